@@ -1,0 +1,160 @@
+"""The command line of every chapter. Only the standard library, so that `--help` is instant."""
+
+import argparse
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NoReturn
+
+from common.presets import PRESETS
+
+TITLES: Final = {
+    "scratch": "LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
+}
+
+EXAMPLES: Final = """\
+examples:
+  python -m frameworks.{framework}.{chapter} --preset quick
+      learn something in under a minute
+  python -m frameworks.{framework}.{chapter} --devices 4 --epochs 3
+      four devices (virtual ones, where there are no four GPUs)
+  python -m frameworks.{framework}.{chapter} --dtype float64 --steps 20 --save-weights w.safetensors
+      twenty exact steps; start another framework from the same point with --init-weights
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line and exits with status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
+
+
+def parser(framework: str, chapter: str) -> Parser:
+    """The parser of one chapter in one framework; the flags are the same for all."""
+    made = Parser(
+        prog=f"python -m frameworks.{framework}.{chapter}",
+        description=f"{TITLES[chapter]}, in {framework}.",
+        epilog=EXAMPLES.format(framework=framework, chapter=chapter),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_devices(made)
+    _add_training(made, chapter)
+    _add_data(made)
+    _add_files(made)
+    return made
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _add_devices(made: Parser) -> None:
+    group = made.add_argument_group("devices")
+    add = group.add_argument
+    add("--devices", type=_positive, metavar="N", help="how many (every GPU there is, else 2)")
+    add(
+        "--device-kind",
+        choices=("auto", "cpu", "gpu"),
+        default="auto",
+        help="auto: GPUs where there are any, else virtual CPU devices; "
+        "gpu: an error where there are too few (%(default)s)",
+    )
+    add(
+        "--threads",
+        type=_positive,
+        default=cores(),
+        metavar="N",
+        help="threads that all CPU devices share (every core: %(default)s)",
+    )
+
+
+def _add_training(made: Parser, chapter: str) -> None:
+    group = made.add_argument_group("training")
+    add = group.add_argument
+    presets = "; ".join(
+        f"{name}: batch {p.batch_size}, lr {p.lr}, {p.epochs} epochs"
+        f" of {p.train_examples or 'all'} examples"
+        for name, p in PRESETS[chapter].items()
+    )
+    add(
+        "--preset",
+        choices=("auto", *PRESETS[chapter]),
+        default="auto",
+        help=f"{presets}; auto: book. A flag given by hand wins (%(default)s)",
+    )
+    add("--batch-size", type=_positive, metavar="N", help="examples in the global minibatch")
+    add("--lr", type=_rate, metavar="X", help="learning rate")
+    length = group.add_mutually_exclusive_group()
+    length.add_argument("--epochs", type=_positive, metavar="N", help="passes over the data")
+    length.add_argument(
+        "--steps", type=_positive, metavar="N", help="exactly N minibatches, over several epochs"
+    )
+    add(
+        "--seed",
+        type=_seed,
+        default=0,
+        metavar="N",
+        help="seed of the initial weights and of the minibatch order (%(default)s)",
+    )
+    add("--dtype", choices=("float32", "float64"), default="float32", help="(%(default)s)")
+    add(
+        "--allreduce",
+        choices=("star",),
+        default="star",
+        help="star: sum on the first device, then broadcast, as in the book (%(default)s)",
+    )
+
+
+def _add_data(made: Parser) -> None:
+    add = made.add_argument_group("data").add_argument
+    add(
+        "--dataset",
+        choices=("auto", "fashion-mnist", "synthetic"),
+        default="auto",
+        help="auto: fashion-mnist where it can be had, else synthetic, and says so (%(default)s)",
+    )
+    add(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="where the four files of Fashion-MNIST are "
+        "(else $FASHION_MNIST_DIR, the user's cache, a download)",
+    )
+    add("--train-examples", type=_positive, metavar="N", help="train on the first N")
+    add("--test-examples", type=_positive, metavar="N", help="test on the first N")
+
+
+def _add_files(made: Parser) -> None:
+    add = made.add_argument_group("files").add_argument
+    add("--init-weights", type=Path, metavar="FILE", help="start from these .safetensors")
+    add("--save-weights", type=Path, metavar="FILE", help="write the final weights there")
+    add(
+        "--out",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="where the record goes (%(default)s)",
+    )
+    add("--quiet", action="store_true", help="print the closing line alone")
+
+
+def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> object:
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None
+        if not good(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        return value
+
+    return convert
+
+
+_positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
+_seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
+_rate = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

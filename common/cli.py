@@ -1,0 +1,36 @@
+"""The entry point of every chapter: `main` turns what happens into one line and a status."""
+
+import sys
+from collections.abc import Sequence
+
+from common.arguments import parser
+from common.errors import RequestError, RunError
+
+
+def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int:
+    """Runs one chapter in one framework as the command line says.
+
+    Returns the exit status: 0 done, 1 it failed on its way, 2 the request was wrong, 130
+    interrupted.
+    """
+    parsing = parser(framework, chapter)
+    flags = parsing.parse_args(argv)
+    from common.run import run  # only now, so that --help loads neither NumPy nor pydantic
+
+    try:
+        run(framework, chapter, flags)
+    except RequestError as error:
+        return _fail(parsing.prog, str(error), 2)
+    except RunError as error:
+        return _fail(parsing.prog, str(error), 1)
+    except KeyboardInterrupt:
+        return _fail(parsing.prog, "interrupted", 130)
+    except Exception as error:  # whatever a framework raises: its traceback is in the record
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+        return _fail(parsing.prog, f"{type(error).__name__}: {reason}", 1)
+    return 0
+
+
+def _fail(program: str, reason: str, status: int) -> int:
+    print(f"{program}: error: {reason}", file=sys.stderr)
+    return status

@@ -1,0 +1,90 @@
+"""What a run does, once flags, preset and the data set at hand are reconciled."""
+
+import argparse
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from common.data import Dataset
+from common.errors import RequestError
+from common.presets import PRESETS
+
+NOT_MATHEMATICS: Final = {
+    "framework",
+    "devices",
+    "device_kind",
+    "threads",
+    "preset",
+    "allreduce",
+    "init_weights",  # the weights themselves are known by their digest
+}
+"""How and where a run computes, as opposed to what."""
+
+
+class Config(BaseModel):
+    """The whole configuration of one run; exactly one of `epochs` and `steps` is set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    framework: str
+    chapter: str
+    devices: int
+    device_kind: Literal["auto", "cpu", "gpu"]
+    threads: int
+    preset: str
+    batch_size: int
+    lr: float
+    epochs: int | None
+    steps: int | None
+    seed: int
+    dtype: Literal["float32", "float64"]
+    allreduce: str
+    dataset: Literal["fashion-mnist", "synthetic"]
+    train_examples: int
+    test_examples: int
+    init_weights: str | None
+
+    def mathematics(self) -> dict[str, Any]:
+        """What decides the numbers: the same for all runs that must reach the same result."""
+        return self.model_dump(exclude=NOT_MATHEMATICS)
+
+
+def with_preset(chapter: str, arguments: argparse.Namespace) -> argparse.Namespace:
+    """The arguments, with what no flag set taken from the preset."""
+    name = "book" if arguments.preset == "auto" else arguments.preset
+    preset = PRESETS[chapter][name]
+    filled = argparse.Namespace(**{**vars(arguments), "preset": name})
+    for key in ("batch_size", "lr"):
+        if getattr(filled, key) is None:
+            setattr(filled, key, getattr(preset, key))
+    if filled.epochs is None and filled.steps is None:
+        filled.epochs = preset.epochs
+    if filled.devices is not None:
+        check_batch(filled.batch_size, filled.devices)
+    return filled
+
+
+def take_examples(chapter: str, arguments: argparse.Namespace, data: Dataset) -> Dataset:
+    """The part of the data that the flags ask for, else the preset's, as far as there is any.
+
+    Raises RequestError if a flag asks for more than there is.
+    """
+    preset = PRESETS[chapter][arguments.preset]
+    available = data.first(arguments.train_examples, arguments.test_examples)
+    return available.first(
+        arguments.train_examples or _at_most(preset.train_examples, len(data.train_labels)),
+        arguments.test_examples or _at_most(preset.test_examples, len(data.test_labels)),
+    )
+
+
+def check_batch(batch_size: int, devices: int) -> None:
+    """Raises RequestError if a minibatch cannot give every device an example."""
+    if devices > batch_size:
+        raise RequestError(
+            f"{devices} devices cannot share a minibatch of {batch_size}: "
+            "ask for fewer --devices or a larger --batch-size"
+        )
+
+
+def _at_most(wanted: int | None, available: int) -> int:
+    return available if wanted is None else min(wanted, available)

@@ -1,0 +1,50 @@
+"""Files that appear whole or not at all."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from common.errors import RequestError
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Lets `write` fill a temporary file beside `path` and then renames it to `path`.
+
+    Whatever goes wrong, `path` holds its old content or the new one, and nothing else is left.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        # mkstemp makes private files; results are for everyone whom the umask lets in.
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def require_writable(folder: Path) -> None:
+    """Makes `folder` if need be. Raises RequestError if no file can be written in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise RequestError(
+            f"cannot write to {folder}: {error.strerror}; choose another folder"
+        ) from None
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

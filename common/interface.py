@@ -1,0 +1,77 @@
+"""What a chapter promises. Each backend is a plain module that satisfies these protocols (PEP 544).
+
+Shapes: n examples in a minibatch, k devices. `X` is (n, 1, 28, 28) pixels in 0..1, `y` is (n,)
+class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, SupportsFloat, TypeVar
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Weights = dict[str, Array]
+"""Weights, or their gradients, by canonical name and in canonical layout, on the host."""
+
+Device = TypeVar("Device")
+Replicas = TypeVar("Replicas")
+
+
+class Chapter(Protocol[Device, Replicas]):
+    """What both chapters share, in every framework."""
+
+    def devices(self, count: int | None, kind: str, threads: int) -> list[Device]:
+        """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
+
+        CPU devices are virtual and share `threads` threads. Called once, before anything else.
+        Raises RequestError if there are fewer: never fewer, never silently others.
+        """
+
+    def replicate(self, weights: Mapping[str, Array], devices: Sequence[Device], /) -> Replicas:
+        """One copy of `weights` on each device, in their dtype; no two copies share memory."""
+
+    def train_batch(
+        self, X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], lr: float, /
+    ) -> SupportsFloat:
+        """One SGD step, in place, on one minibatch split over the devices.
+
+        Returns the mean loss before the step, without waiting for it: `float()` waits.
+        """
+
+    def gradients(
+        self, X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], /
+    ) -> Weights:
+        """The gradient of the mean loss over the whole minibatch, before any update."""
+
+    def predict(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Array:
+        """The logits of a batch of any size, split over the devices as well."""
+
+    def export(self, replicas: Replicas, /) -> Weights:
+        """The weights. Raises RunError if the replicas are not the same bit for bit."""
+
+    def synchronize(self, replicas: Replicas, /) -> None:
+        """Returns once all queued work on the replicas is done: read clocks only after it."""
+
+
+Tensor = TypeVar("Tensor")
+
+
+class Scratch(Chapter[Device, list[dict[str, Tensor]]], Protocol[Device, Tensor]):
+    """The chapter from scratch: LeNet and a hand-written allreduce, by the book's names."""
+
+    def get_params(self, weights: Mapping[str, Array], device: Device, /) -> dict[str, Tensor]:
+        """A copy of `weights` on one device."""
+
+    def lenet(self, X: Tensor, params: dict[str, Tensor], /) -> Tensor:
+        """The logits (n, 10) of `X` (n, 1, 28, 28)."""
+
+    def loss(self, y_hat: Tensor, y: Tensor, /) -> Tensor:
+        """The cross-entropy (n,) of each example, from its logits."""
+
+    def allreduce(self, data: Sequence[Tensor], /) -> list[Tensor]:
+        """The sum of k tensors that lie on k devices: one copy of it on each of them."""
+
+    def split_batch(
+        self, X: Array, y: Array, devices: Sequence[Device], /
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """A minibatch's k shards, each on its device; they differ by at most one example."""

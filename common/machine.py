@@ -1,0 +1,38 @@
+"""What a record says about the machine it was made on; nothing that tells whose it is."""
+
+import os
+import platform
+import resource
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+
+def describe_machine() -> dict[str, str | int]:
+    """The operating system, the processor and its cores, and the Python."""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count() or 1,
+        "python": platform.python_version(),
+    }
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # Linux counts in KiB
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"

@@ -1,0 +1,139 @@
+"""What a run leaves behind: a JSON record, and the tensors it names in `.safetensors`."""
+
+import hashlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from common.config import Config
+from common.errors import RunError
+from common.files import sha256, write_atomically
+from common.interface import Weights
+from common.weights import save_weights
+
+SCHEMA: Final = 1
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+
+class Strict(BaseModel):
+    """A part of a record: no unknown fields, and no NaN, which JSON does not have."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
+
+
+class Epoch(Strict):
+    """One epoch, counted from 1. Seconds are of training alone, read after synchronizing."""
+
+    epoch: int
+    steps: int
+    test_accuracy: float
+    seconds: float
+    images_per_second: float
+
+
+class DataUsed(Strict):
+    """The data that a run really used, and the SHA-256 over its images and labels."""
+
+    name: str
+    sha256: str
+    train_examples: int
+    test_examples: int
+
+
+class TensorFile(Strict):
+    """The file beside the record that holds its tensors."""
+
+    file: str
+    sha256: str
+
+
+class Record(Strict):
+    """Everything that is known of one run. Sizes are in bytes, times in seconds."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    framework: str
+    chapter: str
+    status: Literal["running", "complete", "failed"]
+    failure: str | None = None
+    command: list[str]
+    started: str
+    machine: dict[str, str | int]
+    versions: dict[str, str]
+    source_sha256: str
+    devices: list[str]
+    config: Config
+    data: DataUsed
+    initial_weights_sha256: str
+    losses: list[float] = []
+    epochs: list[Epoch] = []
+    peak_memory: int | None = None
+    tensors: TensorFile | None = None
+
+    def file_name(self) -> str:
+        """The record's name in its folder."""
+        return f"{self.framework}-{self.chapter}-{self.config.devices}dev.json"
+
+
+def write_record(folder: Path, record: Record, tensors: Weights | None = None) -> Path:
+    """Writes the tensors first and then the record that vouches for them, each atomically."""
+    path = folder / record.file_name()
+    if tensors is not None:
+        beside = path.with_suffix(".safetensors")
+        save_weights(beside, tensors)
+        named = TensorFile(file=beside.name, sha256=sha256(beside))
+        record = record.model_copy(update={"tensors": named})
+    text = record.model_dump_json(by_alias=True, indent=2) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return path
+
+
+def read_record(path: Path) -> Record:
+    """A record from its file. Raises RunError that says what is wrong with it."""
+    try:
+        return Record.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunError(f"{path} is not a record of schema {SCHEMA}: {where} {first['msg']}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from None
+
+
+def read_tensors(path: Path, record: Record) -> Weights:
+    """The tensors of the record at `path`. Raises RunError if they are not those it names."""
+    if record.tensors is None:
+        raise RunError(f"{path} names no tensors")
+    # A record may come from elsewhere: only a file beside it is read, wherever it points.
+    beside = path.parent / Path(record.tensors.file).name
+    try:
+        if sha256(beside) != record.tensors.sha256:
+            raise RunError(f"{beside} is not the file that {path.name} describes")
+        tensors: Weights = load_file(beside)
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"{beside} cannot be read: {error}") from None
+    return tensors
+
+
+def source_digest(framework: str) -> str:
+    """The SHA-256 over the code that decides a run's numbers: a record of other code is stale."""
+    state = hashlib.sha256()
+    for folder in (ROOT / "common", ROOT / "frameworks" / framework):
+        for path in sorted(folder.glob("*.py")):
+            state.update(path.relative_to(ROOT).as_posix().encode())
+            state.update(path.read_bytes())
+    return state.hexdigest()
+
+
+def versions(distributions: tuple[str, ...]) -> dict[str, str]:
+    """The installed version of each distribution; "none" where it is not installed."""
+    found: dict[str, Any] = {}
+    for name in distributions:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found

@@ -1,0 +1,137 @@
+"""The one training loop: every framework, both chapters, any number of devices."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, SupportsFloat
+
+import numpy as np
+
+from common.config import Config
+from common.data import Dataset, minibatches, pixels
+from common.errors import RunError
+from common.interface import Array, Chapter, Weights
+from common.progress import Reporter
+from common.record import Epoch
+
+PROBE: Final = 100
+"""Examples in the probe batch: the first of the test set."""
+
+EVALUATION_BATCH: Final = 1000
+"""Examples whose logits are computed at once when the test set is evaluated."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run measured: the loss of every step, every epoch's figures, and tensors.
+
+    The tensors are the first step's gradient (`gradients/NAME`), the final weights
+    (`weights/NAME`) and the probe batch's logits (`logits/before`, `logits/after`).
+    """
+
+    losses: list[float]
+    epochs: list[Epoch]
+    tensors: Weights
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run: a chapter in one framework on its devices, a configuration and its data."""
+
+    chapter: Chapter[Any, Any]
+    devices: Sequence[Any]
+    config: Config
+    data: Dataset
+    report: Reporter
+
+    def run(self, weights: Weights) -> Outcome:
+        """Trains from `weights`. Raises RunError if the loss is no number or replicas part."""
+        replicas = self.chapter.replicate(weights, self.devices)
+        probe = pixels(self.data.test_images[:PROBE], self.config.dtype)
+        before = self.chapter.predict(probe, replicas, self.devices)
+        gradients = self.chapter.gradients(*next(self._minibatches(0)), replicas, self.devices)
+        losses: list[float] = []
+        epochs: list[Epoch] = []
+        for epoch, steps in enumerate(steps_of_epochs(self.config)):
+            figures, new_losses = self._epoch(replicas, epoch, steps, first_step=len(losses))
+            epochs.append(figures)
+            losses += new_losses
+        tensors = {f"gradients/{name}": values for name, values in gradients.items()}
+        trained = self.chapter.export(replicas)
+        tensors |= {f"weights/{name}": values for name, values in trained.items()}
+        after = self.chapter.predict(probe, replicas, self.devices)
+        return Outcome(losses, epochs, tensors | {"logits/before": before, "logits/after": after})
+
+    def _epoch(
+        self, replicas: Any, epoch: int, steps: int, first_step: int
+    ) -> tuple[Epoch, list[float]]:
+        """Trains for `steps` minibatches of one epoch and then evaluates."""
+        started = time.perf_counter()
+        queued = self._steps(replicas, epoch, steps)
+        self.chapter.synchronize(replicas)
+        seconds = time.perf_counter() - started
+        losses = finite([float(loss) for loss in queued], first_step)
+        figures = Epoch(
+            epoch=epoch + 1,
+            steps=steps,
+            test_accuracy=self.accuracy(replicas),
+            seconds=seconds,
+            images_per_second=examples_in(self.config, steps) / seconds,
+        )
+        self.report.epoch(figures, float(np.mean(losses)), len(steps_of_epochs(self.config)))
+        return figures, losses
+
+    def _steps(self, replicas: Any, epoch: int, steps: int) -> list[SupportsFloat]:
+        """Queues `steps` steps; the losses stay where they are until someone waits for them."""
+        losses = []
+        with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size) as bar:
+            for (X, y), _ in zip(self._minibatches(epoch), range(steps), strict=False):
+                loss = self.chapter.train_batch(X, y, replicas, self.devices, self.config.lr)
+                losses.append(loss)
+                bar.step(loss)
+        return losses
+
+    def _minibatches(self, epoch: int) -> Iterator[tuple[Array, Array]]:
+        config = self.config
+        return minibatches(
+            self.data.train_images,
+            self.data.train_labels,
+            batch_size=config.batch_size,
+            seed=config.seed,
+            epoch=epoch,
+            dtype=config.dtype,
+        )
+
+    def accuracy(self, replicas: Any) -> float:
+        """The share of the test set that is classified rightly, in 0..1."""
+        right = 0
+        labels = self.data.test_labels
+        for start in range(0, len(labels), EVALUATION_BATCH):
+            chosen = slice(start, start + EVALUATION_BATCH)
+            X = pixels(self.data.test_images[chosen], self.config.dtype)
+            logits = self.chapter.predict(X, replicas, self.devices)
+            right += int((logits.argmax(axis=1) == labels[chosen]).sum())
+        return right / len(labels)
+
+
+def steps_of_epochs(config: Config) -> list[int]:
+    """How many minibatches each epoch trains on; with `steps`, the last one may be cut short."""
+    whole = math.ceil(config.train_examples / config.batch_size)
+    if config.steps is None:
+        return [whole] * (config.epochs or 0)
+    epochs, rest = divmod(config.steps, whole)
+    return [whole] * epochs + [rest] * (rest > 0)
+
+
+def examples_in(config: Config, steps: int) -> int:
+    """The number of examples in the first `steps` minibatches of an epoch."""
+    return min(steps * config.batch_size, config.train_examples)
+
+
+def finite(losses: list[float], first_step: int) -> list[float]:
+    """The losses, if all of them are numbers. Raises RunError that names the first step, else."""
+    for step, loss in enumerate(losses, start=first_step + 1):
+        if not math.isfinite(loss):
+            raise RunError(f"the loss of step {step} is {loss}: try a smaller --lr")
+    return losses

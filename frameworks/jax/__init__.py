@@ -1,0 +1,3 @@
+"""JAX."""
+
+DISTRIBUTIONS = ("jax", "jaxlib")

@@ -1,0 +1,3 @@
+"""MXNet."""
+
+DISTRIBUTIONS = ("mxnet",)

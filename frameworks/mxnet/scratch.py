@@ -1,0 +1,136 @@
+"""LeNet on several devices from scratch, in MXNet.
+
+    python -m frameworks.mxnet.scratch --devices 2 --preset quick
+"""
+
+if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag are answered at once
+    from common.cli import main
+
+    raise SystemExit(main("mxnet", "scratch"))
+
+from collections.abc import Mapping, Sequence
+
+import mxnet as mx
+import numpy
+from mxnet import autograd, gluon, np, npx
+
+from common.interface import Array, Weights
+from common.splitting import same_everywhere, shard_bounds
+from frameworks.mxnet.devices import devices as devices
+from frameworks.mxnet.devices import synchronize as synchronize
+
+Tensor = np.ndarray
+Params = dict[str, Tensor]
+
+
+def get_params(weights: Mapping[str, Array], device: mx.Context) -> Params:
+    """A copy of canonical weights on `device`, in their dtype, ready for gradients."""
+    params = {name: np.array(values, values.dtype, ctx=device) for name, values in weights.items()}
+    for param in params.values():
+        param.attach_grad()
+    return params
+
+
+def replicate(weights: Mapping[str, Array], devices: Sequence[mx.Context]) -> list[Params]:
+    """One copy of the weights on each device."""
+    return [get_params(weights, device) for device in devices]
+
+
+def lenet(X: Tensor, params: Params) -> Tensor:
+    """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
+    h1 = npx.convolution(
+        X, params["conv1.weight"], params["conv1.bias"], kernel=(3, 3), num_filter=20
+    )
+    h1 = npx.pooling(npx.relu(h1), pool_type="avg", kernel=(2, 2), stride=(2, 2))
+    h2 = npx.convolution(
+        h1, params["conv2.weight"], params["conv2.bias"], kernel=(5, 5), num_filter=50
+    )
+    h2 = npx.pooling(npx.relu(h2), pool_type="avg", kernel=(2, 2), stride=(2, 2))
+    h2 = h2.reshape(len(X), -1)
+    h3 = npx.relu(np.dot(h2, params["fc1.weight"]) + params["fc1.bias"])
+    return np.dot(h3, params["fc2.weight"]) + params["fc2.bias"]
+
+
+loss = gluon.loss.SoftmaxCrossEntropyLoss()
+
+
+def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
+    """The sum of tensors that lie on k devices: one copy of it on each of them."""
+    total = data[0].copy()
+    for tensor in data[1:]:
+        total += tensor.copyto(total.ctx)
+    return [total.copyto(tensor.ctx) for tensor in data]
+
+
+def split_batch(
+    X: Array, y: Array, devices: Sequence[mx.Context]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The k shards of a minibatch, each on its device; they differ by at most one example."""
+    bounds = shard_bounds(len(X), len(devices))
+    return (
+        [np.array(X[a:b], X.dtype, ctx=d) for (a, b), d in zip(bounds, devices, strict=True)],
+        [np.array(y[a:b], y.dtype, ctx=d) for (a, b), d in zip(bounds, devices, strict=True)],
+    )
+
+
+def forward_backward(
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[mx.Context]
+) -> tuple[Tensor, list[Params]]:
+    """The mean loss over the minibatch, and its gradient on each device."""
+    X_shards, y_shards = split_batch(X, y, devices)
+    with autograd.record():
+        losses = [
+            loss(lenet(X_shard, params), y_shard).sum() / len(X)
+            for X_shard, y_shard, params in zip(X_shards, y_shards, device_params, strict=True)
+        ]
+    for shard_loss in losses:
+        shard_loss.backward()
+    summed = {
+        name: allreduce([params[name].grad for params in device_params])
+        for name in device_params[0]
+    }
+    device_grads = [
+        {name: copies[i] for name, copies in summed.items()} for i in range(len(devices))
+    ]
+    return allreduce(losses)[0], device_grads
+
+
+def sgd(params: Params, grads: Params, lr: float) -> None:
+    """One step of stochastic gradient descent on one device, in place."""
+    for name, param in params.items():
+        param -= lr * grads[name]
+
+
+def train_batch(
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[mx.Context], lr: float
+) -> Tensor:
+    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices)
+    for params, grads in zip(device_params, device_grads, strict=True):
+        sgd(params, grads, lr)
+    return mean_loss
+
+
+def gradients(
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[mx.Context]
+) -> Weights:
+    """The gradient of the mean loss over the minibatch, by canonical names."""
+    _, device_grads = forward_backward(X, y, device_params, devices)
+    return {name: grad.asnumpy() for name, grad in device_grads[0].items()}
+
+
+def predict(X: Array, device_params: Sequence[Params], devices: Sequence[mx.Context]) -> Array:
+    """The logits (n, 10) of a batch, each device computing those of its shard."""
+    bounds = shard_bounds(len(X), len(devices))
+    logits = [
+        lenet(np.array(X[a:b], X.dtype, ctx=device), params)
+        for (a, b), params, device in zip(bounds, device_params, devices, strict=True)
+    ]
+    return numpy.concatenate([shard.asnumpy() for shard in logits])
+
+
+def export(device_params: Sequence[Params]) -> Weights:
+    """The weights, by canonical names; checks that all replicas are the same."""
+    return same_everywhere(
+        [{name: param.asnumpy() for name, param in params.items()} for params in device_params]
+    )

@@ -1,0 +1,3 @@
+"""PyTorch."""
+
+DISTRIBUTIONS = ("torch",)

@@ -1,0 +1,134 @@
+"""LeNet on several devices from scratch, in PyTorch.
+
+    python -m frameworks.pytorch.scratch --devices 2 --preset quick
+"""
+
+if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag are answered at once
+    from common.cli import main
+
+    raise SystemExit(main("pytorch", "scratch"))
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from common.interface import Array, Weights
+from common.splitting import same_everywhere, shard_sizes
+from frameworks.pytorch.devices import devices as devices
+from frameworks.pytorch.devices import synchronize as synchronize
+
+Params = dict[str, Tensor]
+
+
+def get_params(weights: Mapping[str, Array], device: torch.device) -> Params:
+    """A copy of canonical weights on `device`, in their dtype, ready for gradients."""
+    # On the CPU, `to` alone would share the memory of the array, and so of every other replica.
+    return {
+        name: torch.from_numpy(values).to(device, copy=True).requires_grad_()
+        for name, values in weights.items()
+    }
+
+
+def replicate(weights: Mapping[str, Array], devices: Sequence[torch.device]) -> list[Params]:
+    """One copy of the weights on each device."""
+    return [get_params(weights, device) for device in devices]
+
+
+def lenet(X: Tensor, params: Params) -> Tensor:
+    """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
+    h1 = F.relu(F.conv2d(X, params["conv1.weight"], params["conv1.bias"]))
+    h1 = F.avg_pool2d(h1, kernel_size=2, stride=2)
+    h2 = F.relu(F.conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
+    h2 = F.avg_pool2d(h2, kernel_size=2, stride=2).flatten(start_dim=1)
+    h3 = F.relu(h2 @ params["fc1.weight"] + params["fc1.bias"])
+    return h3 @ params["fc2.weight"] + params["fc2.bias"]
+
+
+loss = nn.CrossEntropyLoss(reduction="none")
+
+
+def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
+    """The sum of tensors that lie on k devices: one copy of it on each of them."""
+    total = data[0].clone()
+    for tensor in data[1:]:
+        total += tensor.to(total.device)
+    return [total.to(tensor.device, copy=True) for tensor in data]
+
+
+def split_batch(
+    X: Array, y: Array, devices: Sequence[torch.device]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The k shards of a minibatch, each on its device; they differ by at most one example."""
+    sizes = shard_sizes(len(X), len(devices))
+    X_shards = torch.as_tensor(X).split(sizes)
+    y_shards = torch.as_tensor(y).split(sizes)
+    return (
+        [shard.to(device) for shard, device in zip(X_shards, devices, strict=True)],
+        [shard.to(device) for shard, device in zip(y_shards, devices, strict=True)],
+    )
+
+
+def forward_backward(
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[torch.device]
+) -> tuple[Tensor, list[Params]]:
+    """The mean loss over the minibatch, and its gradient on each device."""
+    losses, grads = [], []
+    for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
+        shard_loss = loss(lenet(X_shard, params), y_shard).sum() / len(X)
+        losses.append(shard_loss.detach())
+        grads.append(torch.autograd.grad(shard_loss, list(params.values())))
+    summed = [allreduce(data) for data in zip(*grads, strict=True)]
+    names = device_params[0].keys()
+    device_grads = [dict(zip(names, grad, strict=True)) for grad in zip(*summed, strict=True)]
+    return allreduce(losses)[0], device_grads
+
+
+def sgd(params: Params, grads: Params, lr: float) -> None:
+    """One step of stochastic gradient descent on one device, in place."""
+    with torch.no_grad():
+        for name, param in params.items():
+            param -= lr * grads[name]
+
+
+def train_batch(
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[torch.device], lr: float
+) -> Tensor:
+    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices)
+    for params, grads in zip(device_params, device_grads, strict=True):
+        sgd(params, grads, lr)
+    return mean_loss
+
+
+def gradients(
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[torch.device]
+) -> Weights:
+    """The gradient of the mean loss over the minibatch, by canonical names."""
+    _, device_grads = forward_backward(X, y, device_params, devices)
+    return {name: grad.cpu().numpy() for name, grad in device_grads[0].items()}
+
+
+def predict(
+    X: Array, device_params: Sequence[Params], devices: Sequence[torch.device]
+) -> Array:
+    """The logits (n, 10) of a batch, each device computing those of its shard."""
+    sizes = shard_sizes(len(X), len(devices))
+    with torch.no_grad():
+        logits = [
+            lenet(shard.to(device), params)
+            for shard, params, device in zip(torch.as_tensor(X).split(sizes), device_params, devices, strict=True)
+        ]
+    array: Array = torch.cat([shard.cpu() for shard in logits]).numpy()
+    return array
+
+
+def export(device_params: Sequence[Params]) -> Weights:
+    """The weights, by canonical names; checks that all replicas are the same."""
+    return same_everywhere(
+        [
+            {name: param.detach().cpu().numpy() for name, param in params.items()}
+            for params in device_params
+        ]
+    )
