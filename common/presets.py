@@ -18,7 +18,7 @@ class Preset:
 PRESETS: Final = {
     "scratch": {
         "book": Preset(batch_size=256, lr=0.2, epochs=10),
-        "quick": Preset(batch_size=64, lr=0.3, epochs=4, train_examples=12_800),
+        "quick": Preset(batch_size=32, lr=0.2, epochs=3, train_examples=12_800),
     },
 }
 """The presets of each chapter, by name."""

@@ -54,7 +54,7 @@ class TensorFile(Strict):
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed"]

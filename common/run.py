@@ -57,6 +57,8 @@ def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, A
     """The module of one chapter in one framework. Raises RequestError if it is not installed."""
     # Read once, when a framework loads its OpenMP runtime.
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    # Threads that spin while they wait cost a step dearly as soon as anything else runs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         module: Any = importlib.import_module(f"frameworks.{framework}.{chapter}")
     except ImportError as error:

@@ -18,8 +18,7 @@ Bytes = NDArray[np.uint8]
 Number = Floats | float
 Garment = tuple[Floats, Floats]  # the silhouette, and the seams or prints that are darker on it
 
-SIDE = 28
-PIXELS_PER_UNIT = 13.0
+SIDE, PIXELS_PER_UNIT = 28, 13.0
 BLOCK = 64  # images drawn at once, few enough for the cache; another number draws other images
 
 
@@ -94,10 +93,10 @@ def _dress(c: Canvas) -> Garment:
     waist, height, flare = c.vary(0.16, 0.28), c.vary(-0.3, 0.0), c.vary(0.28, 0.6)
     bust = (-0.1, -0.92), (0.3, -0.92), (0.3, -0.5), (waist, height), (-0.1, height)
     skirt = (-0.1, height), (waist, height), (flare, 0.95), (-0.1, 0.95)
-    sleeves = _top(c, waist, height, 0.0, c.vary(0.15, 0.9)) - 9.0 * c.some(0.7)
+    sleeves = _top(c, waist + 0.14, height, 0.0, c.vary(0.15, 0.9)) - 9.0 * c.some(0.7)
     body = reduce(np.maximum, (c.polygon(c.half, *bust), c.polygon(c.half, *skirt), sleeves))
-    neck = c.ellipse(-0.85, 0.18, c.vary(0.1, 0.35))
-    return np.minimum(body, -neck), _band(c.y, height, height + 0.08)
+    body = np.minimum(body, -c.ellipse(-0.85, 0.18, c.vary(0.1, 0.35)))
+    return body, _band(c.y, height, height + 0.08)
 
 
 def _coat(c: Canvas) -> Garment:
@@ -175,7 +174,7 @@ def _images(label: int, count: int, chance: np.random.RandomState) -> Bytes:
 
 
 def _split(examples: int, chance: np.random.RandomState) -> tuple[Bytes, Bytes]:
-    labels = np.arange(examples, dtype=np.int64) % len(GARMENTS)
+    labels = (np.arange(examples) % len(GARMENTS)).astype(np.uint8)
     images = np.empty((examples, SIDE, SIDE), np.uint8)
     for label in range(len(GARMENTS)):
         of_label = images[label :: len(GARMENTS)]
@@ -183,7 +182,7 @@ def _split(examples: int, chance: np.random.RandomState) -> tuple[Bytes, Bytes]:
             block = of_label[start : start + BLOCK]
             block[:] = _images(label, len(block), chance)
     order = chance.permutation(examples)
-    return images[order], labels[order].astype(np.uint8)
+    return images[order], labels[order]
 
 
 def synthetic(
@@ -191,12 +190,10 @@ def synthetic(
 ) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     """Draw train images, train labels, test images and test labels.
 
-    Images are (n, 28, 28) uint8, labels (n,) uint8 in 0..9, shuffled; each class has n / 10
-    images, give or take one. Neither size changes the other split.
+    Images are (n, 28, 28) uint8, labels (n,) uint8 in 0..9, shuffled and balanced to within one.
     Raises ValueError where a size is below 1 or `seed` is not in 0..2**32 - 1.
     """
     if min(train_examples, test_examples) < 1 or not 0 <= seed < 2**32:
-        got = f"{train_examples}, {test_examples} and {seed}"
-        raise ValueError(f"sizes must be at least 1 and the seed in 0..2**32 - 1, got {got}")
+        raise ValueError("the sizes must be at least 1, and the seed must be in 0..2**32 - 1")
     train = _split(train_examples, np.random.RandomState([seed, 0]))
     return *train, *_split(test_examples, np.random.RandomState([seed, 1]))

@@ -1,0 +1,151 @@
+"""The numerical parity checks: what is compared, how far apart it is, and where it is worst.
+
+Distances are relative: the largest difference of any entry, over the largest entry of the
+reference array. NaN, or another shape, is infinitely far from anything.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pydantic import BaseModel
+
+from common.interface import Array, Weights
+from common.record import Record
+from common.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, HEAD, TOLERANCES, Tolerance
+from common.training import PROBE, steps_of_epochs
+from common.weights import SHAPES
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record that can be trusted, with its tensors and, as `losses`, the loss of every step."""
+
+    record: Record
+    arrays: Weights
+
+    @property
+    def devices(self) -> int:
+        """The number of devices it ran on."""
+        return self.record.config.devices
+
+
+class Check(BaseModel):
+    """One check of one run. `where` is the array, entry or step that is worst."""
+
+    suite: str
+    chapter: str
+    check: str
+    framework: str
+    devices: int
+    passed: bool
+    distance: float | None = None
+    tolerance: float | None = None
+    where: str = ""
+    note: str = ""
+
+
+NUMERICAL: Final = {
+    "forward": "logits/before",
+    "gradient": "gradients/",
+    "trajectory": "losses",
+    "weights": "weights/",
+    "outcome": "logits/after",
+}
+"""What each numerical check compares: the arrays whose names start so."""
+
+
+def expected_shapes(record: Record) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every array that a run must leave."""
+    config = record.config
+    probe = (min(PROBE, config.test_examples), 10)
+    shapes: dict[str, tuple[int, ...]] = {"logits/before": probe, "logits/after": probe}
+    for name, shape in SHAPES[record.chapter].items():
+        shapes[f"gradients/{name}"] = shapes[f"weights/{name}"] = shape
+    shapes["losses"] = (sum(steps_of_epochs(config)),)
+    return shapes
+
+
+def check_shapes(run: Run) -> tuple[bool, str]:
+    """Whether the run's arrays have exactly the expected names and shapes; if not, which has not."""
+    expected = expected_shapes(run.record)
+    found = {name: array.shape for name, array in run.arrays.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            return False, f"{name} is {found.get(name)}, expected {expected.get(name)}"
+    return True, ""
+
+
+def reference(runs: Sequence[Run]) -> Weights:
+    """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
+    medians: Weights = {}
+    for name, shape in expected_shapes(runs[0].record).items():
+        sound = [
+            run.arrays[name].astype(np.float64)
+            for run in runs
+            if name in run.arrays
+            and run.arrays[name].shape == shape
+            and np.isfinite(run.arrays[name]).all()
+        ]
+        if sound:
+            medians[name] = np.median(sound, axis=0)
+    return medians
+
+
+def distance(values: Array, expected: Array) -> tuple[float, tuple[int, ...]]:
+    """The largest difference over the largest expected entry, and the index where it is."""
+    if values.shape != expected.shape or not np.isfinite(values).all():
+        return math.inf, ()
+    difference = np.abs(values.astype(np.float64) - expected)
+    worst = np.unravel_index(int(difference.argmax()), difference.shape)
+    scale = float(np.abs(expected).max()) or 1.0
+    return float(difference[worst]) / scale, tuple(int(index) for index in worst)
+
+
+def compare(
+    arrays: Mapping[str, Array], expected: Mapping[str, Array], prefix: str
+) -> tuple[float, str]:
+    """The worst distance over the arrays whose names start with `prefix`, and where it is."""
+    worst, where = -1.0, f"there is no {prefix} to compare with"
+    for name in (name for name in expected if name.startswith(prefix)):
+        far, index = distance(arrays.get(name, np.empty(0)), expected[name])
+        if far > worst:
+            step = f"step {index[0] + 1}" if name == "losses" and index else ""
+            worst, where = far, step or f"{name}{list(index)}"
+    return (worst, where) if worst >= 0 else (math.inf, where)
+
+
+def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
+    """The prefix and tolerance of each numerical check that a run of this length allows.
+
+    Rounding grows with every step, so after the first `HEAD` steps a longer run is held to its
+    accuracy and to the course of its losses, not to its weights.
+    """
+    tolerances = TOLERANCES[run.record.chapter][run.record.config.dtype]
+    checks = {name: (prefix, tolerances[name]) for name, prefix in NUMERICAL.items()}
+    if len(run.record.losses) > HEAD:
+        del checks["weights"], checks["outcome"]
+    return checks
+
+
+def head(arrays: Mapping[str, Array]) -> Weights:
+    """The arrays, with the losses of the first `HEAD` steps alone."""
+    return {**arrays, "losses": arrays["losses"][:HEAD]}
+
+
+def accuracy(record: Record) -> float:
+    """The accuracy a run ends with: the mean of its last third of epochs, at most three.
+
+    At the book's learning rate a single epoch's figure swings by several points.
+    """
+    last = record.epochs[-min(3, max(1, len(record.epochs) // 3)) :]
+    return sum(epoch.test_accuracy for epoch in last) / len(last)
+
+
+def accuracy_floor(record: Record) -> Tolerance | None:
+    """The accuracy that a run of this preset has to reach; None where it proves nothing."""
+    if record.config.steps is not None:
+        return None
+    return ACCURACY_FLOOR.get((record.chapter, record.config.preset, record.data.name))

@@ -1,0 +1,104 @@
+"""Finds the records of a suite and decides which of them can be trusted."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.checks import Run
+from common.errors import RunError
+from common.record import Record, read_record, read_tensors, source_digest
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of one expected record: a run to compare, or what is wrong with it."""
+
+    framework: str
+    devices: int
+    run: Run | None
+    trouble: str = ""
+
+
+def gather(
+    folder: Path, chapter: str, frameworks: Iterable[str], devices: Iterable[int],
+    settings: dict[str, Any],
+) -> list[Found]:
+    """One entry for each expected record, in order; `settings` is what the suite asked for."""
+    counts = list(devices)
+    found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
+    common = _most_common([each.run.record for each in found if each.run])
+    return [_compared(each, common, settings) for each in found]
+
+
+def device_counts(folder: Path, chapter: str, frameworks: Iterable[str]) -> list[int]:
+    """The device counts of which `folder` has a record of any of the frameworks, and 1.
+
+    Empty if there are no records at all.
+    """
+    counts: set[int] = set()
+    for framework in frameworks:
+        for path in folder.glob(f"{framework}-{chapter}-*dev.json"):
+            count = path.stem.removeprefix(f"{framework}-{chapter}-").removesuffix("dev")
+            counts |= {int(count)} if count.isdecimal() else set()
+    return sorted(counts | {1}) if counts else []
+
+
+def _find(folder: Path, framework: str, chapter: str, devices: int) -> Found:
+    path = folder / f"{framework}-{chapter}-{devices}dev.json"
+    if not path.is_file():
+        return Found(framework, devices, None, f"there is no {path}")
+    try:
+        record = read_record(path)
+        if trouble := _distrust(record, framework, chapter, devices):
+            raise RunError(f"{path}: {trouble}")
+        arrays = read_tensors(path, record)
+    except RunError as error:
+        return Found(framework, devices, None, str(error))
+    return Found(framework, devices, Run(record, {**arrays, "losses": np.array(record.losses)}))
+
+
+def _distrust(record: Record, framework: str, chapter: str, devices: int) -> str:
+    """Why a record is not what its name says, or is stale; empty if it is fine."""
+    if record.status != "complete":
+        return f"the run is {record.status}, not complete"
+    if (record.framework, record.chapter) != (framework, chapter):
+        return f"is of {record.framework} {record.chapter}"
+    if {record.config.devices, len(record.devices)} != {devices}:
+        return f"ran on {len(record.devices)} devices"
+    if record.source_sha256 != source_digest(framework):
+        return "stale, as the code has changed since: run it again"
+    return ""
+
+
+def identity(record: Record) -> dict[str, Any]:
+    """What has to be the same in all records that are compared."""
+    return {
+        **record.config.mathematics(),
+        "data": record.data.sha256,
+        "initial weights": record.initial_weights_sha256,
+    }
+
+
+def _most_common(records: Sequence[Record]) -> dict[str, Any]:
+    identities = Counter(tuple(identity(record).items()) for record in records)
+    return dict(identities.most_common(1)[0][0]) if identities else {}
+
+
+def _compared(found: Found, common: dict[str, Any], settings: dict[str, Any]) -> Found:
+    """`found`, unless it is of another configuration than the others or than was asked for."""
+    if found.run is None:
+        return found
+    config = found.run.record.config.model_dump()
+    for key, value in settings.items():
+        if config[key] != value:
+            trouble = f"{key} is {config[key]}, and the suite asks for {value}"
+            return Found(found.framework, found.devices, None, trouble)
+    for key, value in identity(found.run.record).items():
+        if common[key] != value:
+            trouble = f"{key} is {value}, and most others have {common[key]}"
+            return Found(found.framework, found.devices, None, trouble)
+    return found

@@ -1,0 +1,160 @@
+"""The verdict for people: a table on the terminal, `parity.md`, and `parity.json`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.checks import Check
+from common.files import require_writable, write_atomically
+from common.verdict import Comparison, Verdict
+
+HEADINGS = {
+    "record": "complete, fresh, same setting",
+    "shapes": "names, shapes, counts",
+    "forward": "logits before training",
+    "gradient": "gradient of the first step",
+    "trajectory": "losses of the first 20 steps",
+    "weights": "weights at the end",
+    "outcome": "logits at the end",
+    "devices": "k devices = 1 device",
+    "curve": "losses of all steps",
+    "accuracy": "test accuracy",
+    "spread": "spread of accuracies",
+}
+"""What each check compares, in words."""
+
+
+def write_verdict(folder: Path, verdict: Verdict) -> None:
+    """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all."""
+    require_writable(folder)
+    texts = {
+        "parity.json": verdict.model_dump_json(indent=2) + "\n",
+        "parity.md": markdown(verdict),
+    }
+    for name, text in texts.items():
+        write_atomically(folder / name, lambda path, text=text: path.write_text(text, "utf-8"))
+
+
+def print_verdict(verdict: Verdict, console: Console | None = None) -> None:
+    """Prints a table for each comparison, what failed, and the conclusion."""
+    console = console or Console(highlight=False)
+    for comparison in verdict.comparisons:
+        console.print(_table(comparison))
+        console.print()
+    for check in failures(verdict):
+        console.print(Text(describe(check), style="red"), soft_wrap=True)
+    console.print(Text(conclusion(verdict), style="green bold" if verdict.passed else "red bold"))
+
+
+def markdown(verdict: Verdict) -> str:
+    """The same as a Markdown page."""
+    lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
+    for comparison in verdict.comparisons:
+        names = frameworks(comparison)
+        lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
+        lines += [f"| check | {' | '.join(names)} | limit |", "| --- " * (len(names) + 2) + "|"]
+        for heading, cells, limit in rows(comparison):
+            lines.append(f"| {heading} | {' | '.join(text for text, _ in cells)} | {limit} |")
+        lines.append("")
+    failed = [f"- {describe(check)}" for check in failures(verdict)]
+    return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
+
+
+def rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:
+    """For each check: its heading, each framework's worst figure and whether it passed, its limit."""
+    made = []
+    for check, heading in HEADINGS.items():
+        checks = [each for each in comparison.checks if each.check == check]
+        if checks:
+            limit = next((each.tolerance for each in checks if each.tolerance is not None), None)
+            cells = [
+                _cell([each for each in checks if each.framework == name])
+                for name in frameworks(comparison)
+            ]
+            made.append((heading, cells, _limit(check, limit)))
+    return made
+
+
+def frameworks(comparison: Comparison) -> list[str]:
+    """The frameworks that were expected, in order."""
+    return list(dict.fromkeys(check.framework for check in comparison.checks))
+
+
+def failures(verdict: Verdict) -> list[Check]:
+    """Every check that failed."""
+    return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
+
+
+def title(comparison: Comparison) -> str:
+    """What was compared, in a line."""
+    counts = sorted({check.devices for check in comparison.checks})
+    devices = ", ".join(map(str, counts))
+    return f"{comparison.chapter}, {comparison.suite}, on {devices} devices"
+
+
+def subtitle(comparison: Comparison) -> str:
+    """The setting, and what the runs are compared with."""
+    config, data = comparison.config, comparison.data
+    if config is None or data is None:
+        return "no records"
+    length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
+    return (
+        f"{length}, batch {config.batch_size}, lr {config.lr:g}, {config.dtype}, "
+        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}"
+    )
+
+
+def describe(check: Check) -> str:
+    """One failed check, in a line: who, what, where and by how much."""
+    who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
+    if check.note:
+        return f"FAILED {check.check}: {who}: {check.note}"
+    return (
+        f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.where}, "
+        f"at most {check.tolerance:.1e} is allowed"
+    )
+
+
+def conclusion(verdict: Verdict) -> str:
+    """The verdict in a line."""
+    checks = [check for comparison in verdict.comparisons for check in comparison.checks]
+    failed = len(failures(verdict))
+    if failed:
+        return f"{failed} of {len(checks)} checks FAILED"
+    return f"all {len(checks)} checks passed: every framework computed the same"
+
+
+def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
+    """The worst figure of one check over one framework's device counts."""
+    passed = all(check.passed for check in checks)
+    mark = "✓" if passed else "✗"
+    figures = [check.distance for check in checks if check.distance is not None]
+    if not figures:
+        return mark if checks else "", passed
+    if checks[0].check == "accuracy":
+        return f"{min(figures):.3f} {mark}", passed
+    worst = max(figures)
+    if checks[0].check == "spread":
+        return f"{worst:.3f} {mark}", passed
+    return f"{worst:.1e} {mark}" if worst < 1e300 else f"none {mark}", passed
+
+
+def _limit(check: str, limit: float | None) -> str:
+    if limit is None:
+        return "exact"
+    return f"≥ {limit:g}" if check == "accuracy" else f"≤ {limit:g}"
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(title=title(comparison), caption=subtitle(comparison), title_justify="left")
+    table.add_column("check")
+    for name in frameworks(comparison):
+        table.add_column(name, justify="right")
+    table.add_column("limit", justify="right")
+    for heading, cells, limit in rows(comparison):
+        texts = [Text(text, style="green" if passed else "red bold") for text, passed in cells]
+        table.add_row(heading, *texts, limit)
+    return table

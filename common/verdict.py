@@ -1,0 +1,158 @@
+"""The verdict on a suite: every check of every expected record, passed or not."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from common.checks import (
+    Check,
+    Run,
+    accuracy,
+    accuracy_floor,
+    check_shapes,
+    compare,
+    head,
+    numerical_checks,
+    reference,
+)
+from common.config import Config
+from common.gather import Found, identity
+from common.interface import Weights
+from common.record import DataUsed
+from common.tolerances import ACCURACY_SPREAD, HEAD, TOLERANCES, Tolerance
+
+
+class Comparison(BaseModel):
+    """One suite of one chapter: what was computed, what it is compared with, and every check."""
+
+    suite: str
+    chapter: str
+    config: Config | None
+    data: DataUsed | None
+    compared_with: str
+    checks: list[Check]
+
+
+class Verdict(BaseModel):
+    """The verdict on a folder of records."""
+
+    passed: bool
+    created: str
+    comparisons: list[Comparison]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What runs are compared with: the entry-wise median of some runs of one identity."""
+
+    name: str
+    identity: dict[str, Any]
+    arrays: Weights
+
+    def suits(self, run: Run) -> bool:
+        """Whether a run computed the same thing, in whatever dtype."""
+        return {**self.identity, "dtype": ""} == {**identity(run.record), "dtype": ""}
+
+
+def answer_of(found: Sequence[Found]) -> Answer | None:
+    """The answer that the runs of a suite agree on; None if there are none."""
+    runs = [each.run for each in found if each.run]
+    if not runs:
+        return None
+    name = f"the median of {len(runs)} {runs[0].record.config.dtype} runs"
+    return Answer(name, identity(runs[0].record), reference(runs))
+
+
+def compare_suite(
+    suite: str, chapter: str, found: Sequence[Found], exact: Answer | None
+) -> Comparison:
+    """Checks every expected record against `exact`, if that is its answer, else the median."""
+    runs = [each.run for each in found if each.run]
+    answer = exact if exact and runs and exact.suits(runs[0]) else answer_of(found)
+    checks = [
+        Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
+        for each in found
+        for part in _parts(each, runs, answer)
+    ]
+    return Comparison(
+        suite=suite,
+        chapter=chapter,
+        config=runs[0].record.config if runs else None,
+        data=runs[0].record.data if runs else None,
+        compared_with=answer.name if answer else "nothing",
+        checks=checks,
+    )
+
+
+def _parts(found: Found, runs: Sequence[Run], answer: Answer | None) -> Iterator[dict[str, Any]]:
+    """What each check of one record found, as fields of `Check`."""
+    yield {"check": "record", "passed": found.run is not None, "note": found.trouble}
+    if found.run is None or answer is None:
+        return
+    passed, note = check_shapes(found.run)
+    yield {"check": "shapes", "passed": passed, "note": note}
+    if not passed:
+        return
+    yield from _numbers(found.run, answer.arrays)
+    single = next((run for run in runs if run.devices == 1 and _same_framework(run, found)), None)
+    if found.devices > 1:
+        yield _devices(found.run, single)
+    yield from _accuracies(found.run, runs)
+
+
+def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
+    ours, theirs = head(run.arrays), head(expected)
+    for name, (prefix, tolerance) in numerical_checks(run).items():
+        yield _measured(name, *compare(ours, theirs, prefix), tolerance)
+    if len(run.record.losses) > HEAD:
+        config = run.record.config
+        tolerance = TOLERANCES[config.chapter][config.dtype]["curve"]
+        yield _measured("curve", *compare(run.arrays, expected, "losses"), tolerance)
+
+
+def _devices(run: Run, single: Run | None) -> dict[str, Any]:
+    """Whether k devices computed what one did: the numerical check that comes nearest to failing."""
+    if single is None:
+        note = "there is no run on one device to compare with"
+        return {"check": "devices", "passed": False, "note": note}
+    ours, theirs = head(run.arrays), head(single.arrays)
+    measured = [
+        _measured("devices", *compare(ours, theirs, prefix), tolerance)
+        for prefix, tolerance in numerical_checks(run).values()
+    ]
+    return max(measured, key=lambda part: part["distance"] / part["tolerance"])
+
+
+def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """The accuracy against its floor, and the largest gap to any other run's."""
+    floor = accuracy_floor(run.record)
+    if floor is None:
+        return
+    ours = accuracy(run.record)
+    yield {
+        "check": "accuracy",
+        "passed": ours >= floor.limit,
+        "distance": ours,
+        "tolerance": floor.limit,
+        "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
+    }
+    gaps = {f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours) for other in runs}
+    farthest = max(gaps, key=lambda name: gaps[name])
+    yield _measured("spread", gaps[farthest], f"from {farthest}", ACCURACY_SPREAD)
+
+
+def _measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:
+    # JSON has no infinity: what cannot be compared has no distance.
+    return {
+        "check": name,
+        "passed": far <= tolerance.limit,
+        "distance": min(far, 1e308),
+        "tolerance": tolerance.limit,
+        "where": where,
+    }
+
+
+def _same_framework(run: Run, found: Found) -> bool:
+    return run.record.framework == found.framework

@@ -1,0 +1,46 @@
+"""One test body, every framework: `pytest --framework jax` runs all tests on JAX.
+
+Without the option, the tests run that need no framework.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from common.suites import FRAMEWORKS
+
+MOST_DEVICES = 5
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects what needs a framework where none was asked for: that is no skip."""
+    if config.getoption("--framework") is None:
+        needy = [item for item in items if "framework" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=needy)
+        items[:] = [item for item in items if item not in needy]
+
+
+@pytest.fixture(scope="session")
+def framework(request: pytest.FixtureRequest) -> str:
+    """The framework under test."""
+    name: str = request.config.getoption("--framework")
+    return name
+
+
+@pytest.fixture(scope="session")
+def scratch(framework: str) -> Any:
+    """The scratch chapter in the framework under test; it must be installed."""
+    return import_module(f"frameworks.{framework}.scratch")
+
+
+@pytest.fixture(scope="session")
+def all_devices(scratch: Any) -> Sequence[Any]:
+    """As many virtual devices as any test takes: some frameworks fix their number at the start."""
+    devices: Sequence[Any] = scratch.devices(MOST_DEVICES, "cpu", 2)
+    return devices
