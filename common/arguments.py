@@ -9,6 +9,8 @@ from typing import Final, NoReturn
 
 from common.presets import PRESETS
 
+Conversion = Callable[[str], float]
+
 TITLES: Final = {
     "scratch": "LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
 }
@@ -28,6 +30,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line and exits with status 2."""
 
     def error(self, message: str) -> NoReturn:
+        """Ends the program: `message` says what is wrong."""
         self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
 
 
@@ -142,7 +145,7 @@ def _add_files(made: Parser) -> None:
     add("--quiet", action="store_true", help="print the closing line alone")
 
 
-def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> object:
+def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> Conversion:
     def convert(text: str) -> float:
         try:
             value = kind(text)

@@ -5,7 +5,7 @@ reference array. NaN, or another shape, is infinitely far from anything.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from common.interface import Array, Weights
 from common.record import Record
-from common.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, HEAD, TOLERANCES, Tolerance
+from common.tolerances import ACCURACY_FLOOR, HEAD, TOLERANCES, Tolerance
 from common.training import PROBE, steps_of_epochs
 from common.weights import SHAPES
 
@@ -69,7 +69,7 @@ def expected_shapes(record: Record) -> dict[str, tuple[int, ...]]:
 
 
 def check_shapes(run: Run) -> tuple[bool, str]:
-    """Whether the run's arrays have exactly the expected names and shapes; if not, which has not."""
+    """Whether the arrays have exactly the expected names and shapes; if not, which has not."""
     expected = expected_shapes(run.record)
     found = {name: array.shape for name, array in run.arrays.items()}
     for name in sorted(expected.keys() | found.keys()):

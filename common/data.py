@@ -50,7 +50,7 @@ class Dataset:
         state = hashlib.sha256()
         for part in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             state.update(str(part.shape).encode())
-            state.update(np.ascontiguousarray(part))
+            state.update(np.ascontiguousarray(part).data)
         return state.hexdigest()
 
 
@@ -96,9 +96,9 @@ def check_files(folder: Path, source: str) -> Path:
     """`folder`, if it holds the four files bit for bit. Raises RequestError, else."""
     for name in SHA256:
         path = folder / name
-        if not path.is_file():
-            raise RequestError(f"{source}: there is no {name} in {folder}")
         if not _intact(path):
+            if not path.is_file():
+                raise RequestError(f"{source}: there is no {name} in {folder}")
             raise RequestError(f"{path}: its SHA-256 is not that of Fashion-MNIST; fetch it anew")
     return folder
 
@@ -134,7 +134,8 @@ def _read_part(folder: Path, part: str) -> tuple[Bytes, Bytes]:
 
 def pixels(images: Bytes, dtype: str) -> Array:
     """Images (n, 28, 28) of bytes as (n, 1, 28, 28) of `dtype` in 0..1."""
-    return images[:, np.newaxis].astype(dtype) / np.dtype(dtype).type(255)
+    scaled: Array = images[:, np.newaxis].astype(dtype) / np.dtype(dtype).type(255)
+    return scaled
 
 
 def minibatches(

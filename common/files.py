@@ -26,6 +26,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` to `path` in UTF-8, whole or not at all."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
 def require_writable(folder: Path) -> None:
     """Makes `folder` if need be. Raises RequestError if no file can be written in it."""
     try:

@@ -24,7 +24,10 @@ class Found:
 
 
 def gather(
-    folder: Path, chapter: str, frameworks: Iterable[str], devices: Iterable[int],
+    folder: Path,
+    chapter: str,
+    frameworks: Iterable[str],
+    devices: Iterable[int],
     settings: dict[str, Any],
 ) -> list[Found]:
     """One entry for each expected record, in order; `settings` is what the suite asked for."""

@@ -42,9 +42,10 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
 def parse_idx(stream: BinaryIO, name: str, dimensions: int) -> NDArray[np.uint8]:
     """Like `read_idx`, from a stream; `name` stands for it in error messages."""
     shape = _read_shape(stream, name, dimensions)
+    claimed = math.prod(max(size, 1) for size in shape)  # NumPy minds huge sizes beside a 0, too
+    if claimed > LARGEST:
+        raise RequestError(f"{name}: claims {claimed} elements, expected at most {LARGEST}")
     expected = math.prod(shape)
-    if expected > LARGEST:
-        raise RequestError(f"{name}: claims {expected} elements, expected at most {LARGEST}")
     content = stream.read(expected + 1)
     if len(content) != expected:
         found = f"{len(content)} bytes" if len(content) < expected else "more"

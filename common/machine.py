@@ -4,7 +4,7 @@ import os
 import platform
 import resource
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 
@@ -26,7 +26,7 @@ def peak_memory() -> int:
 
 def now() -> str:
     """The time in UTC, to the second."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _processor() -> str:

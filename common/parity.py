@@ -1,6 +1,6 @@
-"""Compares the records of a folder: did all frameworks compute the same?
+"""Compares the records of a folder and tells whether all frameworks computed the same.
 
-    python -m common.parity results
+python -m common.parity results
 """
 
 import argparse

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from common.config import Config
 from common.errors import RunError
-from common.files import sha256, write_atomically
+from common.files import sha256, write_text
 from common.interface import Weights
 from common.weights import save_weights
 
@@ -87,7 +87,7 @@ def write_record(folder: Path, record: Record, tensors: Weights | None = None) -
         named = TensorFile(file=beside.name, sha256=sha256(beside))
         record = record.model_copy(update={"tensors": named})
     text = record.model_dump_json(by_alias=True, indent=2) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, text)
     return path
 
 
@@ -98,7 +98,9 @@ def read_record(path: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RunError(f"{path} is not a record of schema {SCHEMA}: {where} {first['msg']}") from None
+        raise RunError(
+            f"{path} is not a record of schema {SCHEMA}: {where} {first['msg']}"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
 

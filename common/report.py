@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.checks import Check
-from common.files import require_writable, write_atomically
+from common.files import require_writable, write_text
 from common.verdict import Comparison, Verdict
 
 HEADINGS = {
@@ -30,12 +30,8 @@ HEADINGS = {
 def write_verdict(folder: Path, verdict: Verdict) -> None:
     """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all."""
     require_writable(folder)
-    texts = {
-        "parity.json": verdict.model_dump_json(indent=2) + "\n",
-        "parity.md": markdown(verdict),
-    }
-    for name, text in texts.items():
-        write_atomically(folder / name, lambda path, text=text: path.write_text(text, "utf-8"))
+    write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
+    write_text(folder / "parity.md", markdown(verdict))
 
 
 def print_verdict(verdict: Verdict, console: Console | None = None) -> None:
@@ -64,7 +60,7 @@ def markdown(verdict: Verdict) -> str:
 
 
 def rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:
-    """For each check: its heading, each framework's worst figure and whether it passed, its limit."""
+    """For each check: heading, each framework's worst figure and whether it passed, limit."""
     made = []
     for check, heading in HEADINGS.items():
         checks = [each for each in comparison.checks if each.check == check]

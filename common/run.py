@@ -98,9 +98,7 @@ def introduction(config: Config, preset: str, devices: Sequence[Any]) -> str:
     )
 
 
-def new_record(
-    config: Config, data: Dataset, weights: Weights, devices: Sequence[Any]
-) -> Record:
+def new_record(config: Config, data: Dataset, weights: Weights, devices: Sequence[Any]) -> Record:
     """The record of a run that is about to start."""
     package = importlib.import_module(f"frameworks.{config.framework}")
     return Record(

@@ -21,10 +21,17 @@ class Suite:
     def flags(self, devices: int, results: Path) -> list[str]:
         """The flags of one run of the suite, its record going below `results`."""
         flags = [f"--devices={devices}", f"--out={results / self.folder}"]
-        return flags + [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
+        return flags + [
+            f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()
+        ]
 
 
-_PROOF: Final[dict[str, str | int | float]] = {"batch_size": 100, "lr": 0.2, "steps": 20, "train_examples": 2000}
+_PROOF: Final[dict[str, str | int | float]] = {
+    "batch_size": 100,
+    "lr": 0.2,
+    "steps": 20,
+    "train_examples": 2000,
+}
 
 SUITES: Final = {
     suite.name: suite

@@ -36,7 +36,8 @@ class Canvas:
     def vary(self, low: float, high: float) -> Floats:
         """One number per image, uniform in [low, high): shape (count, 1, 1)."""
         # RandomState.uniform would scale in C, where a compiler may fuse the multiply and the add.
-        return low + (high - low) * self.chance.random_sample((self.count, 1, 1))
+        drawn: Floats = low + (high - low) * self.chance.random_sample((self.count, 1, 1))
+        return drawn
 
     def some(self, share: float) -> Floats:
         """1.0 for about `share` of the images and 0.0 for the others: shape (count, 1, 1)."""
@@ -170,7 +171,8 @@ def _images(label: int, count: int, chance: np.random.RandomState) -> Bytes:
     canvas = Canvas(chance, count)
     cover, seam = (np.clip(d * PIXELS_PER_UNIT + 0.5, 0.0, 1.0) for d in GARMENTS[label](canvas))
     light = cover * (1.0 - seam * canvas.vary(0.0, 0.6)) * _cloth(canvas)
-    return np.floor(light * 255.0 + 0.5).astype(np.uint8)
+    images: Bytes = np.floor(light * 255.0 + 0.5).astype(np.uint8)
+    return images
 
 
 def _split(examples: int, chance: np.random.RandomState) -> tuple[Bytes, Bytes]:

@@ -113,7 +113,7 @@ def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
 
 
 def _devices(run: Run, single: Run | None) -> dict[str, Any]:
-    """Whether k devices computed what one did: the numerical check that comes nearest to failing."""
+    """Whether k devices computed what one did: the check that comes nearest to failing."""
     if single is None:
         note = "there is no run on one device to compare with"
         return {"check": "devices", "passed": False, "note": note}
@@ -138,7 +138,10 @@ def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         "tolerance": floor.limit,
         "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
     }
-    gaps = {f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours) for other in runs}
+    gaps = {
+        f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours)
+        for other in runs
+    }
     farthest = max(gaps, key=lambda name: gaps[name])
     yield _measured("spread", gaps[farthest], f"from {farthest}", ACCURACY_SPREAD)
 

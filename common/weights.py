@@ -57,14 +57,13 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
     """
     try:
         weights = load_file(path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, TypeError, AttributeError) as error:
+        # The last two: a type that NumPy does not have, such as bfloat16.
         raise RequestError(f"cannot read weights from {path}: {error}") from None
     if odd := sorted(weights.keys() ^ shapes.keys()):
         what = "is missing from" if odd[0] in shapes else "is not expected in"
         raise RequestError(f"{odd[0]} {what} {path}; it must hold {', '.join(shapes)}")
-    for name, shape in shapes.items():
-        _check(path, name, weights[name], shape)
-    return {name: weights[name].astype(dtype) for name in shapes}
+    return {name: _checked(path, name, weights[name], shapes[name], dtype) for name in shapes}
 
 
 def digest(arrays: Mapping[str, Array]) -> str:
@@ -77,10 +76,13 @@ def digest(arrays: Mapping[str, Array]) -> str:
     return state.hexdigest()
 
 
-def _check(path: Path, name: str, values: Array, shape: tuple[int, ...]) -> None:
+def _checked(path: Path, name: str, values: Array, shape: tuple[int, ...], dtype: str) -> Array:
     if values.shape != shape:
         raise RequestError(f"{name} in {path} has shape {values.shape}, expected {shape}")
     if values.dtype.kind != "f":
         raise RequestError(f"{name} in {path} holds {values.dtype}, expected floating point")
-    if not np.isfinite(values).all():
-        raise RequestError(f"{name} in {path} holds NaN or infinity")
+    with np.errstate(over="ignore"):
+        converted = values.astype(dtype)
+    if not np.isfinite(converted).all():
+        raise RequestError(f"{name} in {path} holds NaN, infinity or what is too large for {dtype}")
+    return converted

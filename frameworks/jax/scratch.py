@@ -1,6 +1,6 @@
 """LeNet on several devices from scratch, in JAX.
 
-    python -m frameworks.jax.scratch --devices 2 --preset quick
+python -m frameworks.jax.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before JAX is loaded: --help and a wrong flag are answered at once
@@ -25,9 +25,8 @@ Params = dict[str, Tensor]
 
 def get_params(weights: Mapping[str, Array], device: jax.Device) -> Params:
     """A copy of canonical weights on `device`, in their dtype."""
-    return {
-        name: jax.device_put(values, device, may_alias=False) for name, values in weights.items()
-    }
+    # On a CPU, device_put alone would go on using the memory of the array.
+    return {name: jax.device_put(values.copy(), device) for name, values in weights.items()}
 
 
 def replicate(weights: Mapping[str, Array], devices: Sequence[jax.Device]) -> list[Params]:
@@ -59,7 +58,7 @@ def lenet(X: Tensor, params: Params) -> Tensor:
     h1 = jax.nn.relu(conv2d(h0, params["conv1.weight"], params["conv1.bias"]))
     h1 = avg_pool2d(h1)
     h2 = jax.nn.relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = avg_pool2d(h2).transpose(0, 3, 1, 2).reshape(len(X), -1)
+    h2 = avg_pool2d(h2).transpose(0, 3, 1, 2).reshape(-1, 800)
     h3 = jax.nn.relu(h2 @ params["fc1.weight"] + params["fc1.bias"])
     return h3 @ params["fc2.weight"] + params["fc2.bias"]
 

@@ -1,6 +1,6 @@
 """LeNet on several devices from scratch, in MXNet.
 
-    python -m frameworks.mxnet.scratch --devices 2 --preset quick
+python -m frameworks.mxnet.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag are answered at once
@@ -9,6 +9,7 @@ if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag ar
     raise SystemExit(main("mxnet", "scratch"))
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import mxnet as mx
 import numpy
@@ -19,7 +20,7 @@ from common.splitting import same_everywhere, shard_bounds
 from frameworks.mxnet.devices import devices as devices
 from frameworks.mxnet.devices import synchronize as synchronize
 
-Tensor = np.ndarray
+Tensor: TypeAlias = np.ndarray
 Params = dict[str, Tensor]
 
 
@@ -46,7 +47,7 @@ def lenet(X: Tensor, params: Params) -> Tensor:
         h1, params["conv2.weight"], params["conv2.bias"], kernel=(5, 5), num_filter=50
     )
     h2 = npx.pooling(npx.relu(h2), pool_type="avg", kernel=(2, 2), stride=(2, 2))
-    h2 = h2.reshape(len(X), -1)
+    h2 = h2.reshape(-1, 800)
     h3 = npx.relu(np.dot(h2, params["fc1.weight"]) + params["fc1.bias"])
     return np.dot(h3, params["fc2.weight"]) + params["fc2.bias"]
 
@@ -82,9 +83,13 @@ def forward_backward(
         losses = [
             loss(lenet(X_shard, params), y_shard).sum() / len(X)
             for X_shard, y_shard, params in zip(X_shards, y_shards, device_params, strict=True)
+            if len(X_shard)  # MXNet cannot add up nothing
         ]
     for shard_loss in losses:
         shard_loss.backward()
+    for params in device_params[len(losses) :]:  # no examples: an earlier gradient must not count
+        for param in params.values():
+            param.grad[:] = 0
     summed = {
         name: allreduce([params[name].grad for params in device_params])
         for name in device_params[0]

@@ -19,7 +19,10 @@ def devices(count: int | None, kind: str, threads: int) -> list[torch.device]:
     if kind == "cpu" or (kind == "auto" and not gpus):
         return [torch.device("cpu", index) for index in range(count or 2)]
     if not gpus or (count or gpus) > gpus:
-        raise RequestError(f"PyTorch sees {gpus} GPUs here, not {count or 'any'}: ask for fewer --devices or for --device-kind cpu")
+        raise RequestError(
+            f"PyTorch sees {gpus} GPUs here, not {count or 'any'}: "
+            "ask for fewer --devices or for --device-kind cpu"
+        )
     return [torch.device("cuda", index) for index in range(count or gpus)]
 
 

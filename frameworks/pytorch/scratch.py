@@ -1,6 +1,6 @@
 """LeNet on several devices from scratch, in PyTorch.
 
-    python -m frameworks.pytorch.scratch --devices 2 --preset quick
+python -m frameworks.pytorch.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag are answered at once
@@ -110,15 +110,15 @@ def gradients(
     return {name: grad.cpu().numpy() for name, grad in device_grads[0].items()}
 
 
-def predict(
-    X: Array, device_params: Sequence[Params], devices: Sequence[torch.device]
-) -> Array:
+def predict(X: Array, device_params: Sequence[Params], devices: Sequence[torch.device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     sizes = shard_sizes(len(X), len(devices))
     with torch.no_grad():
         logits = [
             lenet(shard.to(device), params)
-            for shard, params, device in zip(torch.as_tensor(X).split(sizes), device_params, devices, strict=True)
+            for shard, params, device in zip(
+                torch.as_tensor(X).split(sizes), device_params, devices, strict=True
+            )
         ]
     array: Array = torch.cat([shard.cpu() for shard in logits]).numpy()
     return array
@@ -128,7 +128,7 @@ def export(device_params: Sequence[Params]) -> Weights:
     """The weights, by canonical names; checks that all replicas are the same."""
     return same_everywhere(
         [
-            {name: param.detach().cpu().numpy() for name, param in params.items()}
+            {name: param.detach().cpu().numpy().copy() for name, param in params.items()}
             for params in device_params
         ]
     )

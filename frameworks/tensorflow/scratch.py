@@ -1,6 +1,6 @@
 """LeNet on several devices from scratch, in TensorFlow.
 
-    python -m frameworks.tensorflow.scratch --devices 2 --preset quick
+python -m frameworks.tensorflow.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before TensorFlow is loaded: --help is answered at once
@@ -9,6 +9,7 @@ if __name__ == "__main__":  # before TensorFlow is loaded: --help is answered at
     raise SystemExit(main("tensorflow", "scratch"))
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +19,7 @@ from common.splitting import same_everywhere, shard_sizes
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
 
-Tensor = tf.Tensor
+Tensor: TypeAlias = tf.Tensor
 Params = dict[str, tf.Variable]
 
 

@@ -1,0 +1,117 @@
+"""A table, and a picture, of what the runs of a folder reached and how long they took.
+
+python -m common.summary results/book --picture accuracy.svg
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.arguments import Parser
+from common.checks import accuracy
+from common.errors import RequestError, RunError
+from common.files import write_atomically
+from common.record import Record, read_record
+from common.suites import FRAMEWORKS
+
+COLUMNS = (
+    "framework",
+    "devices",
+    "accuracy",
+    "after epoch 2",
+    "s/epoch",
+    "images/s",
+    "peak memory",
+)
+
+
+def records(folder: Path) -> list[Record]:
+    """The complete records in `folder`, by framework and devices. Raises RequestError if none."""
+    found = [read_record(path) for path in folder.glob("*dev.json")]
+    complete = [record for record in found if record.status == "complete"]
+    if not complete:
+        raise RequestError(f"there are no complete records in {folder}")
+    order = {name: place for place, name in enumerate(FRAMEWORKS)}
+    return sorted(complete, key=lambda each: (order[each.framework], each.config.devices))
+
+
+def row(record: Record) -> list[str]:
+    """One run as the cells of the table."""
+    seconds = [epoch.seconds for epoch in record.epochs]
+    speeds = [epoch.images_per_second for epoch in record.epochs]
+    second = f"{record.epochs[1].test_accuracy:.3f}" if len(record.epochs) > 1 else ""
+    return [
+        record.framework,
+        str(record.config.devices),
+        f"{accuracy(record):.3f}",
+        second,
+        f"{sum(seconds) / len(seconds):.1f}",
+        f"{sum(speeds) / len(speeds):,.0f}",
+        f"{(record.peak_memory or 0) / 2**20:,.0f} MiB",
+    ]
+
+
+def table(found: Sequence[Record]) -> str:
+    """The runs as a Markdown table, with where and when they were made."""
+    first = found[0]
+    lines = [f"| {' | '.join(COLUMNS)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines += [f"| {' | '.join(row(record))} |" for record in found]
+    machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
+    data = f"{first.data.train_examples:,} {first.data.name} images"
+    lines += [
+        "",
+        f"{first.chapter}, preset {first.config.preset}, {data}; {machine}; {first.started[:10]}.",
+    ]
+    return "\n".join(lines)
+
+
+def draw(found: Sequence[Record], path: Path) -> None:
+    """Draws loss and test accuracy of every run, one colour a framework, as an SVG."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # The same records give the same bytes: no date, no random names.
+    mpl.rcParams.update({"svg.hashsalt": "parity", "font.size": 11})
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for record in found:
+        colour = f"C{FRAMEWORKS.index(record.framework)}"
+        line = "-" if record.config.devices == 1 else "--"
+        label = f"{record.framework}, {record.config.devices}"
+        left.plot(record.losses, line, color=colour, linewidth=0.6, alpha=0.8)
+        epochs = [epoch.epoch for epoch in record.epochs]
+        right.plot(
+            epochs, [e.test_accuracy for e in record.epochs], line, color=colour, label=label
+        )
+    left.set(xlabel="step", ylabel="training loss")
+    right.set(xlabel="epoch", ylabel="test accuracy")
+    right.legend(title="framework, devices", fontsize="small")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    write_atomically(path, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the table and draws the picture. Returns 0, 1 (unreadable record) or 2."""
+    made = Parser(
+        prog="python -m common.summary",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("folder", type=Path, metavar="DIR", help="where the records are")
+    made.add_argument("--picture", type=Path, metavar="FILE", help="draw the runs to this SVG")
+    flags = made.parse_args(argv)
+    try:
+        found = records(flags.folder)
+        print(table(found))
+        if flags.picture is not None:
+            draw(found, flags.picture)
+    except (RequestError, RunError, OSError) as error:
+        print(f"{made.prog}: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, RequestError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

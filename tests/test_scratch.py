@@ -1,0 +1,214 @@
+"""The chapter from scratch, in the framework under test, against the judge."""
+
+import importlib
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import judge
+import numpy as np
+import pytest
+
+from common.data import minibatches
+from common.errors import RunError
+from common.interface import Array, Weights
+from common.synthetic import synthetic
+from common.weights import LENET, lenet_weights
+
+IMAGES, LABELS, *_ = synthetic(70, 1)
+COUNTS = (1, 2, 3, 4)
+LR = 0.2
+
+
+def batches(count: int, batch_size: int, dtype: str) -> list[tuple[Array, Array]]:
+    """The first minibatches of the first epochs."""
+    every = (
+        minibatches(IMAGES, LABELS, batch_size=batch_size, seed=0, epoch=epoch, dtype=dtype)
+        for epoch in range(count)
+    )
+    return list(islice((batch for epoch in every for batch in epoch), count))
+
+
+def start(dtype: str) -> Weights:
+    """Initial weights larger than the book's, so that the first steps already train."""
+    return {name: 8 * values for name, values in lenet_weights(3, dtype).items()}
+
+
+def far(ours: Weights, theirs: Weights) -> float:
+    """The worst distance over all tensors, relative to each tensor's largest entry."""
+    assert ours.keys() == theirs.keys() == LENET.keys()
+    return max(float(np.abs(ours[k] - theirs[k]).max() / np.abs(theirs[k]).max()) for k in theirs)
+
+
+def as_arrays(tensors: Sequence[Any]) -> list[Array]:
+    return [np.array(plain(t).asnumpy() if hasattr(t, "asnumpy") else plain(t)) for t in tensors]
+
+
+def plain(tensor: Any) -> Any:
+    """The tensor, out of reach of PyTorch's record of gradients."""
+    return tensor.detach() if hasattr(tensor, "detach") else tensor
+
+
+@pytest.mark.parametrize("k", COUNTS)
+def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
+    steps = batches(6, 35, "float64")  # three epochs; three devices share unevenly
+    expected_losses, expected = judge.sgd(start("float64"), steps, LR)
+    replicas = scratch.replicate(start("float64"), all_devices[:k])
+    losses = [scratch.train_batch(X, y, replicas, all_devices[:k], LR) for X, y in steps]
+    scratch.synchronize(replicas)
+    np.testing.assert_allclose([float(loss) for loss in losses], expected_losses, rtol=1e-12)
+    trained = scratch.export(replicas)
+    assert {values.dtype for values in trained.values()} == {np.dtype("float64")}
+    assert far(trained, expected) < 1e-12
+
+
+def test_a_short_last_minibatch_is_used(scratch: Any, all_devices: Sequence[Any]) -> None:
+    steps = batches(4, 40, "float64")
+    assert [len(y) for _, y in steps] == [40, 30, 40, 30]
+    replicas = scratch.replicate(start("float64"), all_devices[:2])
+    for X, y in steps:
+        scratch.train_batch(X, y, replicas, all_devices[:2], LR)
+    assert far(scratch.export(replicas), judge.sgd(start("float64"), steps, LR)[1]) < 1e-12
+
+
+@pytest.mark.parametrize("k", COUNTS)
+@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e-12), ("float32", 2e-5)])
+def test_gradient_is_that_of_the_whole_minibatch(
+    scratch: Any, all_devices: Sequence[Any], k: int, dtype: str, limit: float
+) -> None:
+    X, y = batches(1, 35, dtype)[0]
+    replicas = scratch.replicate(start(dtype), all_devices[:k])
+    found = scratch.gradients(X, y, replicas, all_devices[:k])
+    expected = judge.loss_and_gradients(X.astype(np.float64), y, start("float64"))[1]
+    assert {values.dtype for values in found.values()} == {np.dtype(dtype)}
+    assert far(found, expected) < limit
+    assert far(scratch.export(replicas), start("float64")) < 1e-7  # nothing was updated
+
+
+@pytest.mark.parametrize("examples", [1, 4])
+def test_fewer_examples_than_devices_are_all_used(
+    scratch: Any, all_devices: Sequence[Any], examples: int
+) -> None:
+    devices = all_devices[:5]
+    X, y = batches(1, examples, "float64")[0]
+    replicas = scratch.replicate(start("float64"), devices)
+    # A full minibatch first: what it leaves behind must not count again.
+    scratch.train_batch(*batches(1, 5, "float64")[0], replicas, devices, LR)
+    weights = scratch.export(replicas)
+    loss, expected = judge.loss_and_gradients(X, y, weights)
+    assert far(scratch.gradients(X, y, replicas, devices), expected) < 1e-12
+    assert float(scratch.train_batch(X, y, replicas, devices, LR)) == pytest.approx(loss, rel=1e-12)
+    expected_weights = {name: weights[name] - LR * expected[name] for name in weights}
+    assert far(scratch.export(replicas), expected_weights) < 1e-12
+
+
+@pytest.mark.parametrize("k", COUNTS)
+@pytest.mark.parametrize("examples", [1, 7])
+def test_predict_gives_every_example_its_logits(
+    scratch: Any, all_devices: Sequence[Any], k: int, examples: int
+) -> None:
+    X, _ = batches(1, examples, "float64")[0]
+    replicas = scratch.replicate(start("float64"), all_devices[:k])
+    logits = scratch.predict(X, replicas, all_devices[:k])
+    expected = judge.forward(X, start("float64"))["logits"]
+    assert isinstance(logits, np.ndarray)
+    np.testing.assert_allclose(logits, expected, rtol=1e-11, atol=1e-13)
+
+
+def train_alone(
+    scratch: Any, replicas: list[Any], devices: Sequence[Any], device: int, X: Array, y: Array
+) -> None:
+    """Takes one step on one replica, as if there were no other."""
+    alone = [replicas[device]]
+    scratch.train_batch(X, y, alone, [devices[device]], LR)
+    replicas[device] = alone[0]
+
+
+def test_replicas_share_no_memory(scratch: Any, all_devices: Sequence[Any]) -> None:
+    weights, expected = start("float32"), start("float32")
+    replicas = scratch.replicate(weights, all_devices[:3])
+    X, y = batches(1, 8, "float32")[0]
+    train_alone(scratch, replicas, all_devices, 1, X, y)
+    for name, values in weights.items():
+        values += 1  # nor do they with the arrays that they came from
+        first, changed, last = as_arrays([params[name] for params in replicas])
+        assert np.array_equal(first, expected[name])
+        assert np.array_equal(last, expected[name])
+        assert not np.array_equal(changed, expected[name])
+
+
+def test_exported_weights_stay_as_they_are(scratch: Any, all_devices: Sequence[Any]) -> None:
+    replicas = scratch.replicate(start("float32"), all_devices[:2])
+    exported = scratch.export(replicas)
+    scratch.train_batch(*batches(1, 8, "float32")[0], replicas, all_devices[:2], LR)
+    scratch.synchronize(replicas)
+    assert all(np.array_equal(exported[k], values) for k, values in start("float32").items())
+
+
+def test_export_refuses_replicas_that_part(scratch: Any, all_devices: Sequence[Any]) -> None:
+    replicas = scratch.replicate(start("float32"), all_devices[:2])
+    X, y = batches(1, 8, "float32")[0]
+    train_alone(scratch, replicas, all_devices, 1, X, y)
+    with pytest.raises(RunError, match=r"conv1\.weight on device 1 differs"):
+        scratch.export(replicas)
+
+
+def test_training_leaves_its_inputs_alone(scratch: Any, all_devices: Sequence[Any]) -> None:
+    weights, (X, y) = start("float32"), batches(1, 9, "float32")[0]
+    before = X.copy(), y.copy(), {name: values.copy() for name, values in weights.items()}
+    replicas = scratch.replicate(weights, all_devices[:2])
+    scratch.train_batch(X, y, replicas, all_devices[:2], LR)
+    scratch.synchronize(replicas)
+    assert np.array_equal(X, before[0])
+    assert np.array_equal(y, before[1])
+    assert all(np.array_equal(weights[name], before[2][name]) for name in weights)
+
+
+def place(scratch: Any, devices: Sequence[Any], rows: Array) -> list[Any]:
+    """One row on each device."""
+    return [
+        plain(scratch.get_params({"x": row}, device)["x"])
+        for row, device in zip(rows, devices, strict=True)
+    ]
+
+
+def test_the_books_allreduce(scratch: Any, all_devices: Sequence[Any]) -> None:
+    data = place(scratch, all_devices[:2], np.array([[1.0, 1.0], [2.0, 2.0]], np.float32))
+    assert [array.tolist() for array in as_arrays(scratch.allreduce(data))] == [[3, 3]] * 2
+
+
+@pytest.mark.parametrize("k", COUNTS)
+def test_allreduce_sums_what_differs_on_every_device(
+    scratch: Any, all_devices: Sequence[Any], k: int
+) -> None:
+    rows = np.random.RandomState(k).standard_normal((k, 7))
+    sums = as_arrays(scratch.allreduce(place(scratch, all_devices[:k], rows)))
+    assert len(sums) == k
+    for each in sums:
+        np.testing.assert_allclose(each, rows.sum(axis=0), rtol=1e-14, atol=1e-15)
+        assert np.array_equal(each, sums[0])
+
+
+@pytest.mark.parametrize(("k", "rows"), [(2, [[0, 1], [2, 3]]), (4, [[0], [1], [2], [3]])])
+def test_the_books_split(
+    scratch: Any, all_devices: Sequence[Any], k: int, rows: list[list[int]]
+) -> None:
+    X, y = np.arange(20, dtype=np.float32).reshape(4, 5), np.arange(4)
+    X_shards, y_shards = scratch.split_batch(X, y, all_devices[:k])
+    assert [shard.tolist() for shard in as_arrays(X_shards)] == [X[r].tolist() for r in rows]
+    assert [shard.tolist() for shard in as_arrays(y_shards)] == rows
+
+
+def test_loss_is_the_cross_entropy_of_each_example(
+    scratch: Any, all_devices: Sequence[Any]
+) -> None:
+    logits = np.random.RandomState(0).standard_normal((4, 10))
+    (y_hat,), (y,) = scratch.split_batch(logits, np.array([3, 0, 9, 3]), all_devices[:1])
+    expected = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(4), [3, 0, 9, 3]]
+    (losses,) = as_arrays([scratch.loss(y_hat, y)])
+    np.testing.assert_allclose(losses, expected, rtol=1e-13)
+
+
+def test_the_package_names_what_a_record_needs(framework: str) -> None:
+    package = importlib.import_module(f"frameworks.{framework}")
+    assert package.DISTRIBUTIONS
