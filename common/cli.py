@@ -14,11 +14,12 @@ def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int
     interrupted.
     """
     parsing = parser(framework, chapter)
-    flags = parsing.parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    flags = parsing.parse_args(given)
     from common.run import run  # only now, so that --help loads neither NumPy nor pydantic
 
     try:
-        run(framework, chapter, flags)
+        run(framework, chapter, flags, given)
     except RequestError as error:
         return _fail(parsing.prog, str(error), 2)
     except RunError as error:

@@ -87,8 +87,7 @@ def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool
         return check_files(Path(named), "FASHION_MNIST_DIR")
     cache = cache_folder()
     if not all(_intact(cache / name) for name in SHA256):
-        notify(f"downloading Fashion-MNIST (30 MB) to {cache}")
-        download(cache, progress=progress)
+        download(cache, notify, progress=progress)
     return cache
 
 

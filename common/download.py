@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -46,13 +46,20 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("multi-gpu-parity")) / "fashion-mnist"
 
 
-def download(folder: Path, *, progress: bool, mirrors: Sequence[str] = MIRRORS) -> None:
+def download(
+    folder: Path,
+    notify: Callable[[str], None],
+    *,
+    progress: bool,
+    mirrors: Sequence[str] = MIRRORS,
+) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
-    Without a network it gives up within `PATIENCE` seconds. Raises DownloadError.
+    `notify` is told where from. Without a network it gives up within `PATIENCE` seconds. Raises DownloadError.
     """
     reasons: list[str] = []
     for mirror in _as_they_answer(mirrors, reasons):
+        notify(f"downloading Fashion-MNIST (30 MB) from {_host(mirror)} to {folder}")
         try:
             for name, known in SHA256.items():
                 _fetch(mirror + name, known, folder, progress)

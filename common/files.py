@@ -14,6 +14,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
     Whatever goes wrong, `path` holds its old content or the new one, and nothing else is left.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)
     temporary = Path(name)
@@ -32,10 +33,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def require_writable(folder: Path) -> None:
-    """Makes `folder` if need be. Raises RequestError if no file can be written in it."""
+    """Raises RequestError if no file can be written in `folder`, or it cannot be made.
+
+    The folder itself is made by whoever writes first: a request that is refused leaves nothing.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        nearest = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise RequestError(

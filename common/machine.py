@@ -4,6 +4,9 @@ import os
 import platform
 import resource
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +30,27 @@ def peak_memory() -> int:
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def native_errors_held_back() -> Iterator[None]:
+    """Holds back what native code prints to standard error; prints it after all on an exception.
+
+    TensorFlow greets with a few lines while it is loaded, whatever its log level is.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as held:
+        original = os.dup(2)
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(original, held.read())
+            raise
+        finally:
+            os.dup2(original, 2)
+            os.close(original)
 
 
 def _processor() -> str:

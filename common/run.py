@@ -14,23 +14,23 @@ from common.data import Dataset, load
 from common.errors import RequestError
 from common.files import require_writable
 from common.interface import Chapter, Weights
-from common.machine import describe_machine, now, peak_memory
+from common.machine import describe_machine, native_errors_held_back, now, peak_memory
 from common.progress import Reporter
-from common.record import DataUsed, Record, source_digest, versions, write_record
+from common.record import ROOT, DataUsed, Record, source_digest, versions, write_record
 from common.training import Outcome, Training
 from common.weights import SHAPES, digest, lenet_weights, load_weights, save_weights
 
 
-def run(framework: str, chapter: str, flags: argparse.Namespace) -> None:
+def run(
+    framework: str, chapter: str, flags: argparse.Namespace, command_line: Sequence[str]
+) -> None:
     """Trains as the flags say and writes the record. Raises RequestError or RunError.
 
     Everything that can be checked without the framework is checked before it is imported.
     """
     report = Reporter(quiet=flags.quiet)
     arguments = with_preset(chapter, flags)
-    for path in (arguments.out, arguments.save_weights and arguments.save_weights.parent):
-        if path is not None:
-            require_writable(path)
+    require_places(arguments)
     weights = initial_weights(chapter, arguments)
     progress = sys.stderr.isatty() and not flags.quiet
     loaded = load(arguments.dataset, arguments.data_dir, report.notice, progress=progress)
@@ -39,11 +39,20 @@ def run(framework: str, chapter: str, flags: argparse.Namespace) -> None:
     devices = backend.devices(arguments.devices, arguments.device_kind, arguments.threads)
     config = configure(framework, chapter, arguments, data, len(devices))
     report.notice(introduction(config, flags.preset, devices))
-    record = new_record(config, data, weights, devices)
+    record = new_record(config, data, weights, devices, command_line)
     outcome = recorded(Training(backend, devices, config, data, report), weights, record, flags.out)
     if arguments.save_weights is not None:
         save_weights(arguments.save_weights, trained_weights(outcome))
     print(closing_line(outcome, record.devices))
+
+
+def require_places(arguments: argparse.Namespace) -> None:
+    """Raises RequestError if what the run leaves could not be written in the end."""
+    require_writable(arguments.out)
+    if arguments.save_weights is not None:
+        if arguments.save_weights.is_dir():
+            raise RequestError(f"--save-weights {arguments.save_weights} is a folder: name a file")
+        require_writable(arguments.save_weights.parent)
 
 
 def initial_weights(chapter: str, arguments: argparse.Namespace) -> Weights:
@@ -60,7 +69,8 @@ def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, A
     # Threads that spin while they wait cost a step dearly as soon as anything else runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        module: Any = importlib.import_module(f"frameworks.{framework}.{chapter}")
+        with native_errors_held_back():
+            module: Any = importlib.import_module(f"frameworks.{framework}.{chapter}")
     except ImportError as error:
         raise RequestError(
             f"{framework} cannot be imported here ({error}): `nox -s {framework}` installs it"
@@ -98,14 +108,20 @@ def introduction(config: Config, preset: str, devices: Sequence[Any]) -> str:
     )
 
 
-def new_record(config: Config, data: Dataset, weights: Weights, devices: Sequence[Any]) -> Record:
+def new_record(
+    config: Config,
+    data: Dataset,
+    weights: Weights,
+    devices: Sequence[Any],
+    command_line: Sequence[str] = (),
+) -> Record:
     """The record of a run that is about to start."""
     package = importlib.import_module(f"frameworks.{config.framework}")
     return Record(
         framework=config.framework,
         chapter=config.chapter,
         status="running",
-        command=["python", "-m", f"frameworks.{config.framework}.{config.chapter}", *sys.argv[1:]],
+        command=["python", "-m", f"frameworks.{config.framework}.{config.chapter}", *command_line],
         started=now(),
         machine=describe_machine(),
         versions=versions(("numpy", *package.DISTRIBUTIONS)),
@@ -131,8 +147,8 @@ def recorded(training: Training, weights: Weights, record: Record, out: Path) ->
     try:
         outcome = training.run(weights)
     except BaseException:
-        failure = {"status": "failed", "failure": traceback.format_exc()}
-        write_record(out, record.model_copy(update=failure))
+        failure = traceback.format_exc().replace(str(ROOT), ".").replace(sys.prefix, "...")
+        write_record(out, record.model_copy(update={"status": "failed", "failure": failure}))
         raise
     complete = {
         "status": "complete",

@@ -59,6 +59,7 @@ class Training:
             losses += new_losses
         tensors = {f"gradients/{name}": values for name, values in gradients.items()}
         trained = self.chapter.export(replicas)
+        require_finite(trained, len(losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
         after = self.chapter.predict(probe, replicas, self.devices)
         return Outcome(losses, epochs, tensors | {"logits/before": before, "logits/after": after})
@@ -127,6 +128,13 @@ def steps_of_epochs(config: Config) -> list[int]:
 def examples_in(config: Config, steps: int) -> int:
     """The number of examples in the first `steps` minibatches of an epoch."""
     return min(steps * config.batch_size, config.train_examples)
+
+
+def require_finite(weights: Weights, steps: int) -> None:
+    """Raises RunError if a weight is no number: the last update has no loss to show it."""
+    for name, values in weights.items():
+        if not np.isfinite(values).all():
+            raise RunError(f"{name} is not finite after step {steps}: try a smaller --lr")
 
 
 def finite(losses: list[float], first_step: int) -> list[float]:

@@ -47,13 +47,20 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         mirror.stop()
 
 
+def unheard(text: str) -> None:
+    """Takes a notice and drops it."""
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
 
 
 def test_the_four_files_are_fetched_and_nothing_else_is_left(start: Start, tmp_path: Path) -> None:
     mirror = start(serve, serve)
-    download(tmp_path / "cache", progress=False, mirrors=[mirror.url])
+    notices: list[str] = []
+    download(tmp_path / "cache", notices.append, progress=False, mirrors=[mirror.url])
+    assert len(notices) == 1
+    assert notices[0].startswith("downloading Fashion-MNIST (30 MB) from 127.0.0.1")
     assert contents(tmp_path / "cache") == CONTENTS
     assert mirror.fetched == list(SHA256)
 
@@ -66,16 +73,16 @@ def test_nothing_is_printed_unless_progress_is_asked_for(
         monkeypatch.setattr(handler, "stream", printed)
     monkeypatch.setattr("sys.stdout", printed)
     monkeypatch.setattr("sys.stderr", printed)
-    download(tmp_path, progress=False, mirrors=[start(serve, serve).url])
+    download(tmp_path, unheard, progress=False, mirrors=[start(serve, serve).url])
     assert printed.getvalue() == ""
 
 
 def test_files_that_are_there_are_not_fetched_again(start: Start, tmp_path: Path) -> None:
     mirror = start(serve, serve)
-    download(tmp_path, progress=False, mirrors=[mirror.url])
+    download(tmp_path, unheard, progress=False, mirrors=[mirror.url])
     (tmp_path / FIRST).unlink()
     (tmp_path / SECOND).write_bytes(b"damaged")
-    download(tmp_path, progress=False, mirrors=[mirror.url])
+    download(tmp_path, unheard, progress=False, mirrors=[mirror.url])
     assert mirror.fetched == [*SHA256, FIRST, SECOND]
     assert contents(tmp_path) == CONTENTS
 
@@ -86,7 +93,7 @@ def test_what_a_mirror_does_not_serve_rightly_leaves_nothing_behind(
 ) -> None:
     mirror = start(serve, get)
     with pytest.raises(DownloadError, match=mirror.url.split("/")[2]):
-        download(tmp_path / "cache", progress=False, mirrors=[mirror.url])
+        download(tmp_path / "cache", unheard, progress=False, mirrors=[mirror.url])
     assert mirror.fetched == [FIRST]
     assert contents(tmp_path / "cache") == {}
 
@@ -94,7 +101,7 @@ def test_what_a_mirror_does_not_serve_rightly_leaves_nothing_behind(
 def test_a_wrong_file_does_not_replace_what_was_there(start: Start, tmp_path: Path) -> None:
     (tmp_path / FIRST).write_bytes(b"old")
     with pytest.raises(DownloadError, match="hash"):
-        download(tmp_path, progress=False, mirrors=[start(serve, garbage).url])
+        download(tmp_path, unheard, progress=False, mirrors=[start(serve, garbage).url])
     assert contents(tmp_path) == {FIRST: b"old"}
 
 
@@ -105,7 +112,7 @@ def test_the_next_mirror_takes_over_from_one_that_fails(
     bad = start(serve, get)
     good = start(after(bad), serve)
     began = time.monotonic()
-    download(tmp_path, progress=False, mirrors=[bad.url, good.url])
+    download(tmp_path, unheard, progress=False, mirrors=[bad.url, good.url])
     assert time.monotonic() - began < 5
     assert bad.fetched == [FIRST]
     assert contents(tmp_path) == CONTENTS
@@ -116,7 +123,7 @@ def test_a_mirror_that_does_not_answer_rightly_is_asked_for_nothing(
     start: Start, tmp_path: Path, head: Answer
 ) -> None:
     bad, good = start(head, serve), start(serve, serve)
-    download(tmp_path, progress=False, mirrors=[bad.url, good.url])
+    download(tmp_path, unheard, progress=False, mirrors=[bad.url, good.url])
     assert bad.fetched == []
     assert contents(tmp_path) == CONTENTS
 
@@ -124,7 +131,7 @@ def test_a_mirror_that_does_not_answer_rightly_is_asked_for_nothing(
 def test_files_that_one_mirror_gave_are_not_asked_of_the_next(start: Start, tmp_path: Path) -> None:
     bad = start(serve, only_the_first)
     good = start(after(bad), serve)
-    download(tmp_path, progress=False, mirrors=[bad.url, good.url])
+    download(tmp_path, unheard, progress=False, mirrors=[bad.url, good.url])
     assert bad.fetched == [FIRST, SECOND]
     assert good.fetched == [SECOND, *LAST]
     assert contents(tmp_path) == CONTENTS
@@ -136,7 +143,12 @@ def test_it_gives_up_in_time_and_says_why_for_each_mirror(start: Start, tmp_path
     without, silent = start(missing, serve), start(hang, serve)
     began = time.monotonic()
     with pytest.raises(DownloadError) as caught:
-        download(tmp_path, progress=False, mirrors=[f"http://{nobody}/", without.url, silent.url])
+        download(
+            tmp_path,
+            unheard,
+            progress=False,
+            mirrors=[f"http://{nobody}/", without.url, silent.url],
+        )
     assert time.monotonic() - began < 3
     assert f"{nobody}: cannot be reached" in str(caught.value)
     assert "404" in str(caught.value)
@@ -156,11 +168,13 @@ def test_it_gives_up_in_time_where_even_looking_up_the_host_hangs(
     monkeypatch.setattr("requests.head", look_up)
     began = time.monotonic()
     with pytest.raises(DownloadError, match="did not answer within 1 s"):
-        download(tmp_path, progress=False, mirrors=[mirror.url])
+        download(tmp_path, unheard, progress=False, mirrors=[mirror.url])
     assert time.monotonic() - began < 5
 
 
 def test_a_cache_that_cannot_be_made_is_an_error(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DownloadError, match="Not a directory"):
-        download(tmp_path / "file" / "cache", progress=False, mirrors=[start(serve, serve).url])
+        download(
+            tmp_path / "file" / "cache", unheard, progress=False, mirrors=[start(serve, serve).url]
+        )

@@ -73,12 +73,12 @@ def test_others_may_read_what_the_umask_allows(tmp_path: Path, mask: int) -> Non
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_a_missing_folder_is_made_and_left_empty(tmp_path: Path) -> None:
+def test_a_folder_that_could_be_made_is_left_to_whoever_writes_first(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     require_writable(folder)
-    require_writable(folder)
-    assert folder.is_dir()
-    assert not list(folder.iterdir())
+    assert not list(tmp_path.iterdir())
+    write_atomically(folder / "file", lambda path: path.write_text("whole"))
+    assert (folder / "file").read_text() == "whole"
 
 
 @pytest.mark.parametrize("name", ["file", "file/below", "file/far/below", "x" * 300])
