@@ -135,6 +135,12 @@ def head(arrays: Mapping[str, Array]) -> Weights:
     return {**arrays, "losses": arrays["losses"][:HEAD]}
 
 
+def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
+    """The mean loss of each epoch (epochs,), from that of every step."""
+    ends = np.cumsum(steps)
+    return np.array([part.mean() for part in np.split(losses, ends[:-1])])
+
+
 def accuracy(record: Record) -> float:
     """The accuracy a run ends with: the mean of its last third of epochs, at most three.
 

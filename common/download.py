@@ -55,7 +55,8 @@ def download(
 ) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
-    `notify` is told where from. Without a network it gives up within `PATIENCE` seconds. Raises DownloadError.
+    `notify` is told where from. Without a network it gives up within `PATIENCE` seconds. Raises
+    DownloadError.
     """
     reasons: list[str] = []
     for mirror in _as_they_answer(mirrors, reasons):

@@ -20,7 +20,7 @@ HEADINGS = {
     "weights": "weights at the end",
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
-    "curve": "losses of all steps",
+    "curve": "mean loss of every epoch",
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",
 }

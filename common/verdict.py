@@ -13,6 +13,8 @@ from common.checks import (
     accuracy_floor,
     check_shapes,
     compare,
+    distance,
+    epoch_means,
     head,
     numerical_checks,
     reference,
@@ -21,7 +23,8 @@ from common.config import Config
 from common.gather import Found, identity
 from common.interface import Weights
 from common.record import DataUsed
-from common.tolerances import ACCURACY_SPREAD, HEAD, TOLERANCES, Tolerance
+from common.tolerances import ACCURACY_SPREAD, CURVE, HEAD, Tolerance
+from common.training import steps_of_epochs
 
 
 class Comparison(BaseModel):
@@ -107,9 +110,10 @@ def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
     for name, (prefix, tolerance) in numerical_checks(run).items():
         yield _measured(name, *compare(ours, theirs, prefix), tolerance)
     if len(run.record.losses) > HEAD:
-        config = run.record.config
-        tolerance = TOLERANCES[config.chapter][config.dtype]["curve"]
-        yield _measured("curve", *compare(run.arrays, expected, "losses"), tolerance)
+        steps = steps_of_epochs(run.record.config)
+        curves = [epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected)]
+        far, index = distance(*curves)
+        yield _measured("curve", far, f"epoch {index[0] + 1}" if index else "", CURVE)
 
 
 def _devices(run: Run, single: Run | None) -> dict[str, Any]:

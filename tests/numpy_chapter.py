@@ -5,11 +5,11 @@
 
 from collections.abc import Mapping, Sequence
 
+import judge
 import numpy as np
 
 from common.interface import Array, Weights
 from common.splitting import same_everywhere, shard_bounds
-import judge
 
 
 class NumpyChapter:

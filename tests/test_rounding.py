@@ -37,13 +37,13 @@ def test_without_units_in_doubt_training_stays_within_rounding(
 ) -> None:
     lr, weights = 1e-4, decided("float64")
     replicas = scratch.replicate(decided("float32"), all_devices[:k])
-    for (exact_X, y), (X, _) in zip(
+    for (x, y), (X, _) in zip(
         batches(STEPS, 35, "float64"), batches(STEPS, 35, "float32"), strict=True
     ):
-        steps = judge.forward(exact_X, weights)
+        steps = judge.forward(x, weights)
         for name in ("z1", "z2", "z3"):
             assert np.abs(steps[name]).min() > 1e-3 * np.abs(steps[name]).max()
-        _, gradients = judge.loss_and_gradients(exact_X, y, weights)
+        _, gradients = judge.loss_and_gradients(x, y, weights)
         weights = {name: weights[name] - lr * gradients[name] for name in weights}
         scratch.train_batch(X, y, replicas, all_devices[:k], lr)
     assert far(weights, decided("float64")) > 1e-2  # it did train
