@@ -26,6 +26,9 @@ HEADINGS = {
 }
 """What each check compares, in words."""
 
+NO_DISTANCE = 1e300
+"""Beyond it, a distance says that there was NaN, or another shape."""
+
 
 def write_verdict(folder: Path, verdict: Verdict) -> None:
     """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all."""
@@ -108,6 +111,8 @@ def describe(check: Check) -> str:
     who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
     if check.note:
         return f"FAILED {check.check}: {who}: {check.note}"
+    if check.distance is None or check.distance > NO_DISTANCE:
+        return f"FAILED {check.check}: {who}: {check.where} cannot be compared"
     return (
         f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.where}, "
         f"at most {check.tolerance:.1e} is allowed"
@@ -135,7 +140,7 @@ def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
     worst = max(figures)
     if checks[0].check == "spread":
         return f"{worst:.3f} {mark}", passed
-    return f"{worst:.1e} {mark}" if worst < 1e300 else f"none {mark}", passed
+    return f"{worst:.1e} {mark}" if worst < NO_DISTANCE else f"none {mark}", passed
 
 
 def _limit(check: str, limit: float | None) -> str:

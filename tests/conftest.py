@@ -3,10 +3,14 @@
 Without the option, the tests run that need no framework.
 """
 
+import shutil
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import agreement
+import numpy_chapter
 import pytest
 
 from common.suites import FRAMEWORKS
@@ -44,3 +48,19 @@ def all_devices(scratch: Any) -> Sequence[Any]:
     """As many virtual devices as any test takes: some frameworks fix their number at the start."""
     devices: Sequence[Any] = scratch.devices(MOST_DEVICES, "cpu", 2)
     return devices
+
+
+@pytest.fixture(scope="session")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which four frameworks agree on 1, 2 and 3 devices."""
+    results = tmp_path_factory.mktemp("results")
+    for framework in FRAMEWORKS:
+        for devices in (1, 2, 3):
+            agreement.make(results / "float64", framework, numpy_chapter.NumpyChapter(), devices)
+    return results
+
+
+@pytest.fixture
+def results(good: Path, tmp_path: Path) -> Path:
+    """A copy of `good` to plant bugs in."""
+    return Path(shutil.copytree(good, tmp_path / "results"))

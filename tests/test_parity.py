@@ -1,97 +1,18 @@
 """Each parity check sees the bug that it exists for, and names the framework that has it."""
 
 import json
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy_chapter as chapters
 import pytest
+from agreement import edit, failed, failures, make, rewrite
 
-from common.checks import Check, compare, distance
-from common.config import Config
-from common.data import Dataset
+from common.checks import compare, distance
 from common.errors import RequestError, RunError
-from common.interface import Weights
 from common.parity import judge, main
-from common.progress import Reporter
 from common.record import read_record, read_tensors, write_record
-from common.run import new_record, recorded
 from common.suites import FRAMEWORKS
-from common.synthetic import synthetic
-from common.training import Training
-from common.verdict import Verdict
-from common.weights import lenet_weights
-
-DATA = Dataset("synthetic", *synthetic(40, 10))
-SETTINGS: dict[str, Any] = {
-    "chapter": "scratch",
-    "device_kind": "cpu",
-    "threads": 1,
-    "preset": "book",
-    "batch_size": 10,
-    "lr": 0.05,
-    "epochs": None,
-    "steps": 4,
-    "seed": 0,
-    "dtype": "float64",
-    "allreduce": "star",
-    "dataset": "synthetic",
-    "train_examples": 40,
-    "test_examples": 10,
-    "init_weights": None,
-}
-
-
-def make(folder: Path, framework: str, chapter: Any, devices: int, **settings: Any) -> Path:
-    """The record of a run of `chapter` under a framework's name."""
-    config = Config(framework=framework, devices=devices, **{**SETTINGS, **settings})
-    names = chapter.devices(devices, "cpu", 1)
-    # Eight times the book's scale, so that the first steps already train.
-    weights = {k: 8 * values for k, values in lenet_weights(0, config.dtype).items()}
-    record = new_record(config, DATA, weights, names)
-    folder.mkdir(exist_ok=True)
-    recorded(Training(chapter, names, config, DATA, Reporter(quiet=True)), weights, record, folder)
-    return folder / record.file_name()
-
-
-@pytest.fixture(scope="session")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which four frameworks agree on 1, 2 and 3 devices."""
-    results = tmp_path_factory.mktemp("results")
-    for framework in FRAMEWORKS:
-        for devices in (1, 2, 3):
-            make(results / "float64", framework, chapters.NumpyChapter(), devices)
-    return results
-
-
-@pytest.fixture
-def results(good: Path, tmp_path: Path) -> Path:
-    """A copy of `good` to plant bugs in."""
-    return Path(shutil.copytree(good, tmp_path / "results"))
-
-
-def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
-    """Which checks failed, for which framework, on how many devices."""
-    assert verdict.passed == (not _failures(verdict))
-    return {(check.check, check.framework, check.devices) for check in _failures(verdict)}
-
-
-def _failures(verdict: Verdict) -> list[Check]:
-    return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
-
-
-def edit(path: Path, **changes: Any) -> None:
-    """Changes fields of a record, its tensors as they are."""
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | changes))
-
-
-def rewrite(path: Path, tensors: Weights) -> None:
-    """Writes a record anew with changed tensors, and vouches for them."""
-    record = read_record(path)
-    write_record(path.parent, record, {**read_tensors(path, record), **tensors})
 
 
 def test_agreement_passes_every_check_of_every_record(results: Path) -> None:
@@ -185,7 +106,7 @@ def test_every_step_is_compared_not_only_the_last(results: Path) -> None:
     edit(path, losses=[losses[0], losses[1] + 1e-8, *losses[2:]])
     verdict = judge(results)
     assert failed(verdict) == {("trajectory", "jax", 2), ("devices", "jax", 2)}
-    assert {check.where for check in _failures(verdict)} == {"step 2"}
+    assert {check.where for check in failures(verdict)} == {"step 2"}
 
 
 def test_a_transposed_or_missing_tensor_is_seen(results: Path) -> None:
@@ -197,54 +118,6 @@ def test_a_transposed_or_missing_tensor_is_seen(results: Path) -> None:
     del tensors["weights/fc1.weight"]
     write_record(path.parent, record, tensors)
     assert ("shapes", "tensorflow", 1) in failed(judge(results))
-
-
-def test_a_missing_record_is_a_failure(results: Path) -> None:
-    (results / "float64/mxnet-scratch-3dev.json").unlink()
-    assert failed(judge(results)) == {("record", "mxnet", 3)}
-    for path in (results / "float64").glob("jax-*"):
-        path.unlink()
-    assert {f for _, f, _ in failed(judge(results))} == {"mxnet", "jax"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"source_sha256": "0" * 64}, "stale"),
-        ({"status": "running"}, "running, not complete"),
-        ({"schema": 0}, "not a record of schema 1"),
-        ({"framework": "pytorch"}, "is of pytorch"),
-        ({"devices": ["cpu"]}, "ran on 1 devices"),
-        ({"initial_weights_sha256": "0" * 64}, "initial weights is"),
-        ({"losses": [float("nan")]}, "not a record"),
-    ],
-)
-def test_a_record_that_cannot_be_trusted_is_refused(
-    results: Path, changes: dict[str, Any], why: str
-) -> None:
-    edit(results / "float64/jax-scratch-2dev.json", **changes)
-    verdict = judge(results)
-    assert failed(verdict) == {("record", "jax", 2)}
-    assert why in _failures(verdict)[0].note
-
-
-def test_another_configuration_is_refused(results: Path) -> None:
-    make(results / "float64", "mxnet", chapters.NumpyChapter(), 1, lr=0.06)
-    verdict = judge(results)
-    assert ("record", "mxnet", 1) in failed(verdict)
-    assert "lr is 0.06, and most others have 0.05" in _failures(verdict)[0].note
-
-
-def test_tensors_that_the_record_does_not_vouch_for_are_refused(results: Path) -> None:
-    other = results / "float64/jax-scratch-1dev.safetensors"
-    other.write_bytes((results / "float64/jax-scratch-3dev.safetensors").read_bytes()[:-1])
-    assert ("record", "jax", 1) in failed(judge(results))
-
-
-def test_a_planned_suite_must_be_there_as_planned(results: Path) -> None:
-    found = failed(judge(results, suites=["float64", "float32"]))
-    assert ("record", "jax", 4) in found  # 4 devices are planned, too
-    assert ("record", "jax", 1) in found  # and another number of steps
 
 
 def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path) -> None:

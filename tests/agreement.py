@@ -1,0 +1,70 @@
+"""Folders of records in which four frameworks agree, and ways to spoil them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from common.checks import Check
+from common.config import Config
+from common.data import Dataset
+from common.interface import Weights
+from common.progress import Reporter
+from common.record import read_record, read_tensors, write_record
+from common.run import new_record, recorded
+from common.synthetic import synthetic
+from common.training import Training
+from common.verdict import Verdict
+from common.weights import lenet_weights
+
+DATA = Dataset("synthetic", *synthetic(40, 10))
+SETTINGS: dict[str, Any] = {
+    "chapter": "scratch",
+    "device_kind": "cpu",
+    "threads": 1,
+    "preset": "book",
+    "batch_size": 10,
+    "lr": 0.05,
+    "epochs": None,
+    "steps": 4,
+    "seed": 0,
+    "dtype": "float64",
+    "allreduce": "star",
+    "dataset": "synthetic",
+    "train_examples": 40,
+    "test_examples": 10,
+    "init_weights": None,
+}
+
+
+def make(folder: Path, framework: str, chapter: Any, devices: int, **settings: Any) -> Path:
+    """The record of a run of `chapter` under a framework's name."""
+    config = Config(framework=framework, devices=devices, **{**SETTINGS, **settings})
+    names = chapter.devices(devices, "cpu", 1)
+    # Eight times the book's scale, so that the first steps already train.
+    weights = {k: 8 * values for k, values in lenet_weights(0, config.dtype).items()}
+    record = new_record(config, DATA, weights, names)
+    folder.mkdir(exist_ok=True)
+    recorded(Training(chapter, names, config, DATA, Reporter(quiet=True)), weights, record, folder)
+    return folder / record.file_name()
+
+
+def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
+    """Which checks failed, for which framework, on how many devices."""
+    assert verdict.passed == (not failures(verdict))
+    return {(check.check, check.framework, check.devices) for check in failures(verdict)}
+
+
+def failures(verdict: Verdict) -> list[Check]:
+    return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
+
+
+def edit(path: Path, **changes: Any) -> None:
+    """Changes fields of a record, its tensors as they are."""
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | changes))
+
+
+def rewrite(path: Path, tensors: Weights) -> None:
+    """Writes a record anew with changed tensors, and vouches for them."""
+    record = read_record(path)
+    write_record(path.parent, record, {**read_tensors(path, record), **tensors})
