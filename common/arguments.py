@@ -15,6 +15,13 @@ TITLES: Final = {
     "scratch": "LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
 }
 
+SEED: Final = 8
+"""Of the seeds 0 to 8, the one with which the book's run depends least on rounding.
+
+It leaves its first plateau early, at step 285, and so has calmed down when the second epoch ends:
+accuracies then agree within 0.01. With the others they differ by up to 0.08.
+"""
+
 EXAMPLES: Final = """\
 examples:
   python -m frameworks.{framework}.{chapter} --preset quick
@@ -99,7 +106,7 @@ def _add_training(made: Parser, chapter: str) -> None:
     add(
         "--seed",
         type=_seed,
-        default=0,
+        default=SEED,
         metavar="N",
         help="seed of the initial weights and of the minibatch order (%(default)s)",
     )

@@ -55,7 +55,8 @@ class Canvas:
     def ellipse(self, y: Number, width: Number, height: Number) -> Floats:
         """An ellipse around (0, y), with its half axes."""
         across, down = self.x / width, (self.y - y) / height
-        return (1.0 - np.sqrt(across * across + down * down)) * np.minimum(width, height)
+        inside: Floats = (1.0 - np.sqrt(across * across + down * down)) * np.minimum(width, height)
+        return inside
 
 
 def _band(value: Floats, low: Number, high: Number) -> Floats:
