@@ -141,7 +141,7 @@ def test_a_type_that_numpy_lacks_is_refused(tmp_path: Path, kind: str, width: in
     tensor = {"dtype": kind, "shape": [4], "data_offsets": [0, 4 * width]}
     header = json.dumps({"bias": tensor}).encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4 * width))
-    # Where ml_dtypes has been loaded, NumPy knows these types after all; they are refused there too.
+    # Where ml_dtypes has been loaded, NumPy knows these types; they are refused all the same.
     with pytest.raises(
         RequestError, match=f"cannot read weights from {path}|expected floating point"
     ):
