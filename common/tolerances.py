@@ -20,22 +20,23 @@ class Tolerance:
 HEAD: Final = 20
 """The steps over which rounding stays rounding. Beyond them training amplifies it."""
 
-# Measured by plain `nox`, seed 0: 20 steps of 100 Fashion-MNIST images at lr 0.2.
+# Measured by plain `nox` on two cores, 2026-11-20, with the seeds 0 and 8: the larger of both.
 FLOAT64: Final = {
     "forward": Tolerance(1e-10, 1.3e-15),
-    "gradient": Tolerance(1e-10, 2.4e-15),
+    "gradient": Tolerance(1e-10, 3.1e-15),
     "trajectory": Tolerance(1e-10, 3.9e-16),
     "weights": Tolerance(1e-10, 1.9e-15),
-    "outcome": Tolerance(1e-10, 5.1e-16),
+    "outcome": Tolerance(1e-10, 7.2e-16),
 }
 
 FLOAT32: Final = {
-    "forward": Tolerance(2e-6, 5.4e-7),
-    "gradient": Tolerance(2e-5, 9.3e-6),
-    "trajectory": Tolerance(5e-6, 7.1e-7),
+    "forward": Tolerance(2e-6, 7.4e-7),
+    "gradient": Tolerance(2e-5, 9.8e-6),
+    "trajectory": Tolerance(5e-6, 1.4e-6),
     # Not rounding alone: of the 35 million ReLU inputs of these steps, a few lie so close to zero
     # that rounding decides their sign. One unit that flips moves fc1.bias by a hundredth of its
-    # gradient. `tests/test_rounding.py` shows that the distance stays at 5e-6 where none flips.
+    # gradient. With seed 8 none flips, but for MXNet, and the others stay at 2.6e-6;
+    # `tests/test_rounding.py` shows it for all where none can flip.
     "weights": Tolerance(5e-2, 2.1e-2),
     "outcome": Tolerance(1e-4, 3.2e-5),
 }
@@ -44,13 +45,16 @@ SCRATCH: Final = {"float64": FLOAT64, "float32": FLOAT32}
 TOLERANCES: Final = {"scratch": SCRATCH}
 """By chapter, dtype and check."""
 
-CURVE: Final = Tolerance(0.1, 0)
+CURVE: Final = Tolerance(0.1, 1.1e-2)
 """The mean loss of an epoch, where rounding has been amplified: see `HEAD`."""
 
-ACCURACY_SPREAD: Final = Tolerance(0.03, 0)
+# Accuracies are shares of the test set. The quick preset is judged by its last epoch, the book's
+# by the mean of its last three, which swings less.
+ACCURACY_SPREAD: Final = {"quick": Tolerance(0.05, 0.024), "book": Tolerance(0.03, 0.007)}
 
 ACCURACY_FLOOR: Final = {
-    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0),
-    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0),
-    ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0),
+    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.752),
+    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.906),
+    ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
 }
+"""By chapter, preset and data set."""

@@ -146,8 +146,9 @@ def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours)
         for other in runs
     }
+    tolerance = ACCURACY_SPREAD[run.record.config.preset]
     farthest = max(gaps, key=lambda name: gaps[name])
-    yield _measured("spread", gaps[farthest], f"from {farthest}", ACCURACY_SPREAD)
+    yield _measured("spread", gaps[farthest], f"from {farthest}", tolerance)
 
 
 def _measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:
