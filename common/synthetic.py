@@ -1,7 +1,6 @@
 """The `synthetic` data set: drawn garments for machines that cannot fetch Fashion-MNIST.
 
-Ten classes in Fashion-MNIST's order, 28 x 28 pixels, uint8, white cloth on black. A shape is a
-signed distance, positive inside; x runs from -1 (left) to 1 (right), y from -1 (top) to 1.
+Ten classes in Fashion-MNIST's order, 28 x 28 pixels, uint8, white cloth on black.
 
 The bytes must not depend on the NumPy release or the processor. So chance comes from RandomState's
 random_sample and permutation alone, whose streams are frozen, and the arithmetic is float64
@@ -13,54 +12,12 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from common.canvas import PIXELS_PER_UNIT, SIDE, Canvas, Floats, Number, band
+
 Bytes = NDArray[np.uint8]
-Number = Floats | float
 Garment = tuple[Floats, Floats]  # the silhouette, and the seams or prints that are darker on it
 
-SIDE, PIXELS_PER_UNIT = 28, 13.0
 BLOCK = 64  # images drawn at once, few enough for the cache; another number draws other images
-
-
-class Canvas:
-    """Each pixel's place (x, y) on its garment, (count, 28, 28); `half`, |x|, mirrors a shape."""
-
-    def __init__(self, chance: np.random.RandomState, count: int) -> None:
-        self.chance, self.count = chance, count
-        pixel = (np.arange(SIDE, dtype=np.float64) - (SIDE - 1) / 2.0) / PIXELS_PER_UNIT
-        size, width, slant = self.vary(0.8, 1.08), self.vary(0.85, 1.12), self.vary(-0.12, 0.12)
-        self.y = (pixel[:, np.newaxis] - self.vary(-0.1, 0.1)) / size + np.zeros(SIDE)
-        self.x = (pixel - self.vary(-0.1, 0.1)) / (size * width) + self.y * slant
-        self.half = np.abs(self.x)
-
-    def vary(self, low: float, high: float) -> Floats:
-        """One number per image, uniform in [low, high): shape (count, 1, 1)."""
-        # RandomState.uniform would scale in C, where a compiler may fuse the multiply and the add.
-        drawn: Floats = low + (high - low) * self.chance.random_sample((self.count, 1, 1))
-        return drawn
-
-    def some(self, share: float) -> Floats:
-        """1.0 for about `share` of the images and 0.0 for the others: shape (count, 1, 1)."""
-        return (self.vary(0.0, 1.0) < share).astype(np.float64)
-
-    def polygon(self, x: Floats, *corners: tuple[Number, Number]) -> Floats:
-        """A convex polygon, its corners clockwise as seen; x: `self.x`, or `self.half`."""
-        inside = np.full_like(x, np.inf)
-        for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
-            dx, dy = np.subtract(x1, x0), np.subtract(y1, y0)
-            distance = dx * self.y - dy * x + (dy * x0 - dx * y0)
-            inside = np.minimum(inside, distance / np.sqrt(dx * dx + dy * dy))
-        return inside
-
-    def ellipse(self, y: Number, width: Number, height: Number) -> Floats:
-        """An ellipse around (0, y), with its half axes."""
-        across, down = self.x / width, (self.y - y) / height
-        inside: Floats = (1.0 - np.sqrt(across * across + down * down)) * np.minimum(width, height)
-        return inside
-
-
-def _band(value: Floats, low: Number, high: Number) -> Floats:
-    return np.minimum(value - low, high - value)
 
 
 def _top(c: Canvas, width: Floats, hem: Floats, flare: Number, sleeve: Floats) -> Floats:
@@ -88,7 +45,7 @@ def _pullover(c: Canvas) -> Garment:
     hem = c.vary(0.65, 0.9)
     body = _top(c, c.vary(0.4, 0.54), hem, 0.0, c.vary(0.8, 1.1))
     neck = c.ellipse(-0.85, c.vary(0.13, 0.22), c.vary(0.06, 0.14))
-    return np.minimum(body, -neck), _band(c.y, hem - 0.14, hem - 0.06)
+    return np.minimum(body, -neck), band(c.y, hem - 0.14, hem - 0.06)
 
 
 def _dress(c: Canvas) -> Garment:
@@ -98,7 +55,7 @@ def _dress(c: Canvas) -> Garment:
     sleeves = _top(c, waist + 0.14, height, 0.0, c.vary(0.15, 0.9)) - 9.0 * c.some(0.7)
     body = reduce(np.maximum, (c.polygon(c.half, *bust), c.polygon(c.half, *skirt), sleeves))
     body = np.minimum(body, -c.ellipse(-0.85, 0.18, c.vary(0.1, 0.35)))
-    return body, _band(c.y, height, height + 0.08)
+    return body, band(c.y, height, height + 0.08)
 
 
 def _coat(c: Canvas) -> Garment:
@@ -117,7 +74,7 @@ def _sandal(c: Canvas) -> Garment:
     back = (ankle - 0.1, top), (ankle + 0.1, top), (0.9, heel + 0.1), (0.72, heel + 0.1)
     strap = (toe + 0.1, 0.15), (toe + 0.3, 0.1), (toe + 0.55, 0.4), (toe + 0.35, 0.4)
     parts = (c.polygon(c.x, *part) for part in (sole, post, front, back, strap))
-    return reduce(np.maximum, parts), _band(c.x, toe + 0.1, toe + 0.2)
+    return reduce(np.maximum, parts), band(c.x, toe + 0.1, toe + 0.2)
 
 
 def _shirt(c: Canvas) -> Garment:
@@ -133,16 +90,16 @@ def _sneaker(c: Canvas) -> Garment:
     toe, top, rim = c.vary(0.05, 0.25), c.vary(-0.4, -0.15), c.vary(-0.15, 0.15)
     front = (-0.85, toe), (rim, top), (0.4, top), (0.4, 0.55), (-0.97, 0.55)
     back = (0.0, 0.0), (0.9, top - 0.05), (0.95, 0.55), (0.0, 0.55)
-    stripe = np.minimum(_band(c.x + 0.5 * c.y, 0.0, 0.15), 0.3 - c.y) - c.some(0.5)
+    stripe = np.minimum(band(c.x + 0.5 * c.y, 0.0, 0.15), 0.3 - c.y) - c.some(0.5)
     body = np.maximum(c.polygon(c.x, *front), c.polygon(c.x, *back))
-    return body, np.maximum(_band(c.y, 0.33, 0.4), stripe)
+    return body, np.maximum(band(c.y, 0.33, 0.4), stripe)
 
 
 def _bag(c: Canvas) -> Garment:
     width, top, bottom = c.vary(0.6, 0.92), c.vary(-0.35, 0.05), c.vary(0.55, 0.9)
     body = (-0.1, top), (width + c.vary(-0.15, 0.1), top), (width, bottom), (-0.1, bottom)
-    handle = _band(c.ellipse(top, c.vary(0.3, 0.55), c.vary(0.35, 0.65)), 0.0, 0.11)
-    return np.maximum(c.polygon(c.half, *body), handle), _band(c.y, top + 0.25, top + 0.32)
+    handle = band(c.ellipse(top, c.vary(0.3, 0.55), c.vary(0.35, 0.65)), 0.0, 0.11)
+    return np.maximum(c.polygon(c.half, *body), handle), band(c.y, top + 0.25, top + 0.32)
 
 
 def _boot(c: Canvas) -> Garment:
@@ -151,7 +108,7 @@ def _boot(c: Canvas) -> Garment:
     foot = (-0.85, toe), (shin, -0.2), (0.5, 0.0), (0.5, 0.6), (-0.95, 0.6)
     heel = (c.vary(0.4, 0.65), 0.55), (0.88, 0.55), (0.85, 0.85), (0.6, 0.85)
     parts = (c.polygon(c.x, *part) for part in (shaft, foot, heel))
-    return reduce(np.maximum, parts), _band(c.y, 0.45, 0.52)
+    return reduce(np.maximum, parts), band(c.y, 0.45, 0.52)
 
 
 GARMENTS = _t_shirt, _trouser, _pullover, _dress, _coat, _sandal, _shirt, _sneaker, _bag, _boot
