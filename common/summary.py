@@ -7,11 +7,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
+
+import numpy as np
 
 from common.arguments import Parser
 from common.checks import accuracy
 from common.errors import RequestError, RunError
 from common.files import write_atomically
+from common.interface import Array
 from common.record import Record, read_record
 from common.suites import FRAMEWORKS
 
@@ -24,6 +28,9 @@ COLUMNS = (
     "images/s",
     "peak memory",
 )
+
+WINDOW: Final = 10
+"""Steps whose losses are drawn as one point: their mean."""
 
 
 def records(folder: Path) -> list[Record]:
@@ -79,17 +86,23 @@ def draw(found: Sequence[Record], path: Path) -> None:
         colour = f"C{FRAMEWORKS.index(record.framework)}"
         line = "-" if record.config.devices == 1 else "--"
         label = f"{record.framework}, {record.config.devices}"
-        left.plot(record.losses, line, color=colour, linewidth=0.6, alpha=0.8)
+        left.plot(*_smooth(record.losses), line, color=colour, linewidth=0.8)
         epochs = [epoch.epoch for epoch in record.epochs]
         right.plot(
             epochs, [e.test_accuracy for e in record.epochs], line, color=colour, label=label
         )
-    left.set(xlabel="step", ylabel="training loss")
+    left.set(xlabel="step", ylabel=f"training loss, means of {WINDOW} steps")
     right.set(xlabel="epoch", ylabel="test accuracy")
     right.legend(title="framework, devices", fontsize="small")
     for axes in (left, right):
         axes.grid(alpha=0.3)
     write_atomically(path, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
+
+
+def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:
+    """Steps and the mean loss of the `WINDOW` steps up to each; a short rest is left out."""
+    means = np.array(losses[: len(losses) // WINDOW * WINDOW]).reshape(-1, WINDOW).mean(axis=1)
+    return WINDOW * np.arange(1, len(means) + 1), means
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,6 +6,7 @@ Without the option, the tests run that need no framework.
 import shutil
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ import agreement
 import numpy_chapter
 import pytest
 
+from common.record import read_record
 from common.suites import FRAMEWORKS
 
 MOST_DEVICES = 5
+
+# Matplotlib lives in the common environment alone.
+collect_ignore = [] if find_spec("matplotlib") else ["test_picture.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,3 +69,17 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def results(good: Path, tmp_path: Path) -> Path:
     """A copy of `good` to plant bugs in."""
     return Path(shutil.copytree(good, tmp_path / "results"))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder with two runs, of which one took 2 seconds for each of its three epochs."""
+    settings = {"steps": None, "epochs": 3, "batch_size": 4}
+    for framework, devices in (("jax", 1), ("pytorch", 2)):
+        agreement.make(tmp_path, framework, numpy_chapter.NumpyChapter(), devices, **settings)
+    path = tmp_path / "jax-scratch-1dev.json"
+    epochs = [epoch.model_dump() for epoch in read_record(path).epochs]
+    for epoch, accuracy in zip(epochs, (0.25, 0.5, 0.75), strict=True):
+        epoch |= {"test_accuracy": accuracy, "seconds": 2.0, "images_per_second": 1500.0}
+    agreement.edit(path, epochs=epochs, peak_memory=3 * 2**20)
+    return tmp_path
