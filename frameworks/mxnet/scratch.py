@@ -130,6 +130,7 @@ def predict(X: Array, device_params: Sequence[Params], devices: Sequence[mx.Cont
     logits = [
         lenet(np.array(X[a:b], X.dtype, ctx=device), params)
         for (a, b), params, device in zip(bounds, device_params, devices, strict=True)
+        if b > a  # MXNet cannot convolve nothing
     ]
     return numpy.concatenate([shard.asnumpy() for shard in logits])
 

@@ -36,6 +36,9 @@ def replicate(weights: Mapping[str, Array], devices: Sequence[str]) -> list[Para
 
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves `X` (n, rows, columns, in) with `weight` (out, in, r, c), without padding."""
+    if X.shape[0] == 0:  # in float32, TensorFlow's would return the shape of X
+        rows, columns = X.shape[1] - weight.shape[2] + 1, X.shape[2] - weight.shape[3] + 1
+        return tf.zeros((0, rows, columns, weight.shape[0]), X.dtype)
     return tf.nn.conv2d(X, tf.transpose(weight, (2, 3, 1, 0)), strides=1, padding="VALID") + bias
 
 
@@ -93,7 +96,9 @@ def forward_backward(
         with tf.device(device), tf.GradientTape() as tape:
             shard_loss = tf.reduce_sum(loss(lenet(X_shard, params), y_shard)) / X.shape[0]
             losses.append(shard_loss)
-            grads.append(tape.gradient(shard_loss, params))
+            # Zero where nothing depends on a parameter, as in a shard without examples.
+            zero = tf.UnconnectedGradients.ZERO
+            grads.append(tape.gradient(shard_loss, params, unconnected_gradients=zero))
     summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
     device_grads = [
         {name: copies[i] for name, copies in summed.items()} for i in range(len(devices))
