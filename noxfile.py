@@ -1,20 +1,25 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
 import hashlib
+import os
 import platform
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
-from common.suites import CHAPTERS, FRAMEWORKS, SUITES
+from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, SUITES
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
 
 RESULTS = Path("results")
+HANDOVER = RESULTS / "handover"
 EXTRAS = nox.project.load_toml("pyproject.toml")["project"]
 
 
@@ -69,11 +74,35 @@ def run_framework(session: nox.Session, framework: str) -> None:
             session.error(f"say which chapter: nox -s {framework} -- {CHAPTERS[0]} {chapter} ...")
         session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags, external=True)
         return
+    for suite in SUITES:
+        module = f"frameworks.{framework}.{suite.chapter}"
+        commands = [[python, "-m", module, *suite.flags(k, RESULTS)] for k in suite.devices]
+        if suite.timed:
+            for command in commands:
+                session.run(*command, external=True)
+        else:
+            run_together(session, commands)
+
+
+def run_together(session: nox.Session, commands: list[list[str]]) -> None:
+    """Runs commands side by side, as many as there are cores; fails if one does."""
+    run = partial(subprocess.run, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        for command, done in zip(commands, pool.map(run, commands), strict=True):
+            session.log(f"{' '.join(command)}\n{done.stdout.rstrip()}")
+            if done.returncode:
+                session.error(f"exit status {done.returncode}")
+
+
+def hand_over(session: nox.Session, framework: str) -> None:
+    """Trains for a moment and leaves the weights where the other frameworks' tests find them."""
+    python = framework_environment(session, framework)
+    flags = "--dataset=synthetic --devices=1 --dtype=float64 --batch-size=20 --steps=3 --quiet"
+    examples = ["--train-examples=60", "--test-examples=50", f"--out={HANDOVER}"]
     for chapter in CHAPTERS:
-        for suite in SUITES.values():
-            for devices in suite.devices:
-                command = [python, "-m", f"frameworks.{framework}.{chapter}"]
-                session.run(*command, *suite.flags(devices, RESULTS), external=True)
+        weights = f"--save-weights={HANDOVER / f'{framework}-{chapter}.safetensors'}"
+        module = f"frameworks.{framework}.{chapter}"
+        session.run(python, "-m", module, *flags.split(), *examples, weights, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -106,7 +135,7 @@ def parity(session: nox.Session) -> None:
     python = environment(session, "common", "common", "test")
     if mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
-    plan = [str(RESULTS), "--suites", *SUITES, "--frameworks", *available()]
+    plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
     session.run(python, "-m", "common.parity", *(session.posargs or plan), external=True)
 
 
@@ -116,6 +145,9 @@ def tests(session: nox.Session) -> None:
     command = ["-m", "pytest", *session.posargs]
     common = environment(session, "common", "common", "test")
     session.run(common, *command, external=True)
+    for framework in available():
+        hand_over(session, framework)
+    command.append(f"--handover={HANDOVER}")
     for framework in available():
         python = framework_environment(session, framework)
         if framework == "mxnet":

@@ -7,13 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from common.presets import PRESETS
+from common.presets import BATCH_NORMS, PRESETS, WRAPPERS
 
 Conversion = Callable[[str], float]
 
 TITLES: Final = {
     "scratch": "LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
+    "concise": "ResNet-18 and the framework's own data parallelism, as in the book's "
+    "'Concise Implementation for Multiple GPUs'",
 }
+
+AUTO: Final = {"scratch": "book", "concise": "book on GPUs, else quick"}
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -49,6 +53,7 @@ def parser(framework: str, chapter: str) -> Parser:
     )
     _add_devices(made)
     _add_training(made, chapter)
+    _add_chapter(made, framework, chapter)
     _add_data(made)
     _add_files(made)
     return made
@@ -83,7 +88,8 @@ def _add_training(made: Parser, chapter: str) -> None:
     group = made.add_argument_group("training")
     add = group.add_argument
     presets = "; ".join(
-        f"{name}: batch {p.batch_size}, lr {p.lr}, {p.epochs} epochs"
+        f"{name}:{f' width {p.width},' if p.width else ''} batch {p.batch_size}, lr {p.lr}"
+        f"{' (both for each device)' if p.per_device else ''}, {p.epochs} epochs"
         f" of {p.train_examples or 'all'} examples"
         for name, p in PRESETS[chapter].items()
     )
@@ -91,7 +97,7 @@ def _add_training(made: Parser, chapter: str) -> None:
         "--preset",
         choices=("auto", *PRESETS[chapter]),
         default="auto",
-        help=f"{presets}; auto: book. A flag given by hand wins (%(default)s)",
+        help=f"{presets}; auto: {AUTO[chapter]}. A flag given by hand wins (%(default)s)",
     )
     add("--batch-size", type=_positive, metavar="N", help="examples in the global minibatch")
     add("--lr", type=_rate, metavar="X", help="learning rate")
@@ -108,12 +114,28 @@ def _add_training(made: Parser, chapter: str) -> None:
         help="seed of the initial weights and of the minibatch order (%(default)s)",
     )
     add("--dtype", choices=("float32", "float64"), default="float32", help="(%(default)s)")
+
+
+def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
+    add = made.add_argument_group(f"the {chapter} chapter").add_argument
+    if chapter == "scratch":
+        add(
+            "--allreduce",
+            choices=("star",),
+            default="star",
+            help="star: sum on the first device, then broadcast, as in the book (%(default)s)",
+        )
+        return
+    add("--width", type=_positive, metavar="N", help="channels of the first stage; the book's: 64")
     add(
-        "--allreduce",
-        choices=("star",),
-        default="star",
-        help="star: sum on the first device, then broadcast, as in the book (%(default)s)",
+        "--batch-norm",
+        choices=BATCH_NORMS,
+        default=BATCH_NORMS[0],
+        help="per-device: each device normalizes by its own shard, as in the book; "
+        "sync: all by the whole minibatch (%(default)s)",
     )
+    wrappers = WRAPPERS[framework]
+    add("--wrapper", choices=wrappers, default=wrappers[0], help="(%(default)s)")
 
 
 def _add_data(made: Parser) -> None:

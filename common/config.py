@@ -1,6 +1,7 @@
 """What a run does, once flags, preset and the data set at hand are reconciled."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +17,7 @@ NOT_MATHEMATICS: Final = {
     "threads",
     "preset",
     "allreduce",
+    "wrapper",
     "init_weights",  # the weights themselves are known by their digest
 }
 """How and where a run computes, as opposed to what."""
@@ -38,29 +40,57 @@ class Config(BaseModel):
     steps: int | None
     seed: int
     dtype: Literal["float32", "float64"]
-    allreduce: str
+    allreduce: str | None = None
+    width: int | None = None
+    batch_norm: Literal["per-device", "sync"] | None = None
+    wrapper: str | None = None
     dataset: Literal["fashion-mnist", "synthetic"]
     train_examples: int
     test_examples: int
     init_weights: str | None
 
     def mathematics(self) -> dict[str, Any]:
-        """What decides the numbers: the same for all runs that must reach the same result."""
-        return self.model_dump(exclude=NOT_MATHEMATICS)
+        """What decides the numbers: the same for all runs that must reach the same result.
+
+        With batch normalization per device, the number of devices is a part of it.
+        """
+        return {**self.model_dump(exclude=NOT_MATHEMATICS), "shards": self.shards()}
+
+    def shards(self) -> int | None:
+        """How many shards are normalized each for itself; None where the devices do not count."""
+        return self.devices if self.batch_norm == "per-device" else None
+
+    def options(self) -> dict[str, str]:
+        """What `replicate` of this chapter takes besides weights and devices."""
+        chosen = {"batch_norm": self.batch_norm, "wrapper": self.wrapper}
+        return {name: value for name, value in chosen.items() if value is not None}
 
 
-def with_preset(chapter: str, arguments: argparse.Namespace) -> argparse.Namespace:
-    """The arguments, with what no flag set taken from the preset."""
-    name = "book" if arguments.preset == "auto" else arguments.preset
+def preset_name(chapter: str, flags: argparse.Namespace, devices: Sequence[Any] = ()) -> str:
+    """The preset that the flags name; `auto` is the book's, where that is no matter of hours."""
+    if flags.preset != "auto":
+        name: str = flags.preset
+        return name
+    gpus = any("cpu" not in str(device).lower() for device in devices)
+    return "book" if chapter == "scratch" or gpus else "quick"
+
+
+def with_preset(
+    chapter: str, arguments: argparse.Namespace, name: str, devices: int
+) -> argparse.Namespace:
+    """The arguments, with what no flag set taken from the preset `name`, for so many devices."""
     preset = PRESETS[chapter][name]
     filled = argparse.Namespace(**{**vars(arguments), "preset": name})
-    for key in ("batch_size", "lr"):
-        if getattr(filled, key) is None:
-            setattr(filled, key, getattr(preset, key))
+    share = devices if preset.per_device else 1
+    if filled.batch_size is None:
+        filled.batch_size = preset.batch_size * share
+    if filled.lr is None:
+        filled.lr = preset.lr * share
     if filled.epochs is None and filled.steps is None:
         filled.epochs = preset.epochs
-    if filled.devices is not None:
-        check_batch(filled.batch_size, filled.devices)
+    if chapter == "concise" and filled.width is None:
+        filled.width = preset.width
+    check_batch(filled.batch_size, devices)
     return filled
 
 

@@ -33,7 +33,11 @@ def gather(
     """One entry for each expected record, in order; `settings` is what the suite asked for."""
     counts = list(devices)
     found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
-    common = _most_common([each.run.record for each in found if each.run])
+    records = [each.run.record for each in found if each.run]
+    common = {
+        shards: _most_common([each for each in records if each.config.shards() == shards])
+        for shards in {record.config.shards() for record in records}
+    }
     return [_compared(each, common, settings) for each in found]
 
 
@@ -91,7 +95,9 @@ def _most_common(records: Sequence[Record]) -> dict[str, Any]:
     return dict(identities.most_common(1)[0][0]) if identities else {}
 
 
-def _compared(found: Found, common: dict[str, Any], settings: dict[str, Any]) -> Found:
+def _compared(
+    found: Found, common: dict[int | None, dict[str, Any]], settings: dict[str, Any]
+) -> Found:
     """`found`, unless it is of another configuration than the others or than was asked for."""
     if found.run is None:
         return found
@@ -100,8 +106,9 @@ def _compared(found: Found, common: dict[str, Any], settings: dict[str, Any]) ->
         if config[key] != value:
             trouble = f"{key} is {config[key]}, and the suite asks for {value}"
             return Found(found.framework, found.devices, None, trouble)
+    expected = common[found.run.record.config.shards()]
     for key, value in identity(found.run.record).items():
-        if common[key] != value:
-            trouble = f"{key} is {value}, and most others have {common[key]}"
+        if expected[key] != value:
+            trouble = f"{key} is {value}, and most others have {expected[key]}"
             return Found(found.framework, found.devices, None, trouble)
     return found

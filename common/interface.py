@@ -4,7 +4,7 @@ Shapes: n examples in a minibatch, k devices. `X` is (n, 1, 28, 28) pixels in 0.
 class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsFloat, TypeVar
 
 from numpy.typing import NDArray
@@ -27,8 +27,20 @@ class Chapter(Protocol[Device, Replicas]):
         Raises RequestError if there are fewer: never fewer, never silently others.
         """
 
-    def replicate(self, weights: Mapping[str, Array], devices: Sequence[Device], /) -> Replicas:
-        """One copy of `weights` on each device, in their dtype; no two copies share memory."""
+    def launch(self, worker: Callable[[int], None], count: int, /, *_: Any, **options: Any) -> None:
+        """Calls `worker(rank)` in as many processes as `count` devices need: most need one.
+
+        Rank 0 is the one that speaks and writes for all. Raises what the worker raised, or
+        RunError if a process died. Options are those of `replicate`.
+        """
+
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[Device], /, *_: Any, **options: Any
+    ) -> Replicas:
+        """One copy of `weights` on each device, in their dtype; no two copies share memory.
+
+        A chapter may take `options` by name.
+        """
 
     def train_batch(
         self, X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], lr: float, /
@@ -51,6 +63,26 @@ class Chapter(Protocol[Device, Replicas]):
 
     def synchronize(self, replicas: Replicas, /) -> None:
         """Returns once all queued work on the replicas is done: read clocks only after it."""
+
+
+class Concise(Chapter[Device, Replicas], Protocol[Device, Replicas]):
+    """The concise chapter: ResNet-18 and the framework's own data parallelism."""
+
+    def replicate(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[Device],
+        /,
+        *,
+        batch_norm: str = "per-device",
+        wrapper: str = "",
+    ) -> Replicas:
+        """ResNet-18 with these weights and running statistics, on all devices.
+
+        `batch_norm` is "per-device" (statistics of each shard) or "sync" (of the minibatch);
+        `wrapper` is one of the framework's, by default the first of `common.presets.WRAPPERS`.
+        Raises RequestError if the wrapper cannot be had on these devices.
+        """
 
 
 Tensor = TypeVar("Tensor")

@@ -12,8 +12,8 @@ from common.arguments import Parser
 from common.errors import RequestError
 from common.gather import device_counts, gather
 from common.machine import now
-from common.suites import CHAPTERS, FRAMEWORKS, SUITES
-from common.verdict import Answer, Comparison, Verdict, answer_of, compare_suite
+from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, SUITES
+from common.verdict import Answer, Comparison, Verdict, answers_of, compare_suite
 
 
 def judge(
@@ -31,8 +31,8 @@ def judge(
     """
     comparisons: list[Comparison] = []
     for chapter in chapters:
-        exact: Answer | None = None
-        for suite in SUITES.values():
+        exact: dict[int | None, Answer] = {}
+        for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suite.name in suites
             place = folder / suite.folder
             counts = suite.devices if planned else device_counts(place, chapter, frameworks)
@@ -41,8 +41,8 @@ def judge(
             settings = suite.settings if planned else {}
             found = gather(place, chapter, frameworks, counts, settings)
             comparisons.append(compare_suite(suite.name, chapter, found, exact))
-            if suite.name == "float64":
-                exact = answer_of(found)
+            if suite.name.startswith("float64"):
+                exact = answers_of(found)
     if not comparisons:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     checks = [check for comparison in comparisons for check in comparison.checks]
@@ -60,7 +60,7 @@ def parser() -> Parser:
     made.add_argument(
         "--suites",
         nargs="+",
-        choices=tuple(SUITES),
+        choices=SUITE_NAMES,
         default=(),
         help="suites that must be there just as planned (compare whatever is there)",
     )

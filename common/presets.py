@@ -6,13 +6,19 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset sets; None for examples means all that the data set has."""
+    """What a preset sets; None for examples means all that the data set has.
+
+    `width` is that of ResNet-18. With `per_device`, batch size and learning rate are those of
+    one device, and grow with the number of devices.
+    """
 
     batch_size: int
     lr: float
     epochs: int
     train_examples: int | None = None
     test_examples: int | None = None
+    width: int | None = None
+    per_device: bool = False
 
 
 PRESETS: Final = {
@@ -20,5 +26,22 @@ PRESETS: Final = {
         "book": Preset(batch_size=256, lr=0.2, epochs=10),
         "quick": Preset(batch_size=32, lr=0.2, epochs=3, train_examples=12_800),
     },
+    "concise": {
+        "book": Preset(batch_size=256, lr=0.1, epochs=10, width=64, per_device=True),
+        "quick": Preset(
+            batch_size=32, lr=0.1, epochs=2, train_examples=6400, test_examples=2000, width=8
+        ),
+    },
 }
 """The presets of each chapter, by name."""
+
+WRAPPERS: Final = {
+    "pytorch": ("ddp", "dp"),
+    "tensorflow": ("mirrored",),
+    "jax": ("sharding", "shard_map"),
+    "mxnet": ("device", "local"),
+}
+"""Each framework's own ways to train on several devices; the first is the default."""
+
+BATCH_NORMS: Final = ("per-device", "sync")
+"""What batch normalization sees: a device's shard, as in the book, or the whole minibatch."""

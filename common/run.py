@@ -6,19 +6,20 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from common.config import Config, check_batch, take_examples, with_preset
+from common.config import Config, preset_name, take_examples, with_preset
 from common.data import Dataset, load
 from common.errors import RequestError
+from common.estimate import book_hours
 from common.files import require_writable
 from common.interface import Chapter, Weights
-from common.machine import describe_machine, native_errors_held_back, now, peak_memory
+from common.job import Job, names
+from common.machine import describe_machine, native_errors_held_back, now
+from common.models import initial_weights, shapes_of
 from common.progress import Reporter
-from common.record import ROOT, DataUsed, Record, source_digest, versions, write_record
-from common.training import Outcome, Training
-from common.weights import SHAPES, digest, lenet_weights, load_weights, save_weights
+from common.record import ROOT, DataUsed, Record, source_digest, versions
+from common.weights import digest, load_weights, shape_in
 
 
 def run(
@@ -29,37 +30,66 @@ def run(
     Everything that can be checked without the framework is checked before it is imported.
     """
     report = Reporter(quiet=flags.quiet)
-    arguments = with_preset(chapter, flags)
-    require_places(arguments)
-    weights = initial_weights(chapter, arguments)
+    with_preset(chapter, flags, preset_name(chapter, flags), flags.devices or 1)
+    require_places(flags)
+    given = given_weights(chapter, flags)
     progress = sys.stderr.isatty() and not flags.quiet
-    loaded = load(arguments.dataset, arguments.data_dir, report.notice, progress=progress)
-    data = take_examples(chapter, arguments, loaded)
-    backend = import_backend(framework, chapter, arguments.threads)
-    devices = backend.devices(arguments.devices, arguments.device_kind, arguments.threads)
+    data = load(flags.dataset, flags.data_dir, report.notice, progress=progress)
+    data.first(flags.train_examples, flags.test_examples)
+    threads = 1 if flags.devices != 1 and one_thread_each(framework) else flags.threads
+    backend = import_backend(framework, chapter, threads)
+    devices = backend.devices(flags.devices, flags.device_kind, flags.threads)
+    preset = preset_name(chapter, flags, devices)
+    arguments = with_preset(chapter, flags, preset, len(devices))
+    data = take_examples(chapter, arguments, data)
     config = configure(framework, chapter, arguments, data, len(devices))
-    report.notice(introduction(config, flags.preset, devices))
-    record = new_record(config, data, weights, devices, command_line)
-    outcome = recorded(Training(backend, devices, config, data, report), weights, record, flags.out)
-    if arguments.save_weights is not None:
-        save_weights(arguments.save_weights, trained_weights(outcome))
-    print(closing_line(outcome, record.devices))
+    weights = given or initial_weights(shapes_of(chapter, config.width), config.seed, config.dtype)
+    job = Job(
+        devices=devices,
+        config=config,
+        data=data,
+        weights=weights,
+        record=new_record(config, data, weights, devices, command_line),
+        out=flags.out,
+        save_weights=flags.save_weights,
+        introduction=introduction(config, flags.preset, devices),
+        quiet=flags.quiet,
+    )
+    launch(backend, job)
 
 
-def require_places(arguments: argparse.Namespace) -> None:
+def launch(backend: Chapter[Any, Any], job: Job) -> None:
+    """Runs the job in as many processes as its wrapper needs; if it fails, the record says so."""
+    try:
+        backend.launch(job, len(job.devices), **job.config.options())
+    except BaseException:
+        job.mark_failed(traceback.format_exc().replace(str(ROOT), ".").replace(sys.prefix, "..."))
+        raise
+
+
+def require_places(flags: argparse.Namespace) -> None:
     """Raises RequestError if what the run leaves could not be written in the end."""
-    require_writable(arguments.out)
-    if arguments.save_weights is not None:
-        if arguments.save_weights.is_dir():
-            raise RequestError(f"--save-weights {arguments.save_weights} is a folder: name a file")
-        require_writable(arguments.save_weights.parent)
+    require_writable(flags.out)
+    if flags.save_weights is not None:
+        if flags.save_weights.is_dir():
+            raise RequestError(f"--save-weights {flags.save_weights} is a folder: name a file")
+        require_writable(flags.save_weights.parent)
 
 
-def initial_weights(chapter: str, arguments: argparse.Namespace) -> Weights:
-    """The weights to start from: those of the file that was named, else freshly drawn ones."""
-    if arguments.init_weights is not None:
-        return load_weights(arguments.init_weights, SHAPES[chapter], arguments.dtype)
-    return lenet_weights(arguments.seed, arguments.dtype)
+def given_weights(chapter: str, flags: argparse.Namespace) -> Weights | None:
+    """The weights of --init-weights, if any; they set the width that no flag has set."""
+    if flags.init_weights is None:
+        return None
+    if chapter == "concise" and flags.width is None:
+        flags.width = shape_in(flags.init_weights, "conv1.bias")[0]
+    shapes = shapes_of(chapter, getattr(flags, "width", None))
+    return load_weights(flags.init_weights, shapes, flags.dtype)
+
+
+def one_thread_each(framework: str) -> bool:
+    """Whether several CPU devices of a framework may have no more than one thread each."""
+    package: Any = importlib.import_module(f"frameworks.{framework}")
+    return bool(package.ONE_THREAD_EACH)
 
 
 def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, Any]:
@@ -82,8 +112,7 @@ def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, A
 def configure(
     framework: str, chapter: str, arguments: argparse.Namespace, data: Dataset, devices: int
 ) -> Config:
-    """The configuration, now that data and devices are known. Raises RequestError."""
-    check_batch(arguments.batch_size, devices)
+    """The configuration, now that preset, data and devices are known."""
     settled: dict[str, Any] = {
         "framework": framework,
         "chapter": chapter,
@@ -99,13 +128,21 @@ def configure(
 
 def introduction(config: Config, preset: str, devices: Sequence[Any]) -> str:
     """What is about to happen, in a line."""
-    why = " (auto: the book's own setting; --preset quick is shorter)" if preset == "auto" else ""
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
+    net = f"width {config.width}, batch norm {config.batch_norm}, " if config.width else ""
+    reason = f" (auto: {why(config)})" if preset == "auto" else ""
     return (
-        f"{config.framework} {config.chapter}, preset {config.preset}{why}: {length} of "
+        f"{config.framework} {config.chapter}, preset {config.preset}{reason}: {net}{length} of "
         f"{config.train_examples:,} {config.dataset} images, batch {config.batch_size}, "
         f"lr {config.lr:g}, {config.dtype}, on {names(devices)}"
     )
+
+
+def why(config: Config) -> str:
+    """Why `auto` chose this preset."""
+    if config.preset == "book":
+        return "the book's own setting; --preset quick is shorter"
+    return f"without a GPU the book's own, --preset book, takes about {book_hours():.0f} hours"
 
 
 def new_record(
@@ -136,47 +173,3 @@ def new_record(
         ),
         initial_weights_sha256=digest(weights),
     )
-
-
-def recorded(training: Training, weights: Weights, record: Record, out: Path) -> Outcome:
-    """Trains, and keeps the record true all along: running, then complete or failed.
-
-    So that an earlier record is not taken for this run's, should it die.
-    """
-    write_record(out, record)
-    try:
-        outcome = training.run(weights)
-    except BaseException:
-        failure = traceback.format_exc().replace(str(ROOT), ".").replace(sys.prefix, "...")
-        write_record(out, record.model_copy(update={"status": "failed", "failure": failure}))
-        raise
-    complete = {
-        "status": "complete",
-        "losses": outcome.losses,
-        "epochs": outcome.epochs,
-        "peak_memory": peak_memory(),
-    }
-    write_record(out, record.model_copy(update=complete), outcome.tensors)
-    return outcome
-
-
-def trained_weights(outcome: Outcome) -> Weights:
-    """The final weights, by their canonical names alone."""
-    prefix = "weights/"
-    return {
-        name.removeprefix(prefix): values
-        for name, values in outcome.tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-def closing_line(outcome: Outcome, devices: Sequence[str]) -> str:
-    """The book's closing line."""
-    last = outcome.epochs[-1]
-    seconds = sum(epoch.seconds for epoch in outcome.epochs) / len(outcome.epochs)
-    return f"test acc: {last.test_accuracy:.2f}, {seconds:.1f} sec/epoch on {names(devices)}"
-
-
-def names(devices: Sequence[Any]) -> str:
-    """The devices as the book prints them."""
-    return f"[{', '.join(str(device) for device in devices)}]"

@@ -45,9 +45,12 @@ class Training:
     data: Dataset
     report: Reporter
 
-    def run(self, weights: Weights) -> Outcome:
-        """Trains from `weights`. Raises RunError if the loss is no number or replicas part."""
-        replicas = self.chapter.replicate(weights, self.devices)
+    def replicate(self, weights: Weights) -> Any:
+        """The chapter's replicas, one on each device."""
+        return self.chapter.replicate(weights, self.devices, **self.config.options())
+
+    def train(self, replicas: Any) -> Outcome:
+        """Trains the replicas. Raises RunError if the loss is no number or replicas part."""
         probe = pixels(self.data.test_images[:PROBE], self.config.dtype)
         before = self.chapter.predict(probe, replicas, self.devices)
         gradients = self.chapter.gradients(*next(self._minibatches(0)), replicas, self.devices)

@@ -1,6 +1,6 @@
 """The verdict on a suite: every check of every expected record, passed or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,48 +59,61 @@ class Answer:
         return {**self.identity, "dtype": ""} == {**identity(run.record), "dtype": ""}
 
 
-def answer_of(found: Sequence[Found]) -> Answer | None:
-    """The answer that the runs of a suite agree on; None if there are none."""
-    runs = [each.run for each in found if each.run]
-    if not runs:
-        return None
-    name = f"the median of {len(runs)} {runs[0].record.config.dtype} runs"
-    return Answer(name, identity(runs[0].record), reference(runs))
+def answers_of(found: Sequence[Found]) -> dict[int | None, Answer]:
+    """The answers that the runs of a suite agree on: one for all, or for each number of shards."""
+    groups: dict[int | None, list[Run]] = {}
+    for each in found:
+        if each.run:
+            groups.setdefault(each.run.shards, []).append(each.run)
+    return {
+        shards: Answer(
+            f"the median of {len(runs)} {runs[0].record.config.dtype} runs",
+            identity(runs[0].record),
+            reference(runs),
+        )
+        for shards, runs in groups.items()
+    }
 
 
 def compare_suite(
-    suite: str, chapter: str, found: Sequence[Found], exact: Answer | None
+    suite: str, chapter: str, found: Sequence[Found], exact: Mapping[int | None, Answer]
 ) -> Comparison:
-    """Checks every expected record against `exact`, if that is its answer, else the median."""
+    """Checks every expected record against its `exact` answer, if there is one, else the median."""
     runs = [each.run for each in found if each.run]
-    answer = exact if exact and runs and exact.suits(runs[0]) else answer_of(found)
+    answers = answers_of(found)
+    for run in runs:
+        if run.shards in exact and exact[run.shards].suits(run):
+            answers[run.shards] = exact[run.shards]
     checks = [
         Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
         for each in found
-        for part in _parts(each, runs, answer)
+        for part in _parts(each, runs, answers)
     ]
+    names = dict.fromkeys(answer.name for answer in answers.values())
     return Comparison(
         suite=suite,
         chapter=chapter,
         config=runs[0].record.config if runs else None,
         data=runs[0].record.data if runs else None,
-        compared_with=answer.name if answer else "nothing",
+        compared_with=" and ".join(names) or "nothing",
         checks=checks,
     )
 
 
-def _parts(found: Found, runs: Sequence[Run], answer: Answer | None) -> Iterator[dict[str, Any]]:
+def _parts(
+    found: Found, runs: Sequence[Run], answers: Mapping[int | None, Answer]
+) -> Iterator[dict[str, Any]]:
     """What each check of one record found, as fields of `Check`."""
     yield {"check": "record", "passed": found.run is not None, "note": found.trouble}
-    if found.run is None or answer is None:
+    if found.run is None:
         return
     passed, note = check_shapes(found.run)
     yield {"check": "shapes", "passed": passed, "note": note}
     if not passed:
         return
-    yield from _numbers(found.run, answer.arrays)
+    yield from _numbers(found.run, answers[found.run.shards].arrays)
     single = next((run for run in runs if run.devices == 1 and _same_framework(run, found)), None)
-    if found.devices > 1:
+    if found.devices > 1 and found.run.shards is None and numerical_checks(found.run):
         yield _devices(found.run, single)
     yield from _accuracies(found.run, runs)
 
@@ -112,7 +125,7 @@ def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
     if len(run.record.losses) > HEAD:
         steps = steps_of_epochs(run.record.config)
         curves = [epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected)]
-        far, index = distance(*curves)
+        far, index = distance(curves[0], curves[1])
         yield _measured("curve", far, f"epoch {index[0] + 1}" if index else "", CURVE)
 
 
@@ -146,7 +159,7 @@ def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours)
         for other in runs
     }
-    tolerance = ACCURACY_SPREAD[run.record.config.preset]
+    tolerance = ACCURACY_SPREAD[run.record.chapter, run.record.config.preset]
     farthest = max(gaps, key=lambda name: gaps[name])
     yield _measured("spread", gaps[farthest], f"from {farthest}", tolerance)
 

@@ -1,46 +1,16 @@
-"""Canonical weights: their names, shapes and initial values, and the files they travel in."""
+"""The files that weights travel in, and their digest."""
 
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from common.errors import RequestError
 from common.files import write_atomically
 from common.interface import Array, Weights
-
-LENET: Final[dict[str, tuple[int, ...]]] = {
-    "conv1.weight": (20, 1, 3, 3),  # (out channels, in channels, rows, columns)
-    "conv1.bias": (20,),
-    "conv2.weight": (50, 20, 5, 5),
-    "conv2.bias": (50,),
-    "fc1.weight": (800, 128),  # (in, out); the 800 run over channel, row, column: 50 x 4 x 4
-    "fc1.bias": (128,),
-    "fc2.weight": (128, 10),
-    "fc2.bias": (10,),
-}
-"""Name and shape of each of LeNet's parameters: 129,068 numbers."""
-
-SHAPES: Final = {"scratch": LENET}
-"""The canonical names and shapes of each chapter's weights."""
-
-
-def lenet_weights(seed: int, dtype: str) -> Weights:
-    """The book's initial LeNet: weights from N(0, 0.01²), biases 0, drawn with NumPy.
-
-    The numbers are rounded to float32 in either dtype, so a float64 run starts from exactly the
-    same point as a float32 run.
-    """
-    random = np.random.RandomState(seed)
-    weights = {}
-    for name, shape in LENET.items():
-        drawn = 0.01 * random.standard_normal(shape) if name.endswith("weight") else np.zeros(shape)
-        weights[name] = drawn.astype(np.float32).astype(dtype)
-    return weights
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -64,6 +34,15 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
         what = "is missing from" if odd[0] in shapes else "is not expected in"
         raise RequestError(f"{odd[0]} {what} {path}; it must hold {', '.join(shapes)}")
     return {name: _checked(path, name, weights[name], shapes[name], dtype) for name in shapes}
+
+
+def shape_in(path: Path, name: str) -> tuple[int, ...]:
+    """The shape of one tensor of a `.safetensors` file. Raises RequestError if it is not there."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return tuple(file.get_slice(name).get_shape())
+    except (OSError, SafetensorError) as error:
+        raise RequestError(f"cannot read weights from {path}: {error}") from None
 
 
 def digest(arrays: Mapping[str, Array]) -> str:

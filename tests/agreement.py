@@ -1,6 +1,7 @@
 """Folders of records in which four frameworks agree, and ways to spoil them."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,12 @@ from common.checks import Check
 from common.config import Config
 from common.data import Dataset
 from common.interface import Weights
-from common.progress import Reporter
+from common.job import Job
+from common.models import initial_weights, shapes_of
 from common.record import read_record, read_tensors, write_record
-from common.run import new_record, recorded
+from common.run import launch, new_record
 from common.synthetic import synthetic
-from common.training import Training
 from common.verdict import Verdict
-from common.weights import lenet_weights
 
 DATA = Dataset("synthetic", *synthetic(40, 10))
 SETTINGS: dict[str, Any] = {
@@ -36,15 +36,27 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def make(folder: Path, framework: str, chapter: Any, devices: int, **settings: Any) -> Path:
-    """The record of a run of `chapter` under a framework's name."""
+@dataclass(frozen=True)
+class JobOf(Job):
+    """A job of a chapter that is no module."""
+
+    backend: Any
+
+    def chapter(self) -> Any:
+        return self.backend
+
+
+def make(folder: Path, framework: str, backend: Any, devices: int, **settings: Any) -> Path:
+    """The record of a run of `backend`, a chapter, under a framework's name."""
     config = Config(framework=framework, devices=devices, **{**SETTINGS, **settings})
-    names = chapter.devices(devices, "cpu", 1)
+    names = backend.devices(devices, "cpu", 1)
     # Eight times the book's scale, so that the first steps already train.
-    weights = {k: 8 * values for k, values in lenet_weights(0, config.dtype).items()}
+    drawn = initial_weights(shapes_of(config.chapter, config.width), 0, config.dtype)
+    weights = {k: values if "bn" in k else 8 * values for k, values in drawn.items()}
     record = new_record(config, DATA, weights, names)
     folder.mkdir(exist_ok=True)
-    recorded(Training(chapter, names, config, DATA, Reporter(quiet=True)), weights, record, folder)
+    job = JobOf(names, config, DATA, weights, record, folder, None, "", quiet=True, backend=backend)
+    launch(backend, job)
     return folder / record.file_name()
 
 

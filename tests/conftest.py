@@ -3,6 +3,7 @@
 Without the option, the tests run that need no framework.
 """
 
+import os
 import shutil
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,20 +20,35 @@ from common.suites import FRAMEWORKS
 
 MOST_DEVICES = 5
 
+# As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 # Matplotlib lives in the common environment alone.
 collect_ignore = [] if find_spec("matplotlib") else ["test_picture.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
+    parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what needs a framework where none was asked for: that is no skip."""
-    if config.getoption("--framework") is None:
-        needy = [item for item in items if "framework" in getattr(item, "fixturenames", ())]
-        config.hook.pytest_deselected(items=needy)
-        items[:] = [item for item in items if item not in needy]
+    """Deselects what needs another framework than was asked for, if any: that is no skip."""
+    framework, handover = config.getoption("--framework"), config.getoption("--handover")
+    foreign = [item for item in items if not _suits(item, framework, handover)]
+    config.hook.pytest_deselected(items=foreign)
+    items[:] = [item for item in items if item not in foreign]
+
+
+def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bool:
+    """Whether a test has what it needs."""
+    only = item.get_closest_marker("only")
+    needs = getattr(item, "fixturenames", ())
+    return (
+        (only is None or only.args == (framework,))
+        and (framework is not None or "framework" not in needs)
+        and (handover is not None or "handover" not in needs)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +62,12 @@ def framework(request: pytest.FixtureRequest) -> str:
 def scratch(framework: str) -> Any:
     """The scratch chapter in the framework under test; it must be installed."""
     return import_module(f"frameworks.{framework}.scratch")
+
+
+@pytest.fixture(scope="session")
+def concise(framework: str) -> Any:
+    """The concise chapter in the framework under test; it must be installed."""
+    return import_module(f"frameworks.{framework}.concise")
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,9 @@ class FakeChapter:
     def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
         return [f"fake:{index}" for index in range(count or 2)]
 
+    def launch(self, worker: Callable[[int], None], count: int) -> None:
+        worker(0)
+
     def replicate(self, weights: Mapping[str, Array], devices: Sequence[str]) -> list[Weights]:
         return [{name: values.copy() for name, values in weights.items()} for _ in devices]
 

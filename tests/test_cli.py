@@ -11,9 +11,10 @@ import pytest
 
 from common.cli import main
 from common.download import SHA256, DownloadError
+from common.models import LENET, initial_weights
 from common.suites import FRAMEWORKS
 from common.synthetic import synthetic
-from common.weights import lenet_weights, save_weights
+from common.weights import save_weights
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
@@ -145,7 +146,7 @@ def test_the_variable_that_names_the_data_is_named(
 
 def test_weights_that_do_not_fit_are_refused_by_tensor(refused: Refused, tmp_path: Path) -> None:
     save_weights(
-        tmp_path / "w", {**lenet_weights(0, "float32"), "fc1.weight": np.zeros((128, 800))}
+        tmp_path / "w", {**initial_weights(LENET, 0, "float32"), "fc1.weight": np.zeros((128, 800))}
     )
     (tmp_path / "text").write_text("no weights")
     line = refused("--init-weights", "w")

@@ -9,10 +9,11 @@ import pytest
 from fake_chapter import RECORD, CommandLine, written
 
 from common.errors import RunError
+from common.job import closing_line
+from common.models import LENET, initial_weights
 from common.record import Epoch, read_record, read_tensors
-from common.run import closing_line
 from common.training import Outcome
-from common.weights import LENET, digest, lenet_weights, load_weights
+from common.weights import digest, load_weights
 
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[fake:0, fake:1, fake:2\]\n"
 
@@ -41,7 +42,7 @@ def test_a_record_has_the_names_that_others_read(start: CommandLine) -> None:
             30 if epoch["epoch"] == 1 else 24
         )
     assert record["data"]["name"] == "synthetic"
-    assert record["initial_weights_sha256"] == digest(lenet_weights(3, "float32"))
+    assert record["initial_weights_sha256"] == digest(initial_weights(LENET, 3, "float32"))
     assert record["peak_memory"] > 1_000_000
 
 
@@ -52,7 +53,7 @@ def test_a_record_and_its_tensors_can_be_read_again(start: CommandLine) -> None:
     tensors = read_tensors(RECORD, record)
     named = {f"{kind}/{name}" for kind in ("gradients", "weights") for name in LENET}
     assert tensors.keys() == named | {"logits/before", "logits/after"}
-    for name, values in lenet_weights(0, "float32").items():
+    for name, values in initial_weights(LENET, 0, "float32").items():
         assert np.allclose(tensors[f"weights/{name}"], values + 7 * 0.5)
     assert sorted(RECORD.parent.iterdir()) == [RECORD, RECORD.with_suffix(".safetensors")]
 

@@ -9,7 +9,7 @@ import pytest
 from test_scratch import batches, far
 
 from common.interface import Weights
-from common.weights import LENET
+from common.models import LENET
 
 STEPS = 20
 

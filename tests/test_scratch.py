@@ -12,8 +12,8 @@ import pytest
 from common.data import minibatches
 from common.errors import RunError
 from common.interface import Array, Weights
+from common.models import LENET, initial_weights
 from common.synthetic import synthetic
-from common.weights import LENET, lenet_weights
 
 IMAGES, LABELS, *_ = synthetic(70, 1)
 COUNTS = (1, 2, 3, 4)
@@ -31,7 +31,7 @@ def batches(count: int, batch_size: int, dtype: str) -> list[tuple[Array, Array]
 
 def start(dtype: str) -> Weights:
     """Initial weights larger than the book's, so that the first steps already train."""
-    return {name: 8 * values for name, values in lenet_weights(3, dtype).items()}
+    return {name: 8 * values for name, values in initial_weights(LENET, 3, dtype).items()}
 
 
 def far(ours: Weights, theirs: Weights) -> float:

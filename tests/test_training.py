@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from common.config import Config
 from common.data import Dataset, minibatches, pixels
 from common.errors import RunError
+from common.models import LENET, initial_weights
 from common.progress import Reporter
 from common.training import PROBE, Outcome, Training, examples_in, finite, steps_of_epochs
-from common.weights import LENET, lenet_weights
 
 CONFIG = Config(
     framework="pytorch",
@@ -50,7 +50,8 @@ def training(chapter: FakeChapter, **changes: object) -> Training:
 
 
 def run(chapter: FakeChapter, **changes: object) -> Outcome:
-    return training(chapter, **changes).run(lenet_weights(0, "float64"))
+    made = training(chapter, **changes)
+    return made.train(made.replicate(initial_weights(LENET, 0, "float64")))
 
 
 counts = st.integers(1, 300)

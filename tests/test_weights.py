@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from common.errors import RequestError
 from common.interface import Weights
-from common.weights import LENET, SHAPES, digest, lenet_weights, load_weights, save_weights
+from common.models import LENET, initial_weights
+from common.weights import digest, load_weights, save_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
 SMALL = {"weight": (3, 4), "bias": (4,)}
@@ -24,7 +25,7 @@ def small(dtype: str = "float32") -> Weights:
 
 
 def test_names_shapes_and_count_are_the_contract() -> None:
-    assert SHAPES["scratch"] == {
+    assert LENET == {
         "conv1.weight": (20, 1, 3, 3),
         "conv1.bias": (20,),
         "conv2.weight": (50, 20, 5, 5),
@@ -34,13 +35,13 @@ def test_names_shapes_and_count_are_the_contract() -> None:
         "fc2.weight": (128, 10),
         "fc2.bias": (10,),
     }
-    weights = lenet_weights(0, "float32")
+    weights = initial_weights(LENET, 0, "float32")
     assert {name: values.shape for name, values in weights.items()} == LENET
     assert sum(values.size for values in weights.values()) == 129_068
 
 
 def test_weights_are_normal_with_the_books_deviation_and_biases_zero() -> None:
-    for name, values in lenet_weights(3, "float64").items():
+    for name, values in initial_weights(LENET, 3, "float64").items():
         if name.endswith("bias"):
             assert not values.any()
             continue
@@ -52,7 +53,7 @@ def test_weights_are_normal_with_the_books_deviation_and_biases_zero() -> None:
 
 
 def test_both_dtypes_start_from_the_same_numbers() -> None:
-    single, double = lenet_weights(7, "float32"), lenet_weights(7, "float64")
+    single, double = initial_weights(LENET, 7, "float32"), initial_weights(LENET, 7, "float64")
     for name in LENET:
         assert single[name].dtype == np.float32
         assert double[name].dtype == np.float64
@@ -60,14 +61,14 @@ def test_both_dtypes_start_from_the_same_numbers() -> None:
 
 
 def test_the_seed_decides_the_weights() -> None:
-    again, other = lenet_weights(1, "float32"), lenet_weights(2, "float32")
-    for name, values in lenet_weights(1, "float32").items():
+    again, other = initial_weights(LENET, 1, "float32"), initial_weights(LENET, 2, "float32")
+    for name, values in initial_weights(LENET, 1, "float32").items():
         assert np.array_equal(values, again[name])
         assert np.array_equal(values, other[name]) == name.endswith("bias")
 
 
 def test_every_numpy_draws_the_same_weights() -> None:
-    assert digest(lenet_weights(0, "float32")) == DIGEST
+    assert digest(initial_weights(LENET, 0, "float32")) == DIGEST
 
 
 @pytest.mark.parametrize("written", ["float32", "float64"])

@@ -5,11 +5,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jax
 
-    from common.interface import Scratch
-    from frameworks.jax import scratch
+    from common.interface import Concise, Scratch
+    from frameworks.jax import concise, scratch
 
-    # The type checker proves that the chapter keeps the promises of the interface.
+    # The type checker proves that the chapters keep the promises of the interface.
     proof: Scratch[jax.Device, jax.Array] = scratch
+    proof_concise: Concise[jax.Device, concise.Replicas] = concise
 
-DISTRIBUTIONS = ("jax", "jaxlib")
+DISTRIBUTIONS = ("jax", "jaxlib", "flax", "optax")
 """The packages whose versions a record names."""
+
+ONE_THREAD_EACH = False
+"""Virtual devices may use all threads."""

@@ -1,7 +1,6 @@
 """JAX's devices: GPUs, or virtual devices that share the CPU."""
 
 import os
-from collections.abc import Sequence
 
 import jax
 
@@ -19,6 +18,8 @@ def devices(count: int | None, kind: str, threads: int) -> list[jax.Device]:
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
     jax.config.update("jax_default_matmul_precision", "highest")
+    # Steps queued on virtual devices can lock each other out of the few threads they share.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     gpus = [] if kind == "cpu" else _gpus()
     if kind == "cpu" or (kind == "auto" and not gpus):
         return jax.devices("cpu")[: count or 2]
@@ -30,7 +31,7 @@ def devices(count: int | None, kind: str, threads: int) -> list[jax.Device]:
     return gpus[:count]
 
 
-def synchronize(replicas: Sequence[dict[str, jax.Array]]) -> None:
+def synchronize(replicas: object) -> None:
     """Returns once all queued work on the replicas is done."""
     jax.block_until_ready(replicas)
 

@@ -16,6 +16,7 @@ from jax import Array as Tensor
 from jax import numpy as jnp
 
 from common.interface import Array, Weights
+from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_bounds
 from frameworks.jax.devices import devices as devices
 from frameworks.jax.devices import synchronize as synchronize

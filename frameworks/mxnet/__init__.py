@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import mxnet as mx
 
-    from common.interface import Scratch
-    from frameworks.mxnet import scratch
+    from common.interface import Concise, Scratch
+    from frameworks.mxnet import concise, scratch
 
-    # The type checker proves that the chapter keeps the promises of the interface.
+    # The type checker proves that the chapters keep the promises of the interface.
     proof: Scratch[mx.Context, mx.np.ndarray] = scratch
+    proof_concise: Concise[mx.Context, concise.Replicas] = concise
 
 DISTRIBUTIONS = ("mxnet",)
 """The packages whose versions a record names."""
+
+ONE_THREAD_EACH = True
+"""Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
+for one another forever."""

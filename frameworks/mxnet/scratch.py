@@ -16,6 +16,7 @@ import numpy
 from mxnet import autograd, gluon, np, npx
 
 from common.interface import Array, Weights
+from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_bounds
 from frameworks.mxnet.devices import devices as devices
 from frameworks.mxnet.devices import synchronize as synchronize

@@ -5,11 +5,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-    from common.interface import Scratch
-    from frameworks.pytorch import scratch
+    from common.interface import Concise, Scratch
+    from frameworks.pytorch import concise, scratch
 
-    # The type checker proves that the chapter keeps the promises of the interface.
+    # The type checker proves that the chapters keep the promises of the interface.
     proof: Scratch[torch.device, torch.Tensor] = scratch
+    proof_concise: Concise[torch.device, concise.Replicas] = concise
 
 DISTRIBUTIONS = ("torch",)
 """The packages whose versions a record names."""
+
+ONE_THREAD_EACH = False
+"""Virtual devices may use all threads."""

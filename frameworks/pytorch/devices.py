@@ -13,8 +13,7 @@ def devices(count: int | None, kind: str, threads: int) -> list[torch.device]:
     Raises RequestError if there are fewer GPUs than asked for.
     """
     torch.set_num_threads(threads)
-    # cuDNN's default, TF32, keeps ten bits of the mantissa; float32 has to mean float32.
-    torch.backends.cudnn.allow_tf32 = False
+    exact_float32()
     gpus = torch.cuda.device_count()
     if kind == "cpu" or (kind == "auto" and not gpus):
         return [torch.device("cpu", index) for index in range(count or 2)]
@@ -24,6 +23,11 @@ def devices(count: int | None, kind: str, threads: int) -> list[torch.device]:
             "ask for fewer --devices or for --device-kind cpu"
         )
     return [torch.device("cuda", index) for index in range(count or gpus)]
+
+
+def exact_float32() -> None:
+    """Forbids cuDNN's default, TF32, which keeps ten bits of the mantissa."""
+    torch.backends.cudnn.allow_tf32 = False
 
 
 def synchronize(replicas: Sequence[Mapping[str, torch.Tensor]]) -> None:

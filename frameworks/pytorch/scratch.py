@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from common.interface import Array, Weights
+from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_sizes
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.devices import synchronize as synchronize

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from common.interface import Scratch
-    from frameworks.tensorflow import scratch
+    from common.interface import Concise, Scratch
+    from frameworks.tensorflow import concise, scratch
 
-    # The type checker proves that the chapter keeps the promises of the interface.
+    # The type checker proves that the chapters keep the promises of the interface.
     proof: Scratch[str, tf.Tensor] = scratch
+    proof_concise: Concise[str, concise.Replicas] = concise
 
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 """The packages whose versions a record names."""
 
+ONE_THREAD_EACH = False
+"""Virtual devices may use all threads."""
+
 # Read when TensorFlow is loaded: errors alone. In float64 it would warn at every step of what
 # oneDNN leaves to other code.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Read when Keras is loaded, which may have been told elsewhere to run on another framework.
+os.environ["KERAS_BACKEND"] = "tensorflow"

@@ -1,7 +1,5 @@
 """TensorFlow's devices, by name: GPUs, or logical devices that share the CPU."""
 
-from collections.abc import Mapping, Sequence
-
 import tensorflow as tf
 
 from common.errors import RequestError
@@ -30,6 +28,6 @@ def devices(count: int | None, kind: str, threads: int) -> list[str]:
     return [f"GPU:{index}" for index in range(count or len(gpus))]
 
 
-def synchronize(replicas: Sequence[Mapping[str, tf.Variable]]) -> None:
+def synchronize(replicas: object) -> None:
     """Returns once all queued work is done, on every device."""
     tf.test.experimental.sync_devices()

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from common.interface import Array, Weights
+from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_sizes
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize

@@ -1,0 +1,99 @@
+"""What every process of a run does: train, and, in the first one, write the record."""
+
+import importlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.config import Config
+from common.data import Dataset
+from common.errors import RunError
+from common.interface import Chapter, Weights
+from common.machine import peak_memory
+from common.progress import Reporter
+from common.record import Record, read_record, write_record
+from common.training import Outcome, Training
+from common.weights import save_weights
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run, ready to start. It can be sent to another process: it holds no framework's objects."""
+
+    devices: Sequence[Any]
+    config: Config
+    data: Dataset
+    weights: Weights
+    record: Record
+    out: Path
+    save_weights: Path | None
+    introduction: str
+    quiet: bool
+
+    def __call__(self, rank: int) -> None:
+        """Trains; the first process (`rank` 0) speaks and writes for all.
+
+        The record says "running" at once, so that an earlier one is not taken for this run's,
+        should it die.
+        """
+        report = Reporter(quiet=self.quiet or rank > 0)
+        report.notice(self.introduction)
+        training = Training(self.chapter(), self.devices, self.config, self.data, report)
+        replicas = training.replicate(self.weights)
+        if rank == 0:
+            write_record(self.out, self.record)
+        outcome = training.train(replicas)
+        if rank == 0:
+            self.finish(outcome)
+
+    def chapter(self) -> Chapter[Any, Any]:
+        """The backend's module."""
+        name = f"frameworks.{self.config.framework}.{self.config.chapter}"
+        module: Any = importlib.import_module(name)
+        backend: Chapter[Any, Any] = module
+        return backend
+
+    def finish(self, outcome: Outcome) -> None:
+        """Writes what the run leaves and prints the closing line."""
+        if self.save_weights is not None:
+            save_weights(self.save_weights, trained_weights(outcome))
+        complete = {
+            "status": "complete",
+            "losses": outcome.losses,
+            "epochs": outcome.epochs,
+            "peak_memory": peak_memory(),
+        }
+        write_record(self.out, self.record.model_copy(update=complete), outcome.tensors)
+        print(closing_line(outcome, self.record.devices), flush=True)
+
+    def mark_failed(self, failure: str) -> None:
+        """Says so in the record, if this run has begun one."""
+        with suppress(RunError):
+            begun = read_record(self.out / self.record.file_name())
+            if (begun.started, begun.command) == (self.record.started, self.record.command):
+                changed = {"status": "failed", "failure": failure}
+                write_record(self.out, self.record.model_copy(update=changed))
+
+
+def trained_weights(outcome: Outcome) -> Weights:
+    """The final weights, by their canonical names alone."""
+    prefix = "weights/"
+    return {
+        name.removeprefix(prefix): values
+        for name, values in outcome.tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def closing_line(outcome: Outcome, devices: Sequence[str]) -> str:
+    """The book's closing line."""
+    last = outcome.epochs[-1]
+    seconds = sum(epoch.seconds for epoch in outcome.epochs) / len(outcome.epochs)
+    return f"test acc: {last.test_accuracy:.2f}, {seconds:.1f} sec/epoch on {names(devices)}"
+
+
+def names(devices: Sequence[Any]) -> str:
+    """The devices as the book prints them."""
+    return f"[{', '.join(str(device) for device in devices)}]"

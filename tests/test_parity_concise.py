@@ -1,0 +1,63 @@
+"""The parity checks of the concise chapter: batch norm's modes, and the bugs that it invites."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agreement import failed, make
+from numpy_concise import LocalStatistics, NumpyConcise, WrongMomentum
+
+from common.parity import judge
+from common.suites import FRAMEWORKS
+
+SETTINGS: dict[str, Any] = {
+    "chapter": "concise",
+    "allreduce": None,
+    "width": 1,
+    "wrapper": "numpy",
+    "batch_size": 5,
+    "steps": 2,
+}
+
+
+def fill(folder: Path, batch_norm: str, **chapters: NumpyConcise) -> None:
+    """Records of all frameworks on 1 and 2 devices; `chapters` names those that are not right."""
+    for framework in FRAMEWORKS:
+        for devices in (1, 2):
+            chapter = chapters.get(framework, NumpyConcise())
+            settings = {**SETTINGS, "batch_norm": batch_norm}
+            make(folder / f"float64-{batch_norm}", framework, chapter, devices, **settings)
+
+
+@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
+def test_right_frameworks_agree(tmp_path: Path, batch_norm: str) -> None:
+    fill(tmp_path, batch_norm)
+    verdict = judge(tmp_path)
+    assert verdict.passed
+    (comparison,) = verdict.comparisons
+    compared = {check.devices for check in comparison.checks if check.check == "devices"}
+    # Per device, two devices compute something else than one.
+    assert compared == ({2} if batch_norm == "sync" else set())
+
+
+def test_per_device_statistics_depend_on_the_number_of_devices(tmp_path: Path) -> None:
+    fill(tmp_path, "per-device")
+    one, two = (
+        (tmp_path / "float64-per-device" / f"jax-concise-{k}dev.safetensors").read_bytes()
+        for k in (1, 2)
+    )
+    assert one != two
+
+
+def test_a_wrong_momentum_is_seen_in_the_running_statistics(tmp_path: Path) -> None:
+    fill(tmp_path, "sync", jax=WrongMomentum())
+    found = failed(judge(tmp_path))
+    assert {framework for _, framework, _ in found} == {"jax"}
+    assert {check for check, _, _ in found} == {"weights", "outcome"}
+
+
+def test_statistics_of_a_shard_are_no_synchronized_ones(tmp_path: Path) -> None:
+    fill(tmp_path, "sync", mxnet=LocalStatistics())
+    found = failed(judge(tmp_path))
+    assert {(framework, devices) for _, framework, devices in found} == {("mxnet", 2)}
+    assert {"gradient", "trajectory", "weights", "devices"} <= {check for check, _, _ in found}
