@@ -16,7 +16,7 @@ HEADINGS = {
     "shapes": "names, shapes, counts",
     "forward": "logits before training",
     "gradient": "gradient of the first step",
-    "trajectory": "losses of the first 20 steps",
+    "trajectory": "losses of the first steps",
     "weights": "weights at the end",
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",

@@ -87,6 +87,30 @@ def test_steps_are_those_of_the_judge(found: Weights, mode: tuple[int, str]) -> 
     assert far(found["logits/one"], resnet_judge.logits(X[:1], expected)) < 1e-10
 
 
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        pytest.param("shard_map", marks=pytest.mark.only("jax")),
+        pytest.param("local", marks=pytest.mark.only("mxnet")),
+    ],
+)
+@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
+def test_other_wrappers_take_the_same_steps(
+    framework: str,
+    concise: Any,
+    all_devices: Sequence[Any],
+    tmp_path: Path,
+    wrapper: str,
+    batch_norm: str,
+) -> None:
+    steps = Steps(framework, all_devices[:3], batch_norm, "float64", tmp_path, wrapper)
+    found = steps.run(concise)
+    minibatches, split = concise_steps.batches("float64"), concise_steps.split(batch_norm, 3)
+    losses, expected = resnet_judge.sgd(concise_steps.start("float64"), minibatches, LR, split)
+    np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
+    assert farthest(part(found, "weights/"), expected) < 1e-10
+
+
 def test_float32_differs_by_rounding(
     framework: str, concise: Any, all_devices: Sequence[Any], tmp_path: Path
 ) -> None:
