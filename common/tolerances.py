@@ -58,20 +58,20 @@ CONCISE: Final = {"float64": CONCISE64}
 TOLERANCES: Final = {"scratch": SCRATCH, "concise": CONCISE}
 """By chapter, dtype and check; what has no tolerance is not compared."""
 
-CURVE: Final = Tolerance(0.1, 1.1e-2)
+CURVE: Final = Tolerance(0.1, 1.6e-2)
 """The mean loss of an epoch, where rounding has been amplified: see `HEAD`."""
 
-# Accuracies are shares of the test set. The quick preset is judged by its last epoch, the book's
-# by the mean of its last three, which swings less.
+# Accuracies are shares of the test set: the quick preset's the mean of its last two epochs, the
+# book's of its last three. A single epoch's figure swings by six points for rounding alone.
 ACCURACY_SPREAD: Final = {
-    ("scratch", "quick"): Tolerance(0.05, 0.024),
+    ("scratch", "quick"): Tolerance(0.05, 0.021),
     ("scratch", "book"): Tolerance(0.03, 0.007),
 }
 """By chapter and preset."""
 
 ACCURACY_FLOOR: Final = {
-    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.752),
-    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.906),
+    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.757),
+    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.867),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
 }
 """By chapter, preset and data set."""
