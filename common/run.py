@@ -37,6 +37,8 @@ def run(
     data = load(flags.dataset, flags.data_dir, report.notice, progress=progress)
     data.first(flags.train_examples, flags.test_examples)
     threads = 1 if flags.devices != 1 and one_thread_each(framework) else flags.threads
+    if threads < flags.threads // (flags.devices or 2):
+        report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
     backend = import_backend(framework, chapter, threads)
     devices = backend.devices(flags.devices, flags.device_kind, flags.threads)
     preset = preset_name(chapter, flags, devices)

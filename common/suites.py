@@ -28,7 +28,7 @@ class Suite:
     def flags(self, devices: int, results: Path) -> list[str]:
         """The flags of one run of the suite, its record going below `results`."""
         flags = [f"--devices={devices}", f"--out={results / self.folder}"]
-        flags += [] if self.timed else ["--threads=1", "--quiet"]
+        flags += [] if self.timed else ["--threads=1"]
         return flags + [
             f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()
         ]

@@ -56,7 +56,7 @@ CONCISE64: Final = {
 
 CONCISE: Final = {"float64": CONCISE64}
 TOLERANCES: Final = {"scratch": SCRATCH, "concise": CONCISE}
-"""By chapter, dtype and check; what has no tolerance is not compared."""
+"""By chapter, dtype and check; runs of a dtype without tolerances fail."""
 
 CURVE: Final = Tolerance(0.1, 1.6e-2)
 """The mean loss of an epoch, where rounding has been amplified: see `HEAD`."""

@@ -20,12 +20,12 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def fill(folder: Path, batch_norm: str, **chapters: NumpyConcise) -> None:
+def fill(folder: Path, batch_norm: str, dtype: str = "float64", **chapters: NumpyConcise) -> None:
     """Records of all frameworks on 1 and 2 devices; `chapters` names those that are not right."""
     for framework in FRAMEWORKS:
         for devices in (1, 2):
             chapter = chapters.get(framework, NumpyConcise())
-            settings = {**SETTINGS, "batch_norm": batch_norm}
+            settings = {**SETTINGS, "batch_norm": batch_norm, "dtype": dtype}
             make(folder / f"float64-{batch_norm}", framework, chapter, devices, **settings)
 
 
@@ -61,3 +61,9 @@ def test_statistics_of_a_shard_are_no_synchronized_ones(tmp_path: Path) -> None:
     found = failed(judge(tmp_path))
     assert {(framework, devices) for _, framework, devices in found} == {("mxnet", 2)}
     assert {"gradient", "trajectory", "weights", "devices"} <= {check for check, _, _ in found}
+
+
+def test_runs_that_cannot_be_compared_do_not_pass(tmp_path: Path) -> None:
+    fill(tmp_path, "sync", dtype="float32")
+    found = failed(judge(tmp_path))
+    assert found == {("forward", framework, k) for framework in FRAMEWORKS for k in (1, 2)}

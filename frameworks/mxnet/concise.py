@@ -71,7 +71,7 @@ def turned(name: str, values: Array) -> Array:
     return values.T if name == "fc.weight" else values
 
 
-def split(batch: Array, devices: Sequence[mx.Context]) -> Shards:
+def split_batch(batch: Array, devices: Sequence[mx.Context]) -> Shards:
     """The shards of a minibatch, each on its device; the last devices may get none."""
     bounds = shard_bounds(len(batch), len(devices))
     return [
@@ -86,8 +86,8 @@ def forward_backward(
 ) -> Tensor:
     """The mean loss over the minibatch; each device keeps the gradient of its shard's sum."""
     with autograd.record():
-        logits = replicas.net(split(X, devices))
-        pairs = zip(logits, split(y, devices), strict=True)
+        logits = replicas.net(split_batch(X, devices))
+        pairs = zip(logits, split_batch(y, devices), strict=True)
         losses = [loss(y_hat, y_shard).sum() for y_hat, y_shard in pairs]
         nothing = [no_loss(replicas.net, device) for device in devices[len(losses) :]]
     autograd.backward(losses + nothing)
@@ -131,7 +131,7 @@ def gradients(X: Array, y: Array, replicas: Replicas, devices: Sequence[mx.Conte
 def predict(X: Array, replicas: Replicas, devices: Sequence[mx.Context]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     share_statistics(replicas)
-    logits = replicas.net(split(X, devices))
+    logits = replicas.net(split_batch(X, devices))
     return numpy.concatenate([shard.asnumpy() for shard in logits])
 
 

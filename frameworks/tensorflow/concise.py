@@ -70,7 +70,7 @@ def copies(value: tf.Variable | Tensor, replicas: Replicas) -> tuple[tf.Variable
     return found
 
 
-def shards(batch: Tensor, replicas: Replicas) -> tf.distribute.DistributedValues:
+def split_batch(batch: Tensor, replicas: Replicas) -> tf.distribute.DistributedValues:
     """A minibatch's shards, one for each device."""
     split = tf.split(batch, shard_sizes(batch.shape[0], replicas.strategy.num_replicas_in_sync))
     return replicas.strategy.experimental_distribute_values_from_function(
@@ -94,7 +94,7 @@ def forward_backward(X: Tensor, y: Tensor, replicas: Replicas) -> tuple[Tensor, 
         found = shard_loss, tape.gradient(shard_loss, replicas.params)
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, found)
 
-    everyones = (shards(X, replicas), shards(y, replicas))
+    everyones = (split_batch(X, replicas), split_batch(y, replicas))
     mean_loss, grads = replicas.strategy.run(on_device, everyones)
     return copies(mean_loss, replicas)[0], grads
 
@@ -129,7 +129,7 @@ def predict_shards(X: Tensor, replicas: Replicas) -> tuple[Tensor, ...]:
     with replicas.strategy.scope():
         for statistic in replicas.statistics.values():
             statistic.assign(statistic.read_value())
-    return copies(replicas.strategy.run(replicas.net, (shards(X, replicas),)), replicas)
+    return copies(replicas.strategy.run(replicas.net, (split_batch(X, replicas),)), replicas)
 
 
 def predict(X: Array, replicas: Replicas, devices: Sequence[str]) -> Array:
