@@ -83,7 +83,7 @@ def given_weights(chapter: str, flags: argparse.Namespace) -> Weights | None:
     if flags.init_weights is None:
         return None
     if chapter == "concise" and flags.width is None:
-        flags.width = shape_in(flags.init_weights, "conv1.bias")[0]
+        flags.width = (*shape_in(flags.init_weights, "conv1.bias"), 1)[0]
     shapes = shapes_of(chapter, getattr(flags, "width", None))
     return load_weights(flags.init_weights, shapes, flags.dtype)
 

@@ -32,7 +32,7 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
         raise RequestError(f"cannot read weights from {path}: {error}") from None
     if odd := sorted(weights.keys() ^ shapes.keys()):
         what = "is missing from" if odd[0] in shapes else "is not expected in"
-        raise RequestError(f"{odd[0]} {what} {path}; it must hold {', '.join(shapes)}")
+        raise RequestError(f"{odd[0]} {what} {path}; it must hold {_listed(list(shapes))}")
     return {name: _checked(path, name, weights[name], shapes[name], dtype) for name in shapes}
 
 
@@ -53,6 +53,12 @@ def digest(arrays: Mapping[str, Array]) -> str:
         state.update(f"{name}{values.shape}".encode())
         state.update(values.tobytes())
     return state.hexdigest()
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    """The names in a line, the first of them where they are many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _checked(path: Path, name: str, values: Array, shape: tuple[int, ...], dtype: str) -> Array:
