@@ -94,8 +94,13 @@ def test_the_death_of_one_process_ends_the_run(tmp_path: Path, victim: int) -> N
     assert [path.name for path in tmp_path.iterdir()] == [RECORD]
 
 
-def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("background", [False, True])
+def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path, background: bool) -> None:
+    # What a shell starts in the background ignores SIGINT, and so does all that it starts.
+    handler = signal.SIG_IGN if background else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
     run = start([*CONCISE, *flags(tmp_path, 1_000_000), "--quiet"])
+    signal.signal(signal.SIGINT, before)
     processes = training(run, tmp_path)
     run.kill()
     run.communicate()
@@ -150,3 +155,27 @@ def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
     assert err.count("\n") == 1
     assert "--wrapper dp needs GPUs" in err
     assert (tmp_path / RECORD).read_text() == "of an earlier run"
+
+
+def test_no_thread_outlives_its_group() -> None:
+    """One that did would abort the process now and then, as the interpreter ends."""
+    train = "\n".join(
+        [
+            "import torch",
+            "from pathlib import Path",
+            "from torch.nn.parallel import DistributedDataParallel",
+            "from frameworks.pytorch.processes import launch_processes",
+            "def threads():",
+            "    names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]",
+            "    return sum('gloo' in name for name in names)",
+            "def worker(rank):",
+            "    model = DistributedDataParallel(torch.nn.Linear(2, 1))",
+            "    model(torch.ones(1, 2)).sum().backward()",
+            "    print(threads())",
+            "launch_processes(worker, 1)",
+            "print(threads())",
+        ]
+    )
+    output, errors = start(["-c", train]).communicate(timeout=60)
+    during, after = map(int, output.split())
+    assert during > after == 0, errors

@@ -9,6 +9,10 @@ from multiprocessing.queues import SimpleQueue
 from typing import Any
 
 import torch
+
+# Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
+# default arguments would hold that group, and the threads of it, until the process aborts on them.
+import torch.distributed.nn
 from torch import distributed as dist
 from torch import multiprocessing
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
@@ -82,6 +86,8 @@ def _process(
     rank: int, worker: Worker, count: int, threads: int, port: int, reasons: "SimpleQueue[Any]"
 ) -> None:
     """What each process does; errors that are meant for people reach the parent as they are."""
+    # By SIGINT it learns that the parent has died; a run in the background would ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     store = dist.TCPStore("127.0.0.1", port, is_master=False)
     try:
         run_in_group(worker, rank, count, threads, store)
