@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import platform
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
-from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, SUITES
+from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, SUITES, available, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -23,37 +22,29 @@ HANDOVER = RESULTS / "handover"
 EXTRAS = nox.project.load_toml("pyproject.toml")["project"]
 
 
-def mxnet_is_missing() -> str:
-    """Why MXNet cannot be had here; empty if it can."""
-    if sys.version_info >= (3, 12):
-        return "its NumPy 1.23 has no wheel for Python 3.12 or later"
-    if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
-        return f"it has no wheel for {sys.platform} on {platform.machine()}"
-    return ""
-
-
-def available() -> list[str]:
-    """The frameworks that this machine can have."""
-    return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
-
-
-def environment(session: nox.Session, name: str, *extras: str) -> str:
+def environment(
+    session: nox.Session, name: str, *extras: str, pins: str | None = None, alone: str | None = None
+) -> str:
     """The Python of the environment `name`; it is made, or filled anew, only when need be.
 
-    Sessions share environments, so that no framework is installed twice.
+    Sessions share environments, so that no framework is installed twice. `pins` names the file
+    of versions, if it is not `name`; the package `alone` is added without what it asks for.
     """
     folder = Path(".nox") / name
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    constraints = Path("constraints") / f"{name}.txt"
+    constraints = Path("constraints") / f"{pins or name}.txt"
     optional = EXTRAS["optional-dependencies"]
     wanted = [*EXTRAS["dependencies"], *(need for extra in extras for need in optional[extra])]
-    recipe = "\n".join([sys.version, *wanted, constraints.read_text(encoding="utf-8")])
+    versions = constraints.read_text(encoding="utf-8")
+    recipe = "\n".join([sys.version, *wanted, *([alone] if alone else []), versions])
     stamp, digest = folder / "installed", hashlib.sha256(recipe.encode()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != digest:
         session.log(f"installing the environment {folder}, once")
-        session.run(sys.executable, "-m", "venv", "--clear", str(folder), external=True)
+        session.run(sys.executable, "-m", "venv", "--clear", str(folder))
         install = [str(python), "-m", "pip", "install", "--quiet", "-c", str(constraints)]
-        session.run(*install, *wanted, external=True)
+        session.run(*install, *wanted)
+        if alone:
+            session.run(*install, "--no-deps", alone)
         stamp.write_text(digest)
     return str(python)
 
@@ -72,16 +63,16 @@ def run_framework(session: nox.Session, framework: str) -> None:
         chapter, *flags = session.posargs
         if chapter not in CHAPTERS:
             session.error(f"say which chapter: nox -s {framework} -- {CHAPTERS[0]} {chapter} ...")
-        session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags, external=True)
+        session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags)
         return
-    for suite in SUITES:
-        module = f"frameworks.{framework}.{suite.chapter}"
-        commands = [[python, "-m", module, *suite.flags(k, RESULTS)] for k in suite.devices]
-        if suite.timed:
-            for command in commands:
-                session.run(*command, external=True)
-        else:
-            run_together(session, commands)
+    commands = [
+        [python, "-m", f"frameworks.{framework}.{suite.chapter}", *suite.flags(k, RESULTS)]
+        for suite in SUITES
+        for k in suite.devices
+    ]
+    session.log(f"{len(commands)} runs, as many at a time as there are cores")
+    # The presets train longest: begun first, they leave no core idle at the end.
+    run_together(session, sorted(commands, key=lambda command: "--preset=quick" not in command))
 
 
 def run_together(session: nox.Session, commands: list[list[str]]) -> None:
@@ -91,18 +82,18 @@ def run_together(session: nox.Session, commands: list[list[str]]) -> None:
         for command, done in zip(commands, pool.map(run, commands), strict=True):
             session.log(f"{' '.join(command)}\n{done.stdout.rstrip()}")
             if done.returncode:
+                pool.shutdown(cancel_futures=True)
                 session.error(f"exit status {done.returncode}")
 
 
 def hand_over(session: nox.Session, framework: str) -> None:
     """Trains for a moment and leaves the weights where the other frameworks' tests find them."""
     python = framework_environment(session, framework)
-    flags = "--dataset=synthetic --devices=1 --dtype=float64 --batch-size=20 --steps=3 --quiet"
-    examples = ["--train-examples=60", "--test-examples=50", f"--out={HANDOVER}"]
+    flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+    flags += f" --devices=1 --dtype=float64 --quiet --out={HANDOVER}"
     for chapter in CHAPTERS:
         weights = f"--save-weights={HANDOVER / f'{framework}-{chapter}.safetensors'}"
-        module = f"frameworks.{framework}.{chapter}"
-        session.run(python, "-m", module, *flags.split(), *examples, weights, external=True)
+        session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags.split(), weights)
 
 
 @nox.session(venv_backend="none")
@@ -136,23 +127,32 @@ def parity(session: nox.Session) -> None:
     if mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
     plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
-    session.run(python, "-m", "common.parity", *(session.posargs or plan), external=True)
+    session.run(python, "-m", "common.parity", *(session.posargs or plan))
 
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework, and the shared ones on NumPy 1.23 and 2."""
     command = ["-m", "pytest", *session.posargs]
-    common = environment(session, "common", "common", "test")
-    session.run(common, *command, external=True)
+    session.run(environment(session, "common", "common", "test"), *command)
     for framework in available():
         hand_over(session, framework)
     command.append(f"--handover={HANDOVER}")
     for framework in available():
         python = framework_environment(session, framework)
         if framework == "mxnet":
-            session.run(python, *command, external=True)
-        session.run(python, *command, "--framework", framework, external=True)
+            session.run(python, *command)
+        session.run(python, *command, "--framework", framework)
+
+
+@nox.session(venv_backend="none")
+def d2l(session: nox.Session) -> None:
+    """Hold every framework to the book's own package, in environments of its own."""
+    files = sorted(str(path) for path in Path("tests").glob("test_d2l*.py"))
+    for framework in available():
+        own = {"pins": framework, "alone": "d2l==1.0.3"}
+        python = environment(session, f"d2l-{framework}", framework, "test", **own)
+        session.run(python, "-m", "pytest", *files, "--framework", framework, *session.posargs)
 
 
 @nox.session(venv_backend="none")
@@ -160,29 +160,40 @@ def book(session: nox.Session) -> None:
     """Train with the book's setting on 1 and 2 devices; half an hour on 2 cores."""
     folder = RESULTS / "book"
     for framework in available():
-        python = framework_environment(session, framework)
+        command = framework_environment(session, framework), "-m", f"frameworks.{framework}.scratch"
         for devices in (1, 2):
-            flags = ["--preset=book", f"--devices={devices}", f"--out={folder}"]
-            session.run(python, "-m", f"frameworks.{framework}.scratch", *flags, external=True)
+            session.run(*command, "--preset=book", f"--devices={devices}", f"--out={folder}")
+    summary = environment(session, "common", "common", "test"), "-m", "common.summary"
+    session.run(*summary, str(folder), f"--picture={folder / 'accuracy.svg'}")
+
+
+@nox.session(venv_backend="none")
+def bench(session: nox.Session) -> None:
+    """Time every framework against its own high-level loop; 20 minutes on 2 cores."""
+    flags = []
+    for framework in available():
+        if framework in ("pytorch", "jax"):  # the others' loops come with them
+            python = environment(session, f"bench-{framework}", framework, "bench")
+        else:
+            python = framework_environment(session, framework)
+        flags.append(f"--python={framework}={python}")
     common = environment(session, "common", "common", "test")
-    picture = str(folder / "accuracy.svg")
-    session.run(common, "-m", "common.summary", str(folder), "--picture", picture, external=True)
+    session.run(common, "-m", "bench", *flags, f"--out={RESULTS}", *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Check style and format."""
-    python = environment(session, "lint", "lint", "common", "test")
-    session.run(python, "-m", "ruff", "check", ".", external=True)
-    session.run(python, "-m", "ruff", "format", "--check", ".", external=True)
+    ruff = [environment(session, "lint", "lint", "common", "test"), "-m", "ruff"]
+    session.run(*ruff, "check", ".")
+    session.run(*ruff, "format", "--check", ".")
 
 
 @nox.session(venv_backend="none")
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [environment(session, "lint", "lint", "common", "test"), "-m", "mypy"]
-    session.run(*mypy, "common", "tests", "noxfile.py", external=True)
+    session.run(*mypy, "bench", "common", "tests", "noxfile.py")
     for framework in available():
         python = framework_environment(session, framework)
-        package = ["--package", f"frameworks.{framework}", "--python-executable", python]
-        session.run(*mypy, *package, external=True)
+        session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)

@@ -67,7 +67,7 @@ def cores() -> int:
 def _add_devices(made: Parser) -> None:
     group = made.add_argument_group("devices")
     add = group.add_argument
-    add("--devices", type=_positive, metavar="N", help="how many (every GPU there is, else 2)")
+    add("--devices", type=positive, metavar="N", help="how many (every GPU there is, else 2)")
     add(
         "--device-kind",
         choices=("auto", "cpu", "gpu"),
@@ -77,7 +77,7 @@ def _add_devices(made: Parser) -> None:
     )
     add(
         "--threads",
-        type=_positive,
+        type=positive,
         default=cores(),
         metavar="N",
         help="threads that all CPU devices share (every core: %(default)s)",
@@ -99,12 +99,12 @@ def _add_training(made: Parser, chapter: str) -> None:
         default="auto",
         help=f"{presets}; auto: {AUTO[chapter]}. A flag given by hand wins (%(default)s)",
     )
-    add("--batch-size", type=_positive, metavar="N", help="examples in the global minibatch")
+    add("--batch-size", type=positive, metavar="N", help="examples in the global minibatch")
     add("--lr", type=_rate, metavar="X", help="learning rate")
     length = group.add_mutually_exclusive_group()
-    length.add_argument("--epochs", type=_positive, metavar="N", help="passes over the data")
+    length.add_argument("--epochs", type=positive, metavar="N", help="passes over the data")
     length.add_argument(
-        "--steps", type=_positive, metavar="N", help="exactly N minibatches, over several epochs"
+        "--steps", type=positive, metavar="N", help="exactly N minibatches, over several epochs"
     )
     add(
         "--seed",
@@ -126,7 +126,7 @@ def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
             help="star: sum on the first device, then broadcast, as in the book (%(default)s)",
         )
         return
-    add("--width", type=_positive, metavar="N", help="channels of the first stage; the book's: 64")
+    add("--width", type=positive, metavar="N", help="channels of the first stage; the book's: 64")
     add(
         "--batch-norm",
         choices=BATCH_NORMS,
@@ -153,8 +153,8 @@ def _add_data(made: Parser) -> None:
         help="where the four files of Fashion-MNIST are "
         "(else $FASHION_MNIST_DIR, the user's cache, a download)",
     )
-    add("--train-examples", type=_positive, metavar="N", help="train on the first N")
-    add("--test-examples", type=_positive, metavar="N", help="test on the first N")
+    add("--train-examples", type=positive, metavar="N", help="train on the first N")
+    add("--test-examples", type=positive, metavar="N", help="test on the first N")
 
 
 def _add_files(made: Parser) -> None:
@@ -184,6 +184,6 @@ def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted:
     return convert
 
 
-_positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
+positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
 _rate = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from common.interface import Array, Weights
 from common.models import shapes_of, trainable
 from common.record import Record
-from common.tolerances import ACCURACY_FLOOR, HEAD, TOLERANCES, Tolerance
+from common.tolerances import ACCURACY_FLOOR, LONG, TOLERANCES, Tolerance
 from common.training import PROBE, steps_of_epochs
 
 
@@ -143,21 +143,33 @@ def _yardstick(name: str, arrays: Mapping[str, Array]) -> str:
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
     """The prefix and tolerance of each numerical check that a run of this length allows.
 
-    Rounding grows with every step, so after the first `HEAD` steps a longer run is held to its
-    accuracy and to the course of its losses, not to its weights.
+    Training makes more of rounding with every step, so a long run is held to its beginning, its
+    accuracy and the course of its losses, not to its weights.
     """
-    tolerances = TOLERANCES[run.record.chapter].get(run.record.config.dtype, {})
-    rounded = len(run.record.losses) <= HEAD
-    return {
-        name: (prefix, tolerances[name])
-        for name, prefix in NUMERICAL.items()
-        if name in tolerances and (rounded or name not in ("weights", "outcome"))
-    }
+    chapter, dtype = run.record.chapter, run.record.config.dtype
+    limits = TOLERANCES[chapter].get(dtype)
+    if limits is None:
+        return {}
+    if is_long(run):
+        beginnings = ("forward", "gradient", "trajectory")
+        return {name: (NUMERICAL[name], LONG[chapter][dtype][name]) for name in beginnings}
+    tolerances = limits[min(most for most in limits if len(run.record.losses) <= most)]
+    return {name: (prefix, tolerances[name]) for name, prefix in NUMERICAL.items()}
 
 
-def head(arrays: Mapping[str, Array]) -> Weights:
-    """The arrays, with the losses of the first `HEAD` steps alone."""
-    return {**arrays, "losses": arrays["losses"][:HEAD]}
+def beginning(run: Run) -> int:
+    """The steps from the first on over which rounding stays rounding, in runs such as this one."""
+    return max(TOLERANCES[run.record.chapter][run.record.config.dtype])
+
+
+def is_long(run: Run) -> bool:
+    """Whether the run goes on where rounding has been amplified."""
+    return len(run.record.losses) > beginning(run)
+
+
+def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
+    """The arrays, with the losses of the run's beginning alone."""
+    return {**arrays, "losses": arrays["losses"][: beginning(run)]}
 
 
 def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
@@ -167,11 +179,11 @@ def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
 
 
 def accuracy(record: Record) -> float:
-    """The accuracy a run ends with: the mean of its last third of epochs, at most three.
+    """The accuracy a run ends with: the mean of the later half of its epochs, at most 3.
 
     At the book's learning rate a single epoch's figure swings by several points.
     """
-    last = record.epochs[-min(3, max(1, len(record.epochs) // 3)) :]
+    last = record.epochs[-min(3, math.ceil(len(record.epochs) / 2)) :]
     return sum(epoch.test_accuracy for epoch in last) / len(last)
 
 
@@ -179,4 +191,9 @@ def accuracy_floor(record: Record) -> Tolerance | None:
     """The accuracy that a run of this preset has to reach; None where it proves nothing."""
     if record.config.steps is not None:
         return None
-    return ACCURACY_FLOOR.get((record.chapter, record.config.preset, record.data.name))
+    return ACCURACY_FLOOR.get(setting(record))
+
+
+def setting(record: Record) -> tuple[str, str, str]:
+    """Where tolerances of accuracies stand: chapter, preset and data set."""
+    return record.chapter, record.config.preset, record.data.name

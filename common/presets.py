@@ -24,12 +24,12 @@ class Preset:
 PRESETS: Final = {
     "scratch": {
         "book": Preset(batch_size=256, lr=0.2, epochs=10),
-        "quick": Preset(batch_size=32, lr=0.2, epochs=6, train_examples=6400),
+        "quick": Preset(batch_size=32, lr=0.2, epochs=6, train_examples=6400, test_examples=2000),
     },
     "concise": {
         "book": Preset(batch_size=256, lr=0.1, epochs=10, width=64, per_device=True),
         "quick": Preset(
-            batch_size=32, lr=0.1, epochs=2, train_examples=6400, test_examples=2000, width=8
+            batch_size=32, lr=0.03, epochs=5, train_examples=6400, test_examples=2000, width=8
         ),
     },
 }

@@ -29,11 +29,14 @@ def run(
 
     Everything that can be checked without the framework is checked before it is imported.
     """
-    report = Reporter(quiet=flags.quiet)
+    # Of the processes that torchrun starts with the same command, the first speaks for all.
+    another = "TORCHELASTIC_RUN_ID" in os.environ and os.environ["RANK"] != "0"
+    quiet = flags.quiet or another
+    report = Reporter(quiet=quiet)
     with_preset(chapter, flags, preset_name(chapter, flags), flags.devices or 1)
     require_places(flags)
     given = given_weights(chapter, flags)
-    progress = sys.stderr.isatty() and not flags.quiet
+    progress = sys.stderr.isatty() and not quiet
     data = load(flags.dataset, flags.data_dir, report.notice, progress=progress)
     data.first(flags.train_examples, flags.test_examples)
     threads = 1 if flags.devices != 1 and one_thread_each(framework) else flags.threads

@@ -17,9 +17,6 @@ class Tolerance:
     measured: float
 
 
-HEAD: Final = 20
-"""The steps over which rounding stays rounding. Beyond them training amplifies it."""
-
 # Measured by plain `nox` on two cores, 2026-11-20, with the seeds 0 and 8: the larger of both.
 FLOAT64: Final = {
     "forward": Tolerance(1e-10, 1.3e-15),
@@ -41,37 +38,80 @@ FLOAT32: Final = {
     "outcome": Tolerance(1e-4, 3.2e-5),
 }
 
-SCRATCH: Final = {"float64": FLOAT64, "float32": FLOAT32}
-
-# Measured by plain `nox` on two cores, 2026-11-21: 4 steps of 30 Fashion-MNIST images at lr 0.02,
-# in both modes of batch norm. From small weights each step multiplies rounding: ten steps at this
-# rate leave 1.4e-7 of the weights, four 1.8e-11.
+# Measured by plain `nox` on two cores, 2026-11-21, in both modes of batch norm, with Fashion-MNIST
+# and with the synthetic set: the larger of both.
 CONCISE64: Final = {
-    "forward": Tolerance(1e-10, 4.6e-16),
-    "gradient": Tolerance(1e-10, 4.4e-13),
-    "trajectory": Tolerance(1e-10, 4.0e-14),
-    "weights": Tolerance(1e-9, 1.8e-11),
-    "outcome": Tolerance(1e-10, 1.8e-12),
+    "forward": Tolerance(1e-10, 4.5e-16),
+    "gradient": Tolerance(1e-10, 1.2e-13),
+    "trajectory": Tolerance(1e-10, 7.6e-16),
+    "weights": Tolerance(1e-10, 2.6e-12),
+    "outcome": Tolerance(1e-10, 2.7e-15),
 }
 
-CONCISE: Final = {"float64": CONCISE64}
-TOLERANCES: Final = {"scratch": SCRATCH, "concise": CONCISE}
-"""By chapter, dtype and check; runs of a dtype without tolerances fail."""
+CONCISE32: Final = {
+    "forward": Tolerance(1e-6, 3.6e-7),
+    "gradient": Tolerance(2e-4, 7.5e-5),
+    "trajectory": Tolerance(5e-6, 1.1e-6),
+    # Rounding alone leaves 7e-4. In the second step a ReLU unit or two is decided by it, and one
+    # such unit moves the bias of a batch norm by a tenth of what it has learned until then.
+    "weights": Tolerance(3e-1, 1.2e-1),
+    "outcome": Tolerance(5e-5, 1.9e-5),
+}
 
-CURVE: Final = Tolerance(0.1, 1.6e-2)
-"""The mean loss of an epoch, where rounding has been amplified: see `HEAD`."""
+# After ten steps from the initial weights of the seed 8, at width 8, batch size 32, learning rate
+# 0.03: each step makes three to ten times as much of what rounding leaves.
+CONCISE64_TEN: Final = CONCISE64 | {
+    "trajectory": Tolerance(1e-10, 4.0e-12),
+    "weights": Tolerance(1e-8, 6.8e-10),
+    "outcome": Tolerance(1e-9, 2.6e-11),
+}
 
-# Accuracies are shares of the test set: the quick preset's the mean of its last two epochs, the
-# book's of its last three. A single epoch's figure swings by six points for rounding alone.
+# Of the 1.7 million ReLU inputs of the quick preset's first step some lie within rounding of zero:
+# with Fashion-MNIST one at 3.2e-7 (stage2.block1, channel 7) opens in MXNet on two devices, with
+# the synthetic set one at 3.3e-7 (stage2.block2, channel 5) in TensorFlow on one, which moves the
+# second loss, too. All other gradients stay at 1.9e-4, all other losses at 1.0e-6.
+CONCISE32_LONG: Final = CONCISE32 | {
+    "gradient": Tolerance(3e-2, 7.1e-3),
+    "trajectory": Tolerance(3e-5, 6.9e-6),
+}
+
+Tolerances = dict[str, Tolerance]
+TOLERANCES: Final[dict[str, dict[str, dict[int, Tolerances]]]] = {
+    "scratch": {"float64": {20: FLOAT64}, "float32": {20: FLOAT32}},
+    "concise": {"float64": {2: CONCISE64, 10: CONCISE64_TEN}, "float32": {2: CONCISE32}},
+}
+"""By chapter and dtype, and then by the most steps of a run that is held to them.
+
+Over so many steps rounding stays rounding. Runs of a dtype without tolerances fail.
+"""
+
+LONG: Final[dict[str, dict[str, Tolerances]]] = {
+    "scratch": {"float64": FLOAT64, "float32": FLOAT32},
+    "concise": {"float64": CONCISE64_TEN, "float32": CONCISE32_LONG},
+}
+"""What the beginning of a longer run is held to, by chapter and dtype."""
+
+# Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean
+# tells of it; from the second epoch on the runs are within 3.2e-2.
+CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 8.6e-2)}
+"""By chapter: the mean loss of an epoch, where rounding has been amplified: see `LONG`."""
+
+# Accuracies are shares of the test set: the mean of the later half of a run's epochs, at
+# most three. A single epoch's figure swings by six points for rounding alone.
 ACCURACY_SPREAD: Final = {
-    ("scratch", "quick"): Tolerance(0.05, 0.021),
-    ("scratch", "book"): Tolerance(0.03, 0.007),
-}
-"""By chapter and preset."""
-
-ACCURACY_FLOOR: Final = {
-    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.757),
-    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.867),
-    ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
+    ("scratch", "quick", "fashion-mnist"): Tolerance(0.05, 0.010),
+    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.014),
+    ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.024),
+    ("concise", "quick", "synthetic"): Tolerance(0.06, 0.045),
 }
 """By chapter, preset and data set."""
+
+ACCURACY_FLOOR: Final = {
+    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.754),
+    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.848),
+    ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.817),
+    ("concise", "quick", "synthetic"): Tolerance(0.80, 0.926),
+}
+"""The same, in the same places."""

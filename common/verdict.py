@@ -16,14 +16,16 @@ from common.checks import (
     distance,
     epoch_means,
     head,
+    is_long,
     numerical_checks,
     reference,
+    setting,
 )
 from common.config import Config
 from common.gather import Found, identity
 from common.interface import Weights
 from common.record import DataUsed
-from common.tolerances import ACCURACY_SPREAD, CURVE, HEAD, Tolerance
+from common.tolerances import ACCURACY_SPREAD, CURVE, Tolerance
 from common.training import steps_of_epochs
 
 
@@ -123,14 +125,15 @@ def _parts(
 
 
 def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
-    ours, theirs = head(run.arrays), head(expected)
+    ours, theirs = head(run, run.arrays), head(run, expected)
     for name, (prefix, tolerance) in numerical_checks(run).items():
         yield _measured(name, *compare(ours, theirs, prefix), tolerance)
-    if len(run.record.losses) > HEAD:
+    if is_long(run):
         steps = steps_of_epochs(run.record.config)
         curves = [epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected)]
         far, index = distance(curves[0], curves[1])
-        yield _measured("curve", far, f"epoch {index[0] + 1}" if index else "", CURVE)
+        where = f"epoch {index[0] + 1}" if index else ""
+        yield _measured("curve", far, where, CURVE[run.record.chapter])
 
 
 def _devices(run: Run, single: Run | None) -> dict[str, Any]:
@@ -138,7 +141,7 @@ def _devices(run: Run, single: Run | None) -> dict[str, Any]:
     if single is None:
         note = "there is no run on one device to compare with"
         return {"check": "devices", "passed": False, "note": note}
-    ours, theirs = head(run.arrays), head(single.arrays)
+    ours, theirs = head(run, run.arrays), head(run, single.arrays)
     measured = [
         _measured("devices", *compare(ours, theirs, prefix), tolerance)
         for prefix, tolerance in numerical_checks(run).values()
@@ -163,7 +166,7 @@ def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours)
         for other in runs
     }
-    tolerance = ACCURACY_SPREAD[run.record.chapter, run.record.config.preset]
+    tolerance = ACCURACY_SPREAD[setting(run.record)]
     farthest = max(gaps, key=lambda name: gaps[name])
     yield _measured("spread", gaps[farthest], f"from {farthest}", tolerance)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import agreement
+import book
 import numpy_chapter
 import pytest
 
@@ -25,6 +26,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 # Matplotlib lives in the common environment alone.
 collect_ignore = [] if find_spec("matplotlib") else ["test_picture.py"]
+# The book's package has environments of its own; `nox -s d2l` makes them.
+collect_ignore_glob = [] if find_spec("d2l") else ["test_d2l*.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +48,7 @@ def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bo
     only = item.get_closest_marker("only")
     needs = getattr(item, "fixturenames", ())
     return (
-        (only is None or only.args == (framework,))
+        (only is None or framework in only.args)
         and (framework is not None or "framework" not in needs)
         and (handover is not None or "handover" not in needs)
     )
@@ -75,6 +78,12 @@ def all_devices(scratch: Any) -> Sequence[Any]:
     """As many virtual devices as any test takes: some frameworks fix their number at the start."""
     devices: Sequence[Any] = scratch.devices(MOST_DEVICES, "cpu", 2)
     return devices
+
+
+@pytest.fixture(scope="session")
+def d2l(framework: str, all_devices: Sequence[Any]) -> Any:
+    """The book's package for the framework under test: some need devices to be set before."""
+    return book.package(framework)
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agreement import failed, make
+from agreement import edit, failed, make
 from numpy_concise import LocalStatistics, NumpyConcise, WrongMomentum
 
 from common.parity import judge
+from common.record import read_record
 from common.suites import FRAMEWORKS
+from common.tolerances import TOLERANCES
 
 SETTINGS: dict[str, Any] = {
     "chapter": "concise",
@@ -20,12 +22,18 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def fill(folder: Path, batch_norm: str, dtype: str = "float64", **chapters: NumpyConcise) -> None:
+def fill(
+    folder: Path,
+    batch_norm: str,
+    dtype: str = "float64",
+    steps: int = 2,
+    **chapters: NumpyConcise,
+) -> None:
     """Records of all frameworks on 1 and 2 devices; `chapters` names those that are not right."""
     for framework in FRAMEWORKS:
         for devices in (1, 2):
             chapter = chapters.get(framework, NumpyConcise())
-            settings = {**SETTINGS, "batch_norm": batch_norm, "dtype": dtype}
+            settings = {**SETTINGS, "batch_norm": batch_norm, "dtype": dtype, "steps": steps}
             make(folder / f"float64-{batch_norm}", framework, chapter, devices, **settings)
 
 
@@ -63,7 +71,42 @@ def test_statistics_of_a_shard_are_no_synchronized_ones(tmp_path: Path) -> None:
     assert {"gradient", "trajectory", "weights", "devices"} <= {check for check, _, _ in found}
 
 
-def test_runs_that_cannot_be_compared_do_not_pass(tmp_path: Path) -> None:
+def test_runs_that_cannot_be_compared_do_not_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(TOLERANCES["concise"], "float32")
     fill(tmp_path, "sync", dtype="float32")
     found = failed(judge(tmp_path))
     assert found == {("forward", framework, k) for framework in FRAMEWORKS for k in (1, 2)}
+
+
+@pytest.mark.parametrize(("dtype", "beginning"), [("float64", 10), ("float32", 2)])
+def test_a_long_run_is_held_to_its_beginning(tmp_path: Path, dtype: str, beginning: int) -> None:
+    fill(tmp_path, "sync", dtype, steps=beginning + 1)
+    verdict = judge(tmp_path)
+    assert verdict.passed
+    (comparison,) = verdict.comparisons
+    checks = {check.check for check in comparison.checks}
+    assert checks == {"record", "shapes", "forward", "gradient", "trajectory", "curve", "devices"}
+    record = tmp_path / "float64-sync" / "jax-concise-2dev.json"
+    right = read_record(record).losses
+    for step, seen in ((beginning, {"trajectory", "devices"}), (beginning + 1, set())):
+        losses = [loss * (1.0001 if n == step else 1) for n, loss in enumerate(right, start=1)]
+        edit(record, losses=losses)
+        assert failed(judge(tmp_path)) == {(check, "jax", 2) for check in seen}
+
+
+def test_the_first_gradient_of_a_long_run_is_compared(tmp_path: Path) -> None:
+    fill(tmp_path, "sync", "float32", steps=3, mxnet=LocalStatistics())
+    found = failed(judge(tmp_path))
+    assert ("gradient", "mxnet", 2) in found
+    assert {(framework, devices) for _, framework, devices in found} == {("mxnet", 2)}
+
+
+def test_ten_steps_are_held_to_their_weights(tmp_path: Path) -> None:
+    fill(tmp_path, "sync", steps=10, jax=WrongMomentum())
+    found = failed(judge(tmp_path))
+    assert {(check, framework) for check, framework, _ in found} == {
+        ("weights", "jax"),
+        ("outcome", "jax"),
+    }

@@ -12,7 +12,7 @@ def test_the_table_has_a_row_for_each_run(runs: Path, capsys: pytest.CaptureFixt
     assert main([str(runs)]) == 0
     _, _, first, second, _, source = capsys.readouterr().out.splitlines()
     assert first.startswith("| pytorch | 2 | ")
-    assert second == "| jax | 1 | 0.750 | 0.500 | 2.0 | 1,500 | 3 MiB |"
+    assert second == "| jax | 1 | 0.625 | 0.500 | 2.0 | 1,500 | 3 MiB |"
     assert re.match(
         r"scratch, preset book, 40 synthetic images; .+, \d+ cores; \d{4}-\d\d-", source
     )
