@@ -1,0 +1,1 @@
+"""How fast the four frameworks are here, and what they are measured against."""

@@ -1,0 +1,107 @@
+"""Times every framework and its rivals, round by round, and writes bench.json and bench.md.
+
+python -m bench --python jax=.nox/bench-jax/bin/python --out results
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.plan import WORKLOADS, Entry, entries
+from bench.report import markdown, print_report
+from bench.results import Bench, gathered
+from common.arguments import Parser, positive
+from common.errors import RequestError, RunError
+from common.files import require_writable, write_text
+from common.machine import describe_machine, now
+from common.suites import FRAMEWORKS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures and writes. Returns 0, 1 (a measurement failed) or 2."""
+    flags = parser().parse_args(argv)
+    pythons = dict(flags.python)
+    plan = entries(tuple(name for name in FRAMEWORKS if name in pythons), tuple(flags.chapters))
+    try:
+        require_writable(flags.out)
+        found = list(rounds(plan, pythons, flags.rounds))
+    except (RequestError, RunError) as error:
+        print(f"python -m bench: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, RequestError) else 1
+    bench = Bench(
+        created=now(),
+        machine=describe_machine(),
+        versions={entry.framework: each["versions"] for entry, each in found},
+        data=next(each["data"] for _, each in found if each["data"]),
+        rounds=flags.rounds,
+        samples=gathered((entry, each["figures"]) for entry, each in found),
+    )
+    write_text(flags.out / "bench.json", bench.model_dump_json(by_alias=True, indent=2) + "\n")
+    write_text(flags.out / "bench.md", markdown(bench))
+    print_report(bench)
+    return 0
+
+
+def rounds(
+    plan: Sequence[Entry], pythons: Mapping[str, str], count: int
+) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    """Measures the whole plan `count` times over, each entry in a process of its own."""
+    for number in range(1, count + 1):
+        for place, entry in enumerate(plan, start=1):
+            begun = time.perf_counter()
+            yield entry, measure(entry, pythons[entry.framework])
+            took = time.perf_counter() - begun
+            progress = f"round {number}/{count}, {place}/{len(plan)}: {entry.key()}, {took:.0f} s"
+            print(progress, file=sys.stderr, flush=True)
+
+
+def measure(entry: Entry, python: str) -> dict[str, Any]:
+    """What the measuring process printed. Raises RunError if it failed."""
+    what = [entry.framework, entry.chapter or "none", entry.contender, str(entry.devices)]
+    command = [python, "-m", "bench.measure", *what, "--started", repr(time.time())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        raise RunError(f"{entry.key()} failed: {last}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def parser() -> Parser:
+    """The command line."""
+    made = Parser(
+        prog="python -m bench",
+        description=__doc__,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument(
+        "--python",
+        type=framework_and_python,
+        action="append",
+        required=True,
+        metavar="FRAMEWORK=PYTHON",
+        help="the Python that has a framework and its rivals; once for each framework",
+    )
+    made.add_argument("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    made.add_argument("--rounds", type=positive, default=3, metavar="N", help="(%(default)s)")
+    made.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
+    return made
+
+
+def framework_and_python(text: str) -> tuple[str, str]:
+    """The two sides of FRAMEWORK=PYTHON."""
+    framework, _, python = text.partition("=")
+    if framework not in FRAMEWORKS or shutil.which(python) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} names no framework and its Python")
+    return framework, python
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

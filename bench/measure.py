@@ -1,0 +1,145 @@
+"""One measurement, in a process of its own: its last line of output is JSON.
+
+python -m bench.measure jax scratch ours 2 --started $(date +%s.%N)
+"""
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.ours import Ours, pipeline
+from bench.plan import WORKLOADS, Contender, Entry
+from bench.products import PRODUCTS
+from common.arguments import cores
+from common.data import Dataset, load
+from common.machine import peak_memory
+from common.record import DataUsed, versions
+from common.run import import_backend, one_thread_each
+from common.suites import FRAMEWORKS
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A worker: times one contender; the first process prints what it found."""
+
+    entry: Entry
+    devices: Sequence[Any]
+    data: Dataset
+    started: float
+
+    def __call__(self, rank: int) -> None:
+        """Times the contender and prints."""
+        figures = self.figures(self.contender())
+        if rank == 0:
+            report(self.entry, figures, used(self.data))
+
+    def contender(self) -> Contender:
+        """The contender, ready to train."""
+        workload = WORKLOADS[self.entry.chapter]
+        if self.entry.contender == "ours":
+            name = f"frameworks.{self.entry.framework}.{self.entry.chapter}"
+            chapter: Any = importlib.import_module(name)
+            return Ours(chapter, workload, self.devices)
+        # Keras reads it once; it means nothing to others.
+        os.environ["KERAS_BACKEND"] = self.entry.framework.removeprefix("py")
+        module: Any = importlib.import_module(f"bench.{self.entry.contender}_fit")
+        fit: Contender = module.Fit(workload)
+        return fit
+
+    def figures(self, contender: Contender) -> dict[str, float]:
+        """Seconds to the first step from the process's start, per epoch and per step, and more."""
+        workload = WORKLOADS[self.entry.chapter]
+        b, rest = workload.batch_size, workload.examples % workload.batch_size
+        images = self.data.train_images[: workload.examples]
+        labels = self.data.train_labels[: workload.examples]
+        contender.train(contender.prepare(images[:b], labels[:b]))
+        first_step = time.time() - self.started
+        # What the last, shorter minibatch needs is compiled before the clock starts, too.
+        contender.train(contender.prepare(images[: 2 * b + rest], labels[: 2 * b + rest]))
+        seconds = timed(contender.train, contender.prepare(images, labels))
+        steps = -(-len(images) // b)
+        found = {
+            "first_step": first_step,
+            "epoch": seconds * workload.epoch / len(images),
+            "step": seconds / steps,
+            "images_per_second": len(images) / seconds,
+            "peak_memory": peak_memory(),
+        }
+        if self.entry.contender == "ours":
+            alone = timed(lambda data: list(pipeline(workload, *data)), (images, labels))
+            found["data_share"] = alone / seconds
+        return found
+
+
+def timed(work: Any, argument: Any) -> float:
+    """The seconds that `work(argument)` takes."""
+    begun = time.perf_counter()
+    work(argument)
+    return time.perf_counter() - begun
+
+
+def machine(framework: str) -> dict[str, float]:
+    """The rate of the framework's own float32 product, and how long imports and --help take."""
+    product = PRODUCTS[framework]()
+    side, seconds = 2048, []
+    for _ in range(8):
+        seconds.append(timed(product, side))
+    package = importlib.import_module(f"frameworks.{framework}").DISTRIBUTIONS[0]
+    module = package.removesuffix("-cpu")
+    return {
+        "operations_per_second": 2 * side**3 / min(seconds[1:]),
+        "import": timed(python, ["-c", f"import {module}"]),
+        "help": timed(python, ["-m", f"frameworks.{framework}.scratch", "--help"]),
+    }
+
+
+def python(arguments: list[str]) -> None:
+    """Runs this Python anew and waits for its end."""
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+
+
+def used(data: Dataset) -> dict[str, Any]:
+    """Which data was trained on: where Fashion-MNIST is missing, it is the synthetic set."""
+    sizes = {"train_examples": len(data.train_labels), "test_examples": len(data.test_labels)}
+    return DataUsed(name=data.name, sha256=data.digest(), **sizes).model_dump()
+
+
+def report(entry: Entry, figures: dict[str, float], data: dict[str, Any] | None) -> None:
+    """Prints what was found, and with which versions."""
+    names = importlib.import_module(f"frameworks.{entry.framework}").DISTRIBUTIONS
+    found = {"figures": figures, "data": data, "versions": versions(("numpy", "keras", *names))}
+    print(json.dumps(found), flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures what the arguments name."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("framework", choices=FRAMEWORKS)
+    parser.add_argument("chapter", choices=(*WORKLOADS, "none"))
+    parser.add_argument("contender")
+    parser.add_argument("devices", type=int)
+    parser.add_argument("--started", type=float, default=time.time())
+    flags = parser.parse_args(argv)
+    entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices)
+    if entry.contender == "machine":
+        report(entry, machine(entry.framework), None)
+        return
+    data = load("auto", None, lambda _: None, progress=False)
+    if entry.contender != "ours":
+        Measurement(entry, (), data, flags.started)(0)
+        return
+    threads = 1 if entry.devices > 1 and one_thread_each(entry.framework) else cores()
+    backend = import_backend(entry.framework, entry.chapter, threads)
+    devices = backend.devices(entry.devices, "cpu", cores())
+    backend.launch(Measurement(entry, devices, data, flags.started), entry.devices)
+
+
+if __name__ == "__main__":
+    main()

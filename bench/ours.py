@@ -1,0 +1,40 @@
+"""Our own chapters, timed as a run trains them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bench.plan import Workload
+from common.data import Bytes, minibatches
+from common.interface import Array, Chapter
+from common.models import initial_weights, shapes_of
+
+
+class Ours:
+    """Training as `common.training` does it: losses stay on the device until the end."""
+
+    def __init__(
+        self, chapter: Chapter[Any, Any], workload: Workload, devices: Sequence[Any]
+    ) -> None:
+        shapes = shapes_of(workload.chapter, workload.width)
+        self.chapter, self.workload, self.devices = chapter, workload, devices
+        self.replicas = chapter.replicate(initial_weights(shapes, 8, "float32"), devices)
+
+    def prepare(self, images: Bytes, labels: Bytes) -> tuple[Bytes, Bytes]:
+        """The bytes as they are: a run makes its minibatches while it trains."""
+        return images, labels
+
+    def train(self, data: tuple[Bytes, Bytes]) -> None:
+        """One pass."""
+        losses = [
+            self.chapter.train_batch(X, y, self.replicas, self.devices, self.workload.lr)
+            for X, y in pipeline(self.workload, *data)
+        ]
+        self.chapter.synchronize(self.replicas)
+        float(losses[-1])
+
+
+def pipeline(workload: Workload, images: Bytes, labels: Bytes) -> Iterator[tuple[Array, Array]]:
+    """The minibatches, as they come from the host."""
+    return minibatches(
+        images, labels, batch_size=workload.batch_size, seed=8, epoch=0, dtype="float32"
+    )

@@ -1,0 +1,91 @@
+"""The benchmark for people: what was measured, and how it stands to the targets."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.plan import RIVALS, TITLES
+from bench.results import Bench, Samples
+from bench.targets import TARGETS
+
+MIB = 2**20
+
+
+def target_rows(bench: Bench) -> list[list[str]]:
+    """A row for each target: what, the bound, and every framework's figure."""
+    return [
+        [target.what, target.bound(), *(target.cell(bench, name) for name in RIVALS)]
+        for target in TARGETS
+    ]
+
+
+def figure_rows(bench: Bench) -> list[list[str]]:
+    """A row for each contender: medians over the rounds."""
+    return [figures(each) for each in bench.samples if each.chapter]
+
+
+def figures(samples: Samples) -> list[str]:
+    """What was measured of one contender."""
+    return [
+        TITLES[samples.chapter],
+        samples.framework,
+        samples.contender,
+        str(samples.devices),
+        f"{samples.median('images_per_second'):,.0f}",
+        f"{samples.median('step') * 1000:,.0f}",
+        f"{samples.median('epoch'):,.1f}",
+        f"{samples.median('first_step'):.1f}",
+        f"{samples.median('peak_memory') / MIB:,.0f}",
+    ]
+
+
+TARGET_HEADINGS = ["ratio or share", "target", *RIVALS]
+FIGURE_HEADINGS = [
+    "net",
+    "framework",
+    "loop",
+    "devices",
+    "images/s",
+    "ms/step",
+    "s/epoch",
+    "s to first step",
+    "MiB",
+]
+
+
+def provenance(bench: Bench) -> str:
+    """Where and when, in a line."""
+    rate = bench.machine_rate() / 1e9
+    return (
+        f"{bench.machine['processor']}, {bench.machine['cores']} cores, {bench.created}, "
+        f"medians of {bench.rounds} rounds on {bench.data.name}; matrix product {rate:,.0f} GFLOP/s"
+    )
+
+
+def markdown(bench: Bench) -> str:
+    """Both tables as a Markdown page."""
+    parts = [(TARGET_HEADINGS, target_rows(bench)), (FIGURE_HEADINGS, figure_rows(bench))]
+    tables = [
+        "\n".join(f"| {' | '.join(row)} |" for row in [headings, ["---"] * len(headings), *rows])
+        for headings, rows in parts
+    ]
+    return "\n\n".join(["# Benchmark", provenance(bench), *tables]) + "\n"
+
+
+def print_report(bench: Bench) -> None:
+    """Prints both tables."""
+    console = Console(highlight=False)
+    for headings, rows in (
+        (FIGURE_HEADINGS, figure_rows(bench)),
+        (TARGET_HEADINGS, target_rows(bench)),
+    ):
+        console.print(_table(headings, rows))
+    console.print(provenance(bench), soft_wrap=True)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(*headings)
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,117 @@
+"""What a fast framework should reach here, each target a ratio within one run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.arithmetic import training_operations
+from bench.plan import RIVALS, TITLES, WORKLOADS
+from bench.results import Bench, ratio
+
+Figure = Callable[[Bench, str], float]
+"""Of a benchmark and a framework. Raises LookupError if it was not measured."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure of every framework, and what it should be: at least, or at most, its limit."""
+
+    what: str
+    figure: Figure
+    limits: dict[str, float]
+    at_least: bool
+
+    def cell(self, bench: Bench, framework: str) -> str:
+        """The figure, and whether it is as good as it should be."""
+        try:
+            value = self.figure(bench, framework)
+        except LookupError:
+            return ""
+        limit = self.limits[framework]
+        good = value >= limit if self.at_least else value <= limit
+        return f"{value:.2f} {'✓' if good else '✗'}"
+
+    def bound(self) -> str:
+        """The limits in words."""
+        values = sorted(set(self.limits.values()), reverse=True)
+        return f"{'≥' if self.at_least else '≤'} {' or '.join(f'{value:g}' for value in values)}"
+
+
+def against_rival(chapter: str) -> Figure:
+    """Images per second, over those of the framework's own high-level loop."""
+
+    def figure(bench: Bench, framework: str) -> float:
+        ours = bench.of(framework, chapter, "ours")
+        rivals = [bench.of(framework, chapter, name) for name in RIVALS[framework]]
+        return min(ratio("images_per_second", ours, rival) for rival in rivals)
+
+    return figure
+
+
+def against_fastest(bench: Bench, framework: str) -> float:
+    """Seconds of an epoch of LeNet, over those of the fastest framework."""
+    ours = bench.of(framework, "scratch", "ours")
+    others = [bench.of(name, "scratch", "ours") for name in RIVALS if name in bench.versions]
+    return max(ratio("epoch", ours, each) for each in others)
+
+
+def share_of_rate(chapter: str) -> Figure:
+    """Operations per second of the model's arithmetic, over those of a matrix product."""
+
+    def figure(bench: Bench, framework: str) -> float:
+        operations = training_operations(chapter, WORKLOADS[chapter].width)
+        rate = bench.of(framework, chapter, "ours").median("images_per_second") * operations
+        return rate / bench.machine_rate()
+
+    return figure
+
+
+def two_devices(chapter: str) -> Figure:
+    """The time on two devices over that on one, at the same global batch."""
+
+    def figure(bench: Bench, framework: str) -> float:
+        one, two = (bench.of(framework, chapter, "ours", devices) for devices in (1, 2))
+        return ratio("epoch", two, one)
+
+    return figure
+
+
+def data_share(bench: Bench, framework: str) -> float:
+    """The minibatches' share of an epoch of LeNet."""
+    return bench.of(framework, "scratch", "ours").median("data_share")
+
+
+def help_time(bench: Bench, framework: str) -> float:
+    """The seconds that --help takes."""
+    return bench.of(framework, "", "machine").median("help")
+
+
+def first_step(bench: Bench, framework: str) -> float:
+    """The seconds to the first step of LeNet, over 1.5 times the framework's import and 3 s."""
+    imported = bench.of(framework, "", "machine").median("import")
+    return bench.of(framework, "scratch", "ours").median("first_step") / (1.5 * imported + 3)
+
+
+def everywhere(limit: float) -> dict[str, float]:
+    """The same limit in all frameworks."""
+    return dict.fromkeys(RIVALS, limit)
+
+
+def of_both(chapter: str, fast: float, slow: float) -> tuple[Target, ...]:
+    """What both chapters aim at; `fast` and `slow` are shares of the matrix rate."""
+    title = TITLES[chapter]
+    shares = {"pytorch": fast, "tensorflow": fast, "jax": slow, "mxnet": slow}
+    return (
+        Target(f"{title}: images/s over its rival's", against_rival(chapter), everywhere(1), True),
+        Target(f"{title}: share of the matrix rate", share_of_rate(chapter), shares, True),
+        Target(f"{title}: 2 devices over 1", two_devices(chapter), everywhere(1.1), False),
+    )
+
+
+TARGETS = (
+    *of_both("scratch", 0.4, 0.2),
+    Target("LeNet: epoch over the fastest framework's", against_fastest, everywhere(2), False),
+    Target("LeNet: data's share of an epoch", data_share, everywhere(0.05), False),
+    Target("LeNet: first step over 1.5 imports + 3 s", first_step, everywhere(1), False),
+    *of_both("concise", 0.65, 0.4),
+    Target("--help: seconds", help_time, everywhere(0.5), False),
+)
