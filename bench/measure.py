@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.ours import Ours, pipeline
-from bench.plan import WORKLOADS, Contender, Entry
+from bench.plan import WORKLOADS, Contender, Entry, Workload
 from bench.products import PRODUCTS
 from common.arguments import cores
 from common.data import Dataset, load
@@ -47,11 +47,7 @@ class Measurement:
             name = f"frameworks.{self.entry.framework}.{self.entry.chapter}"
             chapter: Any = importlib.import_module(name)
             return Ours(chapter, workload, self.devices)
-        # Keras reads it once; it means nothing to others.
-        os.environ["KERAS_BACKEND"] = self.entry.framework.removeprefix("py")
-        module: Any = importlib.import_module(f"bench.{self.entry.contender}_fit")
-        fit: Contender = module.Fit(workload)
-        return fit
+        return rival(self.entry, workload)
 
     def figures(self, contender: Contender) -> dict[str, float]:
         """Seconds to the first step from the process's start, per epoch and per step, and more."""
@@ -76,6 +72,18 @@ class Measurement:
             alone = timed(lambda data: list(pipeline(workload, *data)), (images, labels))
             found["data_share"] = alone / seconds
         return found
+
+
+def rival(entry: Entry, workload: Workload) -> Contender:
+    """The loop of others that an entry names, ready to train."""
+    from bench.d2l_package import home
+
+    # Keras reads these once; the backend means nothing to others.
+    os.environ["KERAS_BACKEND"] = entry.framework.removeprefix("py")
+    home()
+    module: Any = importlib.import_module(entry.module())
+    fit: Contender = module.Fit(workload)
+    return fit
 
 
 def timed(work: Any, argument: Any) -> float:
@@ -114,7 +122,9 @@ def used(data: Dataset) -> dict[str, Any]:
 def report(entry: Entry, figures: dict[str, float], data: dict[str, Any] | None) -> None:
     """Prints what was found, and with which versions."""
     names = importlib.import_module(f"frameworks.{entry.framework}").DISTRIBUTIONS
-    found = {"figures": figures, "data": data, "versions": versions(("numpy", "keras", *names))}
+    rivals = ("keras", "d2l", "lightning-fabric")
+    known = versions(("numpy", *rivals, *names))
+    found = {"figures": figures, "data": data, "versions": known}
     print(json.dumps(found), flush=True)
 
 
@@ -133,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     data = load("auto", None, lambda _: None, progress=False)
     if entry.contender != "ours":
-        Measurement(entry, (), data, flags.started)(0)
+        # A library that starts processes of its own says in this variable which one it is.
+        Measurement(entry, (), data, flags.started)(int(os.environ.get("LOCAL_RANK", "0")))
         return
     threads = 1 if entry.devices > 1 and one_thread_each(entry.framework) else cores()
     backend = import_backend(entry.framework, entry.chapter, threads)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from common.data import Bytes
+from common.suites import FRAMEWORKS
 
 TITLES: Final = {"scratch": "LeNet", "concise": "ResNet-18"}
 
@@ -38,13 +39,27 @@ WORKLOADS: Final = {
     "concise": Workload("concise", batch_size=64, lr=0.1, examples=6 * 64, width=64),
 }
 
-RIVALS: Final = {
-    "pytorch": ("keras",),
-    "tensorflow": ("keras",),
-    "jax": ("keras",),
-    "mxnet": ("estimator",),
-}
-"""The high-level loops that a framework's users would run instead."""
+
+@dataclass(frozen=True)
+class Rivals:
+    """What users would run instead: the contender of each framework that has one."""
+
+    contenders: dict[str, str]
+    devices: int = 1
+
+
+HIGH_LEVEL: Final = Rivals(
+    {"pytorch": "keras", "tensorflow": "keras", "jax": "keras", "mxnet": "estimator"}
+)
+"""The framework's own high-level loop, or Keras's."""
+
+D2L: Final = Rivals(dict.fromkeys(FRAMEWORKS, "d2l"))
+"""The pieces of the book's own package."""
+
+FABRIC: Final = Rivals({"pytorch": "fabric"}, devices=2)
+"""A library that brings a plain net onto several devices."""
+
+RIVALS: Final = (HIGH_LEVEL, D2L, FABRIC)
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,14 @@ class Entry:
         """A name that no other entry has."""
         return f"{self.framework} {self.chapter} {self.contender} {self.devices}"
 
+    def module(self) -> str:
+        """Where the class `Fit` of a rival is; the book's package differs with the framework."""
+        return (
+            f"bench.d2l_{self.framework}"
+            if self.contender == "d2l"
+            else f"bench.{self.contender}_fit"
+        )
+
 
 def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...]) -> list[Entry]:
     """Everything to be timed in one round; what is compared lies side by side."""
@@ -67,5 +90,9 @@ def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...]) -> list[Entr
     for chapter in chapters:
         for framework in frameworks:
             made += [Entry(framework, chapter, "ours", devices) for devices in (1, 2)]
-            made += [Entry(framework, chapter, rival, 1) for rival in RIVALS[framework]]
+            made += [
+                Entry(framework, chapter, rivals.contenders[framework], rivals.devices)
+                for rivals in RIVALS
+                if framework in rivals.contenders
+            ]
     return made + [Entry(framework, "", "machine", 1) for framework in frameworks]

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench.plan import RIVALS, TITLES
+from bench.plan import TITLES
 from bench.results import Bench, Samples
 from bench.targets import TARGETS
+from common.suites import FRAMEWORKS
 
 MIB = 2**20
 
@@ -15,7 +16,7 @@ MIB = 2**20
 def target_rows(bench: Bench) -> list[list[str]]:
     """A row for each target: what, the bound, and every framework's figure."""
     return [
-        [target.what, target.bound(), *(target.cell(bench, name) for name in RIVALS)]
+        [target.what, target.bound(), *(target.cell(bench, name) for name in FRAMEWORKS)]
         for target in TARGETS
     ]
 
@@ -40,7 +41,7 @@ def figures(samples: Samples) -> list[str]:
     ]
 
 
-TARGET_HEADINGS = ["ratio or share", "target", *RIVALS]
+TARGET_HEADINGS = ["ratio or share", "target", *FRAMEWORKS]
 FIGURE_HEADINGS = [
     "net",
     "framework",

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.arithmetic import training_operations
-from bench.plan import RIVALS, TITLES, WORKLOADS
+from bench.plan import D2L, FABRIC, HIGH_LEVEL, TITLES, WORKLOADS, Rivals
 from bench.results import Bench, ratio
+from common.suites import FRAMEWORKS
 
 Figure = Callable[[Bench, str], float]
 """Of a benchmark and a framework. Raises LookupError if it was not measured."""
@@ -36,13 +37,13 @@ class Target:
         return f"{'≥' if self.at_least else '≤'} {' or '.join(f'{value:g}' for value in values)}"
 
 
-def against_rival(chapter: str) -> Figure:
-    """Images per second, over those of the framework's own high-level loop."""
+def against(rivals: Rivals, chapter: str) -> Figure:
+    """Images per second, over those of the framework's rival on as many devices."""
 
     def figure(bench: Bench, framework: str) -> float:
-        ours = bench.of(framework, chapter, "ours")
-        rivals = [bench.of(framework, chapter, name) for name in RIVALS[framework]]
-        return min(ratio("images_per_second", ours, rival) for rival in rivals)
+        contenders = "ours", rivals.contenders[framework]
+        both = (bench.of(framework, chapter, each, rivals.devices) for each in contenders)
+        return ratio("images_per_second", *both)
 
     return figure
 
@@ -50,7 +51,7 @@ def against_rival(chapter: str) -> Figure:
 def against_fastest(bench: Bench, framework: str) -> float:
     """Seconds of an epoch of LeNet, over those of the fastest framework."""
     ours = bench.of(framework, "scratch", "ours")
-    others = [bench.of(name, "scratch", "ours") for name in RIVALS if name in bench.versions]
+    others = [bench.of(name, "scratch", "ours") for name in FRAMEWORKS if name in bench.versions]
     return max(ratio("epoch", ours, each) for each in others)
 
 
@@ -93,25 +94,35 @@ def first_step(bench: Bench, framework: str) -> float:
 
 def everywhere(limit: float) -> dict[str, float]:
     """The same limit in all frameworks."""
-    return dict.fromkeys(RIVALS, limit)
+    return dict.fromkeys(FRAMEWORKS, limit)
 
 
-def of_both(chapter: str, fast: float, slow: float) -> tuple[Target, ...]:
-    """What both chapters aim at; `fast` and `slow` are shares of the matrix rate."""
+def of_both(chapter: str, d2l: tuple[str, float], fast: float, slow: float) -> tuple[Target, ...]:
+    """What both chapters aim at; `fast` and `slow` are shares of the matrix rate.
+
+    `d2l` names what is taken of the book's package, and says how far it should lie behind.
+    """
     title = TITLES[chapter]
     shares = {"pytorch": fast, "tensorflow": fast, "jax": slow, "mxnet": slow}
     return (
-        Target(f"{title}: images/s over its rival's", against_rival(chapter), everywhere(1), True),
+        *(
+            Target(f"{title}: images/s over {what}", against(rivals, chapter), everywhere(x), True)
+            for what, rivals, x in (
+                ("its high-level loop's", HIGH_LEVEL, 1),
+                (d2l[0], D2L, d2l[1]),
+                ("Fabric's, 2 devices", FABRIC, 1),
+            )
+        ),
         Target(f"{title}: share of the matrix rate", share_of_rate(chapter), shares, True),
         Target(f"{title}: 2 devices over 1", two_devices(chapter), everywhere(1.1), False),
     )
 
 
 TARGETS = (
-    *of_both("scratch", 0.4, 0.2),
+    *of_both("scratch", ("the d2l loader's loop", 2), 0.4, 0.2),
     Target("LeNet: epoch over the fastest framework's", against_fastest, everywhere(2), False),
     Target("LeNet: data's share of an epoch", data_share, everywhere(0.05), False),
     Target("LeNet: first step over 1.5 imports + 3 s", first_step, everywhere(1), False),
-    *of_both("concise", 0.65, 0.4),
+    *of_both("concise", ("the d2l package's net and loop", 1), 0.65, 0.4),
     Target("--help: seconds", help_time, everywhere(0.5), False),
 )

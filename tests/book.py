@@ -1,50 +1,16 @@
 """The book's own package, `d2l`, as a witness: one module for each framework."""
 
-import random
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import concise_steps
 import numpy as np
-import pytest
 
+from bench.d2l_package import package as package
 from common.interface import Array, Weights
-
-ABSENT = {
-    "IPython": "display",
-    "PIL": "Image",
-    "matplotlib": "pyplot",
-    "matplotlib_inline": "backend_inline",
-    "pandas": "DataFrame",
-    "scipy": "spatial",
-    "scipy.spatial": "distance_matrix",
-    "tensorflow": "data",
-    "tensorflow_datasets": "load",
-    "torchvision": "transforms",
-}
-"""What `d2l` loads to draw, to read tables and to download data, each with a name it takes.
-
-Nothing of it is used by what is compared, and torchvision, for one, would bring CUDA along.
-"""
-
-
-def package(framework: str) -> Any:
-    """The module of `d2l` for a framework; what is not installed is empty for it."""
-    absent = [name for name in ABSENT if find_spec(name.partition(".")[0]) is None]
-    with pytest.MonkeyPatch.context() as patch:
-        for name in absent:
-            empty = ModuleType(name)
-            setattr(empty, ABSENT[name], None)
-            patch.setitem(sys.modules, name, empty)
-        # JAX's draws a seed up to 1e6 when it is loaded: from Python 3.12 on that is no integer.
-        patch.setattr(random, "randint", lambda low, high: 0)
-        return import_module(f"d2l.{'torch' if framework == 'pytorch' else framework}")
 
 
 @contextmanager

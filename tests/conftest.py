@@ -16,6 +16,7 @@ import book
 import numpy_chapter
 import pytest
 
+from bench.d2l_package import home
 from common.record import read_record
 from common.suites import FRAMEWORKS
 
@@ -23,6 +24,8 @@ MOST_DEVICES = 5
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+home()  # where Keras and MXNet look for data; they ask once
 
 # Matplotlib lives in the common environment alone.
 collect_ignore = [] if find_spec("matplotlib") else ["test_picture.py"]

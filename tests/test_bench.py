@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+from bench import plan
 from bench.__main__ import main
 from bench.arithmetic import training_operations
-from bench.plan import RIVALS, WORKLOADS, Entry, entries
+from bench.plan import FABRIC, WORKLOADS, Entry, entries
 from bench.report import markdown
 from bench.results import Bench, gathered
 from bench.targets import TARGETS
 from common.models import LENET, resnet18_shapes
 from common.record import DataUsed
+from common.suites import FRAMEWORKS
 
 DATA = DataUsed(name="synthetic", sha256="0" * 64, train_examples=1, test_examples=1)
 MACHINE = {"operations_per_second": 1e11, "import": 1.0, "help": 0.2}
@@ -71,7 +73,7 @@ def test_ratios_are_taken_within_a_round() -> None:
         for pair in rounds
         for entry, value in zip((ours, rival), pair, strict=True)
     ]
-    assert cell(bench_of(*found), "LeNet: images/s", "jax") == "2.00 ✓"
+    assert cell(bench_of(*found), "LeNet: images/s over its", "jax") == "2.00 ✓"
 
 
 def test_targets_that_are_missed_say_so() -> None:
@@ -86,23 +88,63 @@ def test_targets_that_are_missed_say_so() -> None:
 
 
 def test_everything_compared_is_measured() -> None:
-    plan = entries(tuple(RIVALS), tuple(WORKLOADS))
-    bench = bench_of(*((each, CONTENDER if each.chapter else MACHINE) for each in plan))
-    assert all(target.cell(bench, name) for target in TARGETS for name in RIVALS)
+    everything = entries(FRAMEWORKS, tuple(WORKLOADS))
+    bench = bench_of(*((each, CONTENDER if each.chapter else MACHINE) for each in everything))
+    empty = {
+        (target.what.partition(": ")[2], name)
+        for target in TARGETS
+        for name in FRAMEWORKS
+        if not target.cell(bench, name)
+    }
+    others = set(FRAMEWORKS) - set(FABRIC.contenders)
+    assert empty == {("images/s over Fabric's, 2 devices", name) for name in others}
 
 
-@pytest.mark.only("tensorflow", "mxnet")
+def test_nothing_is_measured_twice() -> None:
+    keys = [entry.key() for entry in entries(FRAMEWORKS, tuple(WORKLOADS))]
+    assert len(set(keys)) == len(keys)
+
+
+def test_every_rival_has_a_module() -> None:
+    rivals = [entry for entry in entries(FRAMEWORKS, tuple(WORKLOADS)) if entry.contender != "ours"]
+    modules = {entry.module() for entry in rivals if entry.chapter}
+    files = {f"bench.{path.stem}" for path in Path(plan.__file__).parent.glob("*.py")}
+    assert {f"bench.d2l_{framework}" for framework in FRAMEWORKS} < modules <= files
+
+
+def test_each_rival_has_its_own_target() -> None:
+    speeds = {("ours", 1): 600.0, ("ours", 2): 450.0, ("keras", 1): 800.0}
+    speeds |= {("d2l", 1): 400.0, ("fabric", 2): 500.0}
+    found = [
+        (Entry("pytorch", chapter, *contender), CONTENDER | {"images_per_second": speed})
+        for contender, speed in speeds.items()
+        for chapter in WORKLOADS
+    ]
+    bench = bench_of(*found)
+    for title in ("LeNet", "ResNet-18"):
+        assert cell(bench, f"{title}: images/s over its", "pytorch") == "0.75 ✗"
+        assert cell(bench, f"{title}: images/s over Fabric's", "pytorch") == "0.90 ✗"
+    assert cell(bench, "LeNet: images/s over the d2l", "pytorch") == "1.50 ✗"
+    assert cell(bench, "ResNet-18: images/s over the d2l", "pytorch") == "1.50 ✓"
+
+
+@pytest.mark.only("pytorch", "tensorflow", "mxnet")
 def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) -> None:
     """Devices come first: TensorFlow cannot change their number once a net is built."""
     sizes = [sum(map(math.prod, shapes.values())) for shapes in (LENET, resnet18_shapes(4))]
-    if framework == "tensorflow":
+    if framework == "pytorch":
+        torch_nets = importlib.import_module("bench.torch_nets")
+        nets = [torch_nets.lenet().state_dict(), torch_nets.resnet18(4).state_dict()]
+        counted = [{k: v for k, v in net.items() if "num_batches" not in k} for net in nets]
+        found = [sum(math.prod(values.shape) for values in net.values()) for net in counted]
+    elif framework == "tensorflow":
         keras_fit = importlib.import_module("bench.keras_fit")
         found = [net.count_params() for net in (keras_fit.lenet(), keras_fit.resnet18(4))]
     else:
         mx = importlib.import_module("mxnet")
         estimator_fit = importlib.import_module("bench.estimator_fit")
         found = []
-        with mx.util.np_shape(False), mx.util.np_array(False):
+        with mx.util.np_array(False), mx.util.np_shape(False):
             for net in (estimator_fit.lenet(), estimator_fit.resnet18(4)):
                 net.initialize()
                 net(mx.nd.zeros((1, 1, 28, 28)))
@@ -124,7 +166,7 @@ def test_it_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixtur
     python = fake_python(tmp_path, json.dumps(answer), 0)
     assert main([python, f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"]) == 0
     bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
-    assert [len(each.figures["epoch"]) for each in bench.samples] == [2] * 4
+    assert [len(each.figures["epoch"]) for each in bench.samples] == [2] * 5
     assert bench.data == DATA
     assert (tmp_path / "bench.md").read_text(encoding="utf-8") == markdown(bench)
     assert "LeNet: 2 devices" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
+from bench.d2l_package import write
 from common.errors import RequestError
 from common.idx import LARGEST, parse_idx, read_idx
 
@@ -152,3 +153,16 @@ def test_arbitrary_bytes_are_read_or_refused(
         assert complaint.startswith(f"{path}: ")
     else:
         assert idx(found) == (gzip.decompress(content) if content[0] else content)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_the_benchmark_writes_is_read(tmp_path: Path, compressed: bool) -> None:
+    rng = np.random.default_rng(8)
+    images = rng.integers(0, 256, (5, 28, 28), dtype=np.uint8)
+    labels = np.arange(5, dtype=np.uint8)
+    write(tmp_path / "raw", images, labels, compressed=compressed)
+    for part, count in (("train", 5), ("t10k", 1)):
+        for kind, values in (("images-idx3", images), ("labels-idx1", labels)):
+            path = tmp_path / "raw" / f"{part}-{kind}-ubyte{'.gz' if compressed else ''}"
+            assert (path.read_bytes()[:2] == b"\x1f\x8b") == compressed
+            assert np.array_equal(read_idx(path, values.ndim), values[:count])

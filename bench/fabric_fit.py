@@ -1,0 +1,56 @@
+"""The same nets in PyTorch, on two devices by Lightning Fabric: a process for each."""
+
+import atexit
+import gc
+import logging
+from typing import Any
+
+import torch
+
+# Imported while a group is up, its default arguments would hold that group past its end.
+import torch.distributed.nn
+from lightning_fabric import Fabric
+from torch import distributed as dist
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from bench.plan import Workload
+from bench.torch_nets import lenet, resnet18
+from common.data import Bytes, pixels
+
+
+class Fit:
+    """What a user of Fabric would write; it starts this script anew for the other device."""
+
+    def __init__(self, workload: Workload) -> None:
+        logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
+        self.fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
+        self.fabric.launch()
+        atexit.register(leave_group)
+        self.own_batch = workload.batch_size // self.fabric.world_size
+        net = lenet() if workload.width is None else resnet18(workload.width)
+        self.net, self.optimizer = self.fabric.setup(
+            net, torch.optim.SGD(net.parameters(), workload.lr)
+        )
+
+    def prepare(self, images: Bytes, labels: Bytes) -> Any:
+        """Images in 0..1 and labels, in this process's part of shuffled minibatches."""
+        tensors = (
+            torch.from_numpy(pixels(images, "float32")),
+            torch.tensor(labels, dtype=torch.long),
+        )
+        data = DataLoader(TensorDataset(*tensors), self.own_batch, shuffle=True)
+        return self.fabric.setup_dataloaders(data)
+
+    def train(self, data: Any) -> None:
+        """One epoch."""
+        for X, y in data:
+            self.optimizer.zero_grad()
+            self.fabric.backward(F.cross_entropy(self.net(X), y))
+            self.optimizer.step()
+
+
+def leave_group() -> None:
+    """Ends the group; a wrapper that outlived it could abort the process."""
+    gc.collect()
+    dist.destroy_process_group()
