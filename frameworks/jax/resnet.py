@@ -1,6 +1,8 @@
 """The book's ResNet-18 in Flax NNX, as one device's shard of a minibatch sees it."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import jax
 from flax import nnx
@@ -9,9 +11,22 @@ from jax import numpy as jnp
 
 from common.interface import Array
 from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
+from frameworks.jax.convolution import conv2d
+
+Sides = tuple[int, int]
 
 AXIS = "device"
 """The axis of the mesh, along which a minibatch is divided into shards."""
+
+
+def convolve(
+    X: Tensor, kernel: Tensor, strides: Sides, padding: Sequence[Sides], **_: Any
+) -> Tensor:
+    """What Flax's layer calls to convolve: strides and padding are the same on all sides here."""
+    return conv2d(X, kernel, strides[0], padding[0][0])
+
+
+Conv = partial(nnx.Conv, conv_general_dilated=convolve)
 
 
 class BatchNorm(nnx.Module):
@@ -61,12 +76,12 @@ class Residual(nnx.Module):
     def __init__(self, channels: int, out: int, axis: str | None, rngs: nnx.Rngs) -> None:
         stride = 1 if channels == out else 2
         # Padding "SAME" would be (0, 1) where the stride is 2.
-        self.conv1 = nnx.Conv(channels, out, (3, 3), strides=stride, padding=1, rngs=rngs)
+        self.conv1 = Conv(channels, out, (3, 3), strides=stride, padding=1, rngs=rngs)
         self.bn1 = BatchNorm(out, axis)
-        self.conv2 = nnx.Conv(out, out, (3, 3), padding=1, rngs=rngs)
+        self.conv2 = Conv(out, out, (3, 3), padding=1, rngs=rngs)
         self.bn2 = BatchNorm(out, axis)
         if stride > 1:
-            self.conv3 = nnx.Conv(channels, out, (1, 1), strides=stride, padding=0, rngs=rngs)
+            self.conv3 = Conv(channels, out, (1, 1), strides=stride, padding=0, rngs=rngs)
 
     def __call__(self, X: Tensor, mask: Tensor | None) -> Tensor:
         """(n, rows, columns, channels) to (n, rows / stride, columns / stride, out)."""
@@ -80,7 +95,7 @@ class ResNet18(nnx.Module):
     """A 3 x 3 stem without pooling, four stages of two residual blocks, a dense layer."""
 
     def __init__(self, width: int, axis: str | None, rngs: nnx.Rngs) -> None:
-        self.conv1 = nnx.Conv(1, width, (3, 3), padding=1, rngs=rngs)
+        self.conv1 = Conv(1, width, (3, 3), padding=1, rngs=rngs)
         self.bn1 = BatchNorm(width, axis)
         channels = width
         for stage in STAGES:
