@@ -38,18 +38,23 @@ def replicate(weights: Mapping[str, Array], devices: Sequence[mx.Context]) -> li
     return [get_params(weights, device) for device in devices]
 
 
+def relu(X: Tensor) -> Tensor:
+    """The larger one of each number and 0."""
+    return npx.activation(X, act_type="relu")  # npx.relu takes several times as long
+
+
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
     h1 = npx.convolution(
         X, params["conv1.weight"], params["conv1.bias"], kernel=(3, 3), num_filter=20
     )
-    h1 = npx.pooling(npx.relu(h1), pool_type="avg", kernel=(2, 2), stride=(2, 2))
+    h1 = npx.pooling(relu(h1), pool_type="avg", kernel=(2, 2), stride=(2, 2))
     h2 = npx.convolution(
         h1, params["conv2.weight"], params["conv2.bias"], kernel=(5, 5), num_filter=50
     )
-    h2 = npx.pooling(npx.relu(h2), pool_type="avg", kernel=(2, 2), stride=(2, 2))
+    h2 = npx.pooling(relu(h2), pool_type="avg", kernel=(2, 2), stride=(2, 2))
     h2 = h2.reshape(-1, 800)
-    h3 = npx.relu(np.dot(h2, params["fc1.weight"]) + params["fc1.bias"])
+    h3 = relu(np.dot(h2, params["fc1.weight"]) + params["fc1.bias"])
     return np.dot(h3, params["fc2.weight"]) + params["fc2.bias"]
 
 

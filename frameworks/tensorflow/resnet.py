@@ -121,7 +121,9 @@ class Layers:
 
     def conv(self, X: Tensor, name: str, out: int, stride: int = 1) -> Tensor:
         """3 x 3: (n, rows, columns, channels) to (n, rows / stride, columns / stride, out)."""
-        # Where the stride is 2, Keras's "same" would pad one side alone.
+        if stride == 1:
+            return Conv2D(out, 3, padding="same", dtype=self.dtype, name=name)(X)
+        # Where the stride is 2, "same" would pad one side alone.
         padded = tf.keras.layers.ZeroPadding2D(1, dtype=self.dtype)(X)
         return Conv2D(out, 3, strides=stride, dtype=self.dtype, name=name)(padded)
 
