@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from common.presets import BATCH_NORMS, PRESETS, WRAPPERS
+from common.presets import BATCH_NORMS, LR_DECAYS, PRESETS, WRAPPERS
 
 Conversion = Callable[[str], float]
 
@@ -89,6 +89,7 @@ def _add_training(made: Parser, chapter: str) -> None:
     add = group.add_argument
     presets = "; ".join(
         f"{name}:{f' width {p.width},' if p.width else ''} batch {p.batch_size}, lr {p.lr}"
+        f"{', falling to 0' if p.lr_decay == 'linear' else ''}"
         f"{' (both for each device)' if p.per_device else ''}, {p.epochs} epochs"
         f" of {p.train_examples or 'all'} examples"
         for name, p in PRESETS[chapter].items()
@@ -101,6 +102,11 @@ def _add_training(made: Parser, chapter: str) -> None:
     )
     add("--batch-size", type=positive, metavar="N", help="examples in the global minibatch")
     add("--lr", type=_rate, metavar="X", help="learning rate")
+    add(
+        "--lr-decay",
+        choices=LR_DECAYS,
+        help="linear: it falls to 0 over the run (the preset's; with --steps: none)",
+    )
     length = group.add_mutually_exclusive_group()
     length.add_argument("--epochs", type=positive, metavar="N", help="passes over the data")
     length.add_argument(

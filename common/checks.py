@@ -179,11 +179,12 @@ def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
 
 
 def accuracy(record: Record) -> float:
-    """The accuracy a run ends with: the mean of the later half of its epochs, at most 3.
+    """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
 
     At the book's learning rate a single epoch's figure swings by several points.
     """
-    last = record.epochs[-min(3, math.ceil(len(record.epochs) / 2)) :]
+    constant = record.config.lr_decay == "none"
+    last = record.epochs[-min(3, math.ceil(len(record.epochs) / 2)) if constant else -1 :]
     return sum(epoch.test_accuracy for epoch in last) / len(last)
 
 

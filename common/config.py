@@ -36,6 +36,7 @@ class Config(BaseModel):
     preset: str
     batch_size: int
     lr: float
+    lr_decay: Literal["none", "linear"] = "none"
     epochs: int | None
     steps: int | None
     seed: int
@@ -55,6 +56,10 @@ class Config(BaseModel):
         With batch normalization per device, the number of devices is a part of it.
         """
         return {**self.model_dump(exclude=NOT_MATHEMATICS), "shards": self.shards()}
+
+    def rates(self) -> str:
+        """The learning rates in words."""
+        return f"lr {self.lr:g}{' falling to 0' if self.lr_decay == 'linear' else ''}"
 
     def shards(self) -> int | None:
         """How many shards are normalized each for itself; None where the devices do not count."""
@@ -86,6 +91,8 @@ def with_preset(
         filled.batch_size = preset.batch_size * share
     if filled.lr is None:
         filled.lr = preset.lr * share
+    if filled.lr_decay is None:  # single steps are to be what they are in the book
+        filled.lr_decay = preset.lr_decay if filled.steps is None else "none"
     if filled.epochs is None and filled.steps is None:
         filled.epochs = preset.epochs
     if chapter == "concise" and filled.width is None:

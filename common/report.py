@@ -101,7 +101,7 @@ def subtitle(comparison: Comparison) -> str:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     return (
-        f"{length}, batch {config.batch_size}, lr {config.lr:g}, {config.dtype}, "
+        f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}"
     )
 

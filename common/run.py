@@ -139,7 +139,7 @@ def introduction(config: Config, preset: str, devices: Sequence[Any]) -> str:
     return (
         f"{config.framework} {config.chapter}, preset {config.preset}{reason}: {net}{length} of "
         f"{config.train_examples:,} {config.dataset} images, batch {config.batch_size}, "
-        f"lr {config.lr:g}, {config.dtype}, on {names(devices)}"
+        f"{config.rates()}, {config.dtype}, on {names(devices)}"
     )
 
 

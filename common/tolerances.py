@@ -17,10 +17,11 @@ class Tolerance:
     measured: float
 
 
-# Measured by plain `nox` on two cores, 2026-11-20, with the seeds 0 and 8: the larger of both.
+# Measured by plain `nox` on two cores, 2026-11-20, with the seeds 0 and 8, and 2026-11-21 on a
+# processor without AVX-512: the largest of the three.
 FLOAT64: Final = {
     "forward": Tolerance(1e-10, 1.3e-15),
-    "gradient": Tolerance(1e-10, 3.1e-15),
+    "gradient": Tolerance(1e-10, 4.4e-15),
     "trajectory": Tolerance(1e-10, 3.9e-16),
     "weights": Tolerance(1e-10, 1.9e-15),
     "outcome": Tolerance(1e-10, 7.2e-16),
@@ -96,22 +97,23 @@ LONG: Final[dict[str, dict[str, Tolerances]]] = {
 CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 8.6e-2)}
 """By chapter: the mean loss of an epoch, where rounding has been amplified: see `LONG`."""
 
-# Accuracies are shares of the test set: the mean of the later half of a run's epochs, at
-# most three. A single epoch's figure swings by six points for rounding alone.
+# Accuracies are shares of the test set: at a constant rate the mean of the later half of a run's
+# epochs, at most three, as a single epoch's figure swings by six points for rounding alone; where
+# the rate falls to 0, the last epoch's. A framework's is the mean of its runs.
 ACCURACY_SPREAD: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.05, 0.010),
     ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.014),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
-    ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.024),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.010),
     ("concise", "quick", "synthetic"): Tolerance(0.06, 0.045),
 }
-"""By chapter, preset and data set."""
+"""By chapter, preset and data set: how far apart the frameworks may be."""
 
 ACCURACY_FLOOR: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.754),
     ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.848),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
-    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.817),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.850),
     ("concise", "quick", "synthetic"): Tolerance(0.80, 0.926),
 }
-"""The same, in the same places."""
+"""The same for every run."""

@@ -72,7 +72,7 @@ class Training:
     ) -> tuple[Epoch, list[float]]:
         """Trains for `steps` minibatches of one epoch and then evaluates."""
         started = time.perf_counter()
-        queued = self._steps(replicas, epoch, steps)
+        queued = self._steps(replicas, epoch, steps, first_step)
         self.chapter.synchronize(replicas)
         seconds = time.perf_counter() - started
         losses = finite([float(loss) for loss in queued], first_step)
@@ -86,12 +86,13 @@ class Training:
         self.report.epoch(figures, float(np.mean(losses)), len(steps_of_epochs(self.config)))
         return figures, losses
 
-    def _steps(self, replicas: Any, epoch: int, steps: int) -> list[SupportsFloat]:
+    def _steps(self, replicas: Any, epoch: int, steps: int, first_step: int) -> list[SupportsFloat]:
         """Queues `steps` steps; the losses stay where they are until someone waits for them."""
-        losses = []
+        losses: list[SupportsFloat] = []
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size) as bar:
             for (X, y), _ in zip(self._minibatches(epoch), range(steps), strict=False):
-                loss = self.chapter.train_batch(X, y, replicas, self.devices, self.config.lr)
+                lr = learning_rate(self.config, first_step + len(losses))
+                loss = self.chapter.train_batch(X, y, replicas, self.devices, lr)
                 losses.append(loss)
                 bar.step(loss)
         return losses
@@ -126,6 +127,13 @@ def steps_of_epochs(config: Config) -> list[int]:
         return [whole] * (config.epochs or 0)
     epochs, rest = divmod(config.steps, whole)
     return [whole] * epochs + [rest] * (rest > 0)
+
+
+def learning_rate(config: Config, step: int) -> float:
+    """That of a step, counted from 0; with linear decay it would be 0 one step after the last."""
+    if config.lr_decay == "none":
+        return config.lr
+    return config.lr * (1 - step / sum(steps_of_epochs(config)))
 
 
 def examples_in(config: Config, steps: int) -> int:

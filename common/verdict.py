@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel
@@ -150,7 +151,7 @@ def _devices(run: Run, single: Run | None) -> dict[str, Any]:
 
 
 def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
-    """The accuracy against its floor, and the largest gap to any other run's."""
+    """A run's accuracy against its floor, and its framework's against the others'."""
     floor = accuracy_floor(run.record)
     if floor is None:
         return
@@ -162,13 +163,19 @@ def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         "tolerance": floor.limit,
         "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
     }
-    gaps = {
-        f"{other.record.framework} on {other.devices}": abs(accuracy(other.record) - ours)
-        for other in runs
-    }
+    means = _mean_accuracies(runs)
+    gaps = {name: abs(mean - means[run.record.framework]) for name, mean in means.items()}
     tolerance = ACCURACY_SPREAD[setting(run.record)]
     farthest = max(gaps, key=lambda name: gaps[name])
     yield _measured("spread", gaps[farthest], f"from {farthest}", tolerance)
+
+
+def _mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
+    """Each framework's accuracy, over its runs on all numbers of devices."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        found.setdefault(run.record.framework, []).append(accuracy(run.record))
+    return {framework: fmean(accuracies) for framework, accuracies in found.items()}
 
 
 def _measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from common.splitting import shard_bounds
 from common.synthetic import synthetic
 from common.weights import save_weights
 
-WIDTH, LR = 4, 0.1
+WIDTH = 4
+RATES = (0.1, 0.08, 0.05)
+"""Of each step: a backend must not stay with the first."""
 IMAGES, LABELS, *_ = synthetic(20, 1)
 
 Batches = list[tuple[Array, Array]]
@@ -70,7 +72,10 @@ class Steps:
         before = chapter.predict(X, replicas, self.devices)
         gradients = chapter.gradients(*steps[0], replicas, self.devices)
         untouched = chapter.export(replicas)
-        losses = [chapter.train_batch(*step, replicas, self.devices, LR) for step in steps]
+        losses = [
+            chapter.train_batch(*step, replicas, self.devices, lr)
+            for step, lr in zip(steps, RATES, strict=True)
+        ]
         chapter.synchronize(replicas)
         found = {
             "losses": np.array([float(loss) for loss in losses]),

@@ -25,6 +25,7 @@ class FakeChapter:
         self.loss = loss
         self.calls: list[str] = []
         self.batches: list[tuple[Array, Array]] = []
+        self.rates: list[float] = []
         self.first: tuple[Array, Array] | None = None
 
     def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
@@ -41,6 +42,7 @@ class FakeChapter:
     ) -> float:
         self.calls.append("train_batch")
         self.batches.append((X, y))
+        self.rates.append(lr)
         for replica in replicas:
             for values in replica.values():
                 values += lr

@@ -4,7 +4,7 @@ It shares no code with the backends: convolutions are sums over window positions
 is derived by hand. Shapes are the canonical ones of `common.weights`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,12 +102,12 @@ def loss_and_gradients(
 
 
 def sgd(
-    weights: Weights, minibatches: Sequence[tuple[Array, Array]], lr: float
+    weights: Weights, minibatches: Sequence[tuple[Array, Array]], rates: Iterable[float]
 ) -> tuple[list[float], Weights]:
     """The loss of every step, and the weights after the last."""
     losses = []
     trained = {name: values.copy() for name, values in weights.items()}
-    for X, y in minibatches:
+    for (X, y), lr in zip(minibatches, rates, strict=False):
         loss, gradients = loss_and_gradients(X, y, trained)
         losses.append(loss)
         trained = {name: trained[name] - lr * gradients[name] for name in trained}

@@ -4,7 +4,7 @@ It shares no code with the backends. Every layer returns its output and a functi
 output's gradient, notes the gradients of the layer's weights, and returns the input's gradient.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -182,7 +182,7 @@ def loss_and_gradients(
 def sgd(
     weights: Weights,
     minibatches: Sequence[tuple[Array, Array]],
-    lr: float,
+    rates: Iterable[float],
     split: Callable[[int], Bounds],
 ) -> tuple[list[float], Weights]:
     """The loss of every step, and the weights and running statistics after the last.
@@ -191,7 +191,7 @@ def sgd(
     for itself: one shard means synchronized statistics.
     """
     losses, trained = [], dict(weights)
-    for X, y in minibatches:
+    for (X, y), lr in zip(minibatches, rates, strict=False):
         loss, gradients, statistics = loss_and_gradients(X, y, trained, split(len(X)))
         losses.append(loss)
         trained |= {name: trained[name] - lr * values for name, values in gradients.items()}

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parent.parent
 HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
 HEAVY |= {"torch", "tensorflow", "keras", "jax", "jaxlib", "mxnet"}
 MODULES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mxnet": "mxnet"}
-FLAGS = """--devices --device-kind --threads --preset --batch-size --lr --epochs --steps --seed
-    --dtype --dataset --data-dir --train-examples --test-examples --init-weights --save-weights
-    --out --quiet --allreduce --help"""
+FLAGS = """--devices --device-kind --threads --preset --batch-size --lr --lr-decay --epochs --steps
+    --seed --dtype --dataset --data-dir --train-examples --test-examples --init-weights
+    --save-weights --out --quiet --allreduce --help"""
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:

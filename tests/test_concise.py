@@ -9,7 +9,7 @@ import concise_steps
 import numpy as np
 import pytest
 import resnet_judge
-from concise_steps import LR, Steps
+from concise_steps import RATES, Steps
 
 from common.interface import Array, Weights
 
@@ -79,7 +79,7 @@ def test_gradients_change_nothing(found: Weights) -> None:
 def test_steps_are_those_of_the_judge(found: Weights, mode: tuple[int, str]) -> None:
     steps = concise_steps.batches("float64")
     split = concise_steps.split(mode[1], mode[0])
-    losses, expected = resnet_judge.sgd(concise_steps.start("float64"), steps, LR, split)
+    losses, expected = resnet_judge.sgd(concise_steps.start("float64"), steps, RATES, split)
     np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
     assert farthest(part(found, "weights/"), expected) < 1e-10
     X = steps[0][0]
@@ -106,7 +106,7 @@ def test_other_wrappers_take_the_same_steps(
     steps = Steps(framework, all_devices[:3], batch_norm, "float64", tmp_path, wrapper)
     found = steps.run(concise)
     minibatches, split = concise_steps.batches("float64"), concise_steps.split(batch_norm, 3)
-    losses, expected = resnet_judge.sgd(concise_steps.start("float64"), minibatches, LR, split)
+    losses, expected = resnet_judge.sgd(concise_steps.start("float64"), minibatches, RATES, split)
     np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
     assert farthest(part(found, "weights/"), expected) < 1e-10
 

@@ -18,6 +18,8 @@ from common.synthetic import synthetic
 IMAGES, LABELS, *_ = synthetic(70, 1)
 COUNTS = (1, 2, 3, 4)
 LR = 0.2
+RATES = [LR * (1 - step / 6) for step in range(6)]
+"""Of each step: a backend must not stay with the first."""
 
 
 def batches(count: int, batch_size: int, dtype: str) -> list[tuple[Array, Array]]:
@@ -52,9 +54,12 @@ def plain(tensor: Any) -> Any:
 @pytest.mark.parametrize("k", COUNTS)
 def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
     steps = batches(6, 35, "float64")  # three epochs; three devices share unevenly
-    expected_losses, expected = judge.sgd(start("float64"), steps, LR)
+    expected_losses, expected = judge.sgd(start("float64"), steps, RATES)
     replicas = scratch.replicate(start("float64"), all_devices[:k])
-    losses = [scratch.train_batch(X, y, replicas, all_devices[:k], LR) for X, y in steps]
+    losses = [
+        scratch.train_batch(X, y, replicas, all_devices[:k], lr)
+        for (X, y), lr in zip(steps, RATES, strict=True)
+    ]
     scratch.synchronize(replicas)
     np.testing.assert_allclose([float(loss) for loss in losses], expected_losses, rtol=1e-12)
     trained = scratch.export(replicas)
@@ -62,13 +67,22 @@ def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: 
     assert far(trained, expected) < 1e-12
 
 
+@pytest.mark.only("tensorflow")
+def test_a_new_rate_needs_no_new_program(scratch: Any, all_devices: Sequence[Any]) -> None:
+    replicas = scratch.replicate(start("float32"), all_devices[:1])
+    before = scratch.train_step.experimental_get_tracing_count()
+    for lr in RATES:
+        scratch.train_batch(*batches(1, 8, "float32")[0], replicas, all_devices[:1], lr)
+    assert scratch.train_step.experimental_get_tracing_count() == before + 1
+
+
 def test_a_short_last_minibatch_is_used(scratch: Any, all_devices: Sequence[Any]) -> None:
     steps = batches(4, 40, "float64")
     assert [len(y) for _, y in steps] == [40, 30, 40, 30]
     replicas = scratch.replicate(start("float64"), all_devices[:2])
-    for X, y in steps:
-        scratch.train_batch(X, y, replicas, all_devices[:2], LR)
-    assert far(scratch.export(replicas), judge.sgd(start("float64"), steps, LR)[1]) < 1e-12
+    for (X, y), lr in zip(steps, RATES, strict=False):
+        scratch.train_batch(X, y, replicas, all_devices[:2], lr)
+    assert far(scratch.export(replicas), judge.sgd(start("float64"), steps, RATES)[1]) < 1e-12
 
 
 @pytest.mark.parametrize("k", COUNTS)

@@ -1,17 +1,28 @@
 """The training loop, with a chapter that needs no framework."""
 
+from argparse import Namespace
+from typing import Any
+
 import numpy as np
 import pytest
 from fake_chapter import FakeChapter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.config import Config
+from common.config import Config, with_preset
 from common.data import Dataset, minibatches, pixels
 from common.errors import RunError
 from common.models import LENET, initial_weights
 from common.progress import Reporter
-from common.training import PROBE, Outcome, Training, examples_in, finite, steps_of_epochs
+from common.training import (
+    PROBE,
+    Outcome,
+    Training,
+    examples_in,
+    finite,
+    learning_rate,
+    steps_of_epochs,
+)
 
 CONFIG = Config(
     framework="pytorch",
@@ -128,6 +139,37 @@ def test_exactly_as_many_steps_as_asked_for(steps: int) -> None:
     assert sum(each.steps for each in outcome.epochs) == steps
     last = outcome.epochs[-1]
     assert last.images_per_second == [20, 40, 50][last.steps - 1] / last.seconds
+
+
+def test_the_rate_stays_or_falls_to_0_over_the_run() -> None:
+    constant = CONFIG.model_copy(update={"lr": 0.6, "epochs": 2})
+    steps = sum(steps_of_epochs(constant))
+    assert {learning_rate(constant, step) for step in range(steps)} == {0.6}
+    falling = constant.model_copy(update={"lr_decay": "linear"})
+    rates = np.array([learning_rate(falling, step) for step in range(steps + 1)])
+    assert np.allclose(rates, np.linspace(0.6, 0, steps + 1), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("flags", "decay"),
+    [
+        ({"epochs": 2}, "linear"),
+        ({"steps": 2}, "none"),
+        ({"steps": 2, "lr_decay": "linear"}, "linear"),
+        ({"epochs": 2, "lr_decay": "none"}, "none"),
+    ],
+)
+def test_the_preset_lets_the_rate_fall_over_whole_epochs(flags: dict[str, Any], decay: str) -> None:
+    names = ("batch_size", "lr", "lr_decay", "epochs", "steps", "width")
+    given = Namespace(**{**dict.fromkeys(names), **flags})
+    filled = with_preset("concise", given, "quick", 1)
+    assert (filled.lr, filled.lr_decay) == (0.03, decay)
+
+
+def test_every_step_has_its_own_rate() -> None:
+    chapter = FakeChapter()
+    run(chapter, epochs=None, steps=4, lr=0.4, lr_decay="linear")
+    assert np.allclose(chapter.rates, [0.4, 0.3, 0.2, 0.1])
 
 
 def test_the_gradient_is_of_the_first_minibatch_before_any_step() -> None:

@@ -99,11 +99,17 @@ def forward_backward(X: Tensor, y: Tensor, replicas: Replicas) -> tuple[Tensor, 
     return copies(mean_loss, replicas)[0], grads
 
 
-@tf.function(autograph=False)
 def train_batch(
-    X: Tensor, y: Tensor, replicas: Replicas, devices: Sequence[str], lr: float
+    X: Array, y: Array, replicas: Replicas, devices: Sequence[str], lr: float
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
+    # As a number the rate would be compiled in: a new one would mean a new program.
+    return train_step(X, y, replicas, tf.constant(lr, X.dtype))
+
+
+@tf.function(autograph=False)
+def train_step(X: Tensor, y: Tensor, replicas: Replicas, lr: Tensor) -> Tensor:
+    """The same, compiled."""
     mean_loss, grads = forward_backward(X, y, replicas)
     for name, param in replicas.params.items():
         # Keras's optimizers would round the learning rate to float32.

@@ -107,18 +107,26 @@ def forward_backward(
     return allreduce(losses)[0], device_grads
 
 
-def sgd(params: Params, grads: Mapping[str, Tensor], lr: float) -> None:
+def sgd(params: Params, grads: Mapping[str, Tensor], lr: Tensor) -> None:
     """One step of stochastic gradient descent on one device, in place."""
     for name, param in params.items():
         with tf.device(param.device):
             param.assign_sub(lr * grads[name])
 
 
-@tf.function(autograph=False)
 def train_batch(
-    X: Tensor, y: Tensor, device_params: Sequence[Params], devices: Sequence[str], lr: float
+    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[str], lr: float
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
+    # As a number the rate would be compiled in: a new one would mean a new program.
+    return train_step(X, y, device_params, devices, tf.constant(lr, X.dtype))
+
+
+@tf.function(autograph=False)
+def train_step(
+    X: Tensor, y: Tensor, device_params: Sequence[Params], devices: Sequence[str], lr: Tensor
+) -> Tensor:
+    """The same, compiled."""
     mean_loss, device_grads = forward_backward(X, y, device_params, devices)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
