@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.d2l_package import home
 from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry, Workload
 from bench.products import PRODUCTS
@@ -76,8 +77,6 @@ class Measurement:
 
 def rival(entry: Entry, workload: Workload) -> Contender:
     """The loop of others that an entry names, ready to train."""
-    from bench.d2l_package import home
-
     # Keras reads these once; the backend means nothing to others.
     os.environ["KERAS_BACKEND"] = entry.framework.removeprefix("py")
     home()

@@ -183,9 +183,9 @@ def accuracy(record: Record) -> float:
 
     At the book's learning rate a single epoch's figure swings by several points.
     """
-    constant = record.config.lr_decay == "none"
-    last = record.epochs[-min(3, math.ceil(len(record.epochs) / 2)) if constant else -1 :]
-    return sum(epoch.test_accuracy for epoch in last) / len(last)
+    settled = record.config.lr_decay == "linear"
+    last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
+    return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last
 
 
 def accuracy_floor(record: Record) -> Tolerance | None:

@@ -47,6 +47,7 @@ class Chapter(Protocol[Device, Replicas]):
     ) -> SupportsFloat:
         """One SGD step, in place, on one minibatch split over the devices.
 
+        `lr` may be another one at every step, and costs no new compilation.
         Returns the mean loss before the step, without waiting for it: `float()` waits.
         """
 

@@ -1,21 +1,28 @@
 """Convolution, with gradients that CPUs compute fast."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 from jax import Array as Tensor
 from jax import lax
 from jax import numpy as jnp
 
+Sides = tuple[int, int]
+
 WIDE = 64
 """Channels from which on gradients by products are the faster ones."""
 
 
-def conv2d(X: Tensor, weight: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
-    """Convolves `X` (n, rows, columns, in) with `weight` (r, r, in, out)."""
+def conv2d(X: Tensor, weight: Tensor, strides: Sides, padding: Sequence[Sides], **_: Any) -> Tensor:
+    """Convolves `X` (n, rows, columns, in) with `weight` (r, r, in, out), as `nnx.Conv` asks.
+
+    Strides and padding are the same on all sides.
+    """
     wide = weight.shape[2] >= WIDE and jax.default_backend() == "cpu"
     convolve = by_products if wide else plain
-    convolved: Tensor = convolve(X, weight, stride, padding)
+    convolved: Tensor = convolve(X, weight, strides[0], padding[0][0])
     return convolved
 
 
@@ -57,7 +64,7 @@ def backward(
 by_products.defvjp(forward, backward)
 
 
-def windows(X: Tensor, r: int, stride: int, padding: int, sides: tuple[int, int]) -> list[Tensor]:
+def windows(X: Tensor, r: int, stride: int, padding: int, sides: Sides) -> list[Tensor]:
     """What each of the r x r entries of a kernel is multiplied by, (n, *sides, in) each."""
     edges = (padding, padding)
     padded = jnp.pad(X, ((0, 0), edges, edges, (0, 0)))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import jax
 from flax import nnx
@@ -13,20 +12,11 @@ from common.interface import Array
 from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
 from frameworks.jax.convolution import conv2d
 
-Sides = tuple[int, int]
-
 AXIS = "device"
 """The axis of the mesh, along which a minibatch is divided into shards."""
 
-
-def convolve(
-    X: Tensor, kernel: Tensor, strides: Sides, padding: Sequence[Sides], **_: Any
-) -> Tensor:
-    """What Flax's layer calls to convolve: strides and padding are the same on all sides here."""
-    return conv2d(X, kernel, strides[0], padding[0][0])
-
-
-Conv = partial(nnx.Conv, conv_general_dilated=convolve)
+Conv = partial(nnx.Conv, conv_general_dilated=conv2d)
+"""Flax's layer; its gradients are fast on CPUs, too."""
 
 
 class BatchNorm(nnx.Module):
