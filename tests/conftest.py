@@ -1,6 +1,6 @@
-"""One test body, every framework: `pytest --framework jax` runs all tests on JAX.
+"""One test body, every framework: `pytest --framework jax` runs the tests of a framework on JAX.
 
-Without the option, the tests run that need no framework.
+Without the option, the others run, which need no framework.
 """
 
 import os
@@ -47,12 +47,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bool:
-    """Whether a test has what it needs."""
+    """Whether a test is about what is tested, and has what it needs."""
     only = item.get_closest_marker("only")
     needs = getattr(item, "fixturenames", ())
+    about_one = "framework" in needs or only is not None
     return (
-        (only is None or framework in only.args)
-        and (framework is not None or "framework" not in needs)
+        about_one == (framework is not None)
+        and (only is None or framework in only.args)
         and (handover is not None or "handover" not in needs)
     )
 

@@ -46,14 +46,21 @@ def start(command: list[str], **environment: str) -> "subprocess.Popen[str]":
     )
 
 
-def workers(parent: int) -> list[int]:
-    """The processes of the devices, in order."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+def children(parent: int) -> list[int]:
+    """The processes that a process has started, in order."""
     return [
-        int(child)
-        for child in children
-        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+        int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     ]
+
+
+def workers(run: int) -> list[int]:
+    """The processes of the devices, in order: a server has started them."""
+    return [worker for child in children(run) for worker in children(child)]
+
+
+def parent(process: int) -> int:
+    """The process that has started another one."""
+    return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
 def alive(process: int) -> bool:
@@ -92,6 +99,17 @@ def test_the_death_of_one_process_ends_the_run(tmp_path: Path, victim: int) -> N
     assert not any(alive(process) for process in processes)
     assert record_in(tmp_path)["status"] == "failed"
     assert [path.name for path in tmp_path.iterdir()] == [RECORD]
+
+
+def test_the_death_of_their_server_ends_the_run(tmp_path: Path) -> None:
+    run = start([*CONCISE, *flags(tmp_path, 1_000_000), "--quiet"])
+    processes = training(run, tmp_path)
+    os.kill(parent(processes[0]), signal.SIGKILL)
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == 1
+    assert "error: the process of device" in err.splitlines()[-1]
+    assert not any(alive(process) for process in processes)
+    assert record_in(tmp_path)["status"] == "failed"
 
 
 @pytest.mark.parametrize("background", [False, True])

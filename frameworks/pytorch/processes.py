@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.queues import SimpleQueue
@@ -68,9 +69,14 @@ def run_in_group(
 def _spawn(worker: Worker, count: int, threads: int) -> None:
     # The system chooses the port, so two runs never ask for the same one.
     store = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    reasons: SimpleQueue[Exception] = multiprocessing.get_context("spawn").SimpleQueue()
-    context = multiprocessing.spawn(
-        _process, (worker, count, threads, store.port, reasons), nprocs=count, join=False
+    how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    # They are forked by a server that has imported PyTorch, and what DistributedDataParallel asks
+    # for: that takes seconds, and each would spend them.
+    multiprocessing.set_forkserver_preload([__name__, "torch._dynamo"])
+    reasons: SimpleQueue[Exception] = multiprocessing.get_context(how).SimpleQueue()
+    arguments = (worker, count, threads, store.port, reasons)
+    context = multiprocessing.start_processes(
+        _process, arguments, nprocs=count, join=False, start_method=how
     )
     try:
         while not context.join(grace_period=GRACE):
@@ -86,8 +92,7 @@ def _process(
     rank: int, worker: Worker, count: int, threads: int, port: int, reasons: "SimpleQueue[Any]"
 ) -> None:
     """What each process does; errors that are meant for people reach the parent as they are."""
-    # By SIGINT it learns that the parent has died; a run in the background would ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     store = dist.TCPStore("127.0.0.1", port, is_master=False)
     try:
         run_in_group(worker, rank, count, threads, store)
@@ -96,12 +101,21 @@ def _process(
         raise
 
 
+def _end_with_parent() -> None:
+    """Ends this process as soon as the one that asked for it is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _reason(processes: list[Any], reasons: "SimpleQueue[Exception]", error: Exception) -> Exception:
     """Why the run ended: what a worker said, who was killed, or the first error of all."""
     if not reasons.empty():
         return reasons.get()
     for rank, process in enumerate(processes):
         if process.exitcode not in (0, 1, -signal.SIGTERM):
-            how = f"by {signal.Signals(-process.exitcode).name}" if process.exitcode < 0 else ""
-            return RunError(f"the process of device {rank} was ended {how or process.exitcode}")
+            status = process.exitcode
+            how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+            return RunError(f"the process of device {rank} was ended {how}")
     return RunError(f"a process failed: {str(error).strip().splitlines()[-1]}")

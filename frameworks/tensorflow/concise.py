@@ -99,23 +99,23 @@ def forward_backward(X: Tensor, y: Tensor, replicas: Replicas) -> tuple[Tensor, 
     return copies(mean_loss, replicas)[0], grads
 
 
-def train_batch(
-    X: Array, y: Array, replicas: Replicas, devices: Sequence[str], lr: float
-) -> Tensor:
-    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    # As a number the rate would be compiled in: a new one would mean a new program.
-    return train_step(X, y, replicas, tf.constant(lr, X.dtype))
-
-
 @tf.function(autograph=False)
-def train_step(X: Tensor, y: Tensor, replicas: Replicas, lr: Tensor) -> Tensor:
-    """The same, compiled."""
-    mean_loss, grads = forward_backward(X, y, replicas)
+def sgd(replicas: Replicas, grads: dict[str, Tensor], lr: Tensor) -> None:
+    """One step of stochastic gradient descent, in place, on every device."""
     for name, param in replicas.params.items():
         # Keras's optimizers would round the learning rate to float32.
         replicas.strategy.extended.update(
             param, lambda copy, grad: copy.assign_sub(lr * grad), (grads[name],)
         )
+
+
+def train_batch(
+    X: Array, y: Array, replicas: Replicas, devices: Sequence[str], lr: float
+) -> Tensor:
+    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
+    mean_loss, grads = forward_backward(X, y, replicas)
+    # As a number the rate would be compiled in: a new one would mean a new program.
+    sgd(replicas, grads, tf.constant(lr, X.dtype))
     return mean_loss
 
 
