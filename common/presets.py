@@ -36,7 +36,7 @@ PRESETS: Final = {
             lr=0.05,
             lr_decay="linear",
             epochs=4,
-            train_examples=5600,
+            train_examples=6400,
             test_examples=2000,
             width=8,
         ),
