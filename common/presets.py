@@ -33,9 +33,9 @@ PRESETS: Final = {
         # an epoch then swings by ten points at times, for rounding alone.
         "quick": Preset(
             batch_size=32,
-            lr=0.05,
+            lr=0.03,
             lr_decay="linear",
-            epochs=4,
+            epochs=5,
             train_examples=6400,
             test_examples=2000,
             width=8,

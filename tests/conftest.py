@@ -24,8 +24,6 @@ MOST_DEVICES = 5
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
 os.environ["OMP_NUM_THREADS"] = "1"
-# JAX's tests spend their time compiling: programs that are optimized less compute the same.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 
 home()  # where Keras and MXNet look for data; they ask once
 

@@ -163,7 +163,7 @@ def test_the_preset_lets_the_rate_fall_over_whole_epochs(flags: dict[str, Any], 
     names = ("batch_size", "lr", "lr_decay", "epochs", "steps", "width")
     given = Namespace(**{**dict.fromkeys(names), **flags})
     filled = with_preset("concise", given, "quick", 1)
-    assert (filled.lr, filled.lr_decay) == (0.05, decay)
+    assert (filled.lr, filled.lr_decay) == (0.03, decay)
 
 
 def test_every_step_has_its_own_rate() -> None:

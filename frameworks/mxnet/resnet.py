@@ -53,10 +53,9 @@ def all_reduce(parts: Shards) -> Shards:
 
 def means_over(shards: Shards) -> Shards:
     """The mean (channels,) over all the shards (n, channels, rows, columns), on each device."""
-    # Pooling sums each plane; reductions over axes take MXNet several times as long.
-    planes = [npx.pooling(X, pool_type="avg", global_pool=True) for X in shards]
-    sums = [means.sum(0).reshape(-1) for means in planes]
-    return [total / sum(len(X) for X in shards) for total in all_reduce(sums)]
+    pixels = sum(X.size // X.shape[1] for X in shards)
+    sums = [X.sum((2, 3)).sum(0) for X in shards]  # in one go it takes MXNet twice as long
+    return [total / pixels for total in all_reduce(sums)]
 
 
 class BatchNorm(Block):  # type: ignore[misc]
