@@ -121,7 +121,7 @@ def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path, background: b
     signal.signal(signal.SIGINT, before)
     processes = training(run, tmp_path)
     run.kill()
-    run.communicate()
+    run.communicate(timeout=30)  # the pipes stay open as long as a process is left
     limit = time.monotonic() + 30
     while any(alive(process) for process in processes):
         assert time.monotonic() < limit
