@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import mxnet as mx
+import numpy
 from mxnet import autograd, np, npx
 from mxnet.gluon import Block, nn
 
@@ -61,8 +62,8 @@ def means_over(shards: Shards) -> Shards:
 class BatchNorm(Block):  # type: ignore[misc]
     """Batch normalization over each device's shard.
 
-    In float32 `nn.BatchNorm` is a hundred times less exact, and it moves its running statistics
-    in every backward pass; here a minibatch's wait in `seen` for `remember`.
+    `nn.BatchNorm` moves its running statistics in every backward pass; here a minibatch's wait in
+    `seen` for `remember`.
     """
 
     def __init__(self, channels: int, prefix: str) -> None:
@@ -87,7 +88,21 @@ class BatchNorm(Block):  # type: ignore[misc]
 
     def normalize(self, shards: Shards) -> Shards:
         """Normalizes the shards of a minibatch, each by its own statistics."""
+        if shards[0].dtype == numpy.float32:
+            return each(self.normalize_in_double, shards)
         return [Y for X in shards for Y in self.normalize_together([X])]
+
+    def normalize_in_double(self, X: Tensor) -> Tensor:
+        """Normalizes a shard by its own statistics, in double precision.
+
+        MXNet adds up number by number: in single precision two digits of seven would be lost.
+        """
+        weight, bias = (p.data(X.ctx).astype("float64") for p in (self.weight, self.bias))
+        # Without momentum, the backward pass leaves the minibatch's own statistics here.
+        mean, var = self.seen[X.ctx] = np.zeros_like(bias), np.zeros_like(bias)
+        options = {"eps": EPSILON, "momentum": 0, "fix_gamma": False}
+        Y = npx.batch_norm(X.astype("float64"), weight, bias, mean, var, **options)
+        return Y.astype(X.dtype)
 
     def normalize_together(self, shards: Shards) -> Shards:
         """Normalizes shards by the statistics over all of them."""
@@ -106,7 +121,7 @@ class BatchNorm(Block):  # type: ignore[misc]
         for device, statistics in self.seen.items():
             for param, seen in zip((self.running_mean, self.running_var), statistics, strict=True):
                 running = param.data(device)
-                running += MOMENTUM * (seen - running)
+                running += MOMENTUM * (seen.astype(running.dtype) - running)
 
 
 class SyncBatchNorm(BatchNorm):
