@@ -1,18 +1,14 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
 import hashlib
-import os
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
-from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, SUITES, available, mxnet_is_missing
+from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, available, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -65,7 +61,7 @@ def bench_environment(session: nox.Session, framework: str) -> str:
 
 
 def run_framework(session: nox.Session, framework: str) -> None:
-    """Runs what the arguments say, else the whole grid."""
+    """Runs what the arguments say, else every run on 1 and 2 devices that is compared."""
     python = framework_environment(session, framework)
     if session.posargs:
         chapter, *flags = session.posargs
@@ -73,25 +69,7 @@ def run_framework(session: nox.Session, framework: str) -> None:
             session.error(f"say which chapter: nox -s {framework} -- {CHAPTERS[0]} {chapter} ...")
         session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags)
         return
-    commands = [
-        [python, "-m", f"frameworks.{framework}.{suite.chapter}", *suite.flags(k, RESULTS)]
-        for suite in SUITES
-        for k in suite.devices
-    ]
-    session.log(f"{len(commands)} runs, as many at a time as there are cores")
-    # The presets train longest: begun first, they leave no core idle at the end.
-    run_together(session, sorted(commands, key=lambda command: "--preset=quick" not in command))
-
-
-def run_together(session: nox.Session, commands: list[list[str]]) -> None:
-    """Runs commands side by side, as many as there are cores; fails if one does."""
-    run = partial(subprocess.run, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        for command, done in zip(commands, pool.map(run, commands), strict=True):
-            session.log(f"{' '.join(command)}\n{done.stdout.rstrip()}")
-            if done.returncode:
-                pool.shutdown(cancel_futures=True)
-                session.error(f"exit status {done.returncode}")
+    session.run(python, "-m", "common.grid", framework, f"--out={RESULTS}")
 
 
 def hand_over(session: nox.Session, framework: str) -> None:
@@ -104,38 +82,54 @@ def hand_over(session: nox.Session, framework: str) -> None:
         session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags.split(), weights)
 
 
+def compare(session: nox.Session, *flags: str) -> None:
+    """Compares what the flags say; without a folder among them, what plain `nox` has run."""
+    python = environment(session, "common", "common", "test")
+    if mxnet_is_missing():
+        session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
+    plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
+    named = flags and not flags[0].startswith("-")
+    session.run(python, "-m", "common.parity", *([] if named else plan), *flags)
+
+
 @nox.session(venv_backend="none")
 def pytorch(session: nox.Session) -> None:
-    """Run PyTorch: the whole grid, or e.g. `-- scratch --devices 4 --epochs 3`."""
+    """Run PyTorch: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
     run_framework(session, "pytorch")
 
 
 @nox.session(venv_backend="none")
 def tensorflow(session: nox.Session) -> None:
-    """Run TensorFlow: the whole grid, or e.g. `-- scratch --devices 4 --epochs 3`."""
+    """Run TensorFlow: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
     run_framework(session, "tensorflow")
 
 
 @nox.session(venv_backend="none")
 def jax(session: nox.Session) -> None:
-    """Run JAX: the whole grid, or e.g. `-- scratch --devices 4 --epochs 3`."""
+    """Run JAX: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
     run_framework(session, "jax")
 
 
 @nox.session(venv_backend="none")
 def mxnet(session: nox.Session) -> None:
-    """Run MXNet: the whole grid, or e.g. `-- scratch --devices 4 --epochs 3`."""
+    """Run MXNet: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
     run_framework(session, "mxnet")
 
 
 @nox.session(venv_backend="none")
 def parity(session: nox.Session) -> None:
     """Compare what is in results/; other folders and frameworks after `--`."""
-    python = environment(session, "common", "common", "test")
-    if mxnet_is_missing():
-        session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
-    plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
-    session.run(python, "-m", "common.parity", *(session.posargs or plan))
+    compare(session, *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def grid(session: nox.Session) -> None:
+    """Add runs on 3 and 4 devices to plain `nox`'s and compare them; `-- jax`: JAX alone."""
+    chosen = session.posargs or available()
+    for framework in chosen:
+        python = framework_environment(session, framework)
+        session.run(python, "-m", "common.grid", framework, "--more-devices", f"--out={RESULTS}")
+    compare(session, "--more-devices", "--frameworks", *chosen)
 
 
 @nox.session(venv_backend="none")

@@ -22,11 +22,13 @@ def judge(
     frameworks: Sequence[str] = FRAMEWORKS,
     chapters: Sequence[str] = CHAPTERS,
     suites: Sequence[str] = (),
+    more_devices: bool = False,
 ) -> Verdict:
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count. `suites` names the
-    suites that must be there just as they are planned; without it, whatever is there is compared.
+    suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
+    on all; without it, whatever is there is compared.
     Raises RequestError if there is nothing to compare.
     """
     comparisons: list[Comparison] = []
@@ -35,7 +37,9 @@ def judge(
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suite.name in suites
             place = folder / suite.folder
-            counts = suite.devices if planned else device_counts(place, chapter, frameworks)
+            counts = device_counts(place, chapter, frameworks)
+            if planned:
+                counts = [*suite.devices, *(suite.more_devices if more_devices else ())]
             if not counts:
                 continue
             settings = suite.settings if planned else {}
@@ -64,6 +68,11 @@ def parser() -> Parser:
         default=(),
         help="suites that must be there just as planned (compare whatever is there)",
     )
+    made.add_argument(
+        "--more-devices",
+        action="store_true",
+        help="of these suites, expect the runs on more than two devices, too",
+    )
     made.formatter_class = argparse.RawDescriptionHelpFormatter
     return made
 
@@ -75,7 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         verdict = judge(
-            flags.folder, frameworks=flags.frameworks, chapters=flags.chapters, suites=flags.suites
+            flags.folder,
+            frameworks=flags.frameworks,
+            chapters=flags.chapters,
+            suites=flags.suites,
+            more_devices=flags.more_devices,
         )
         write_verdict(flags.folder, verdict)
     except (RequestError, OSError) as error:

@@ -46,7 +46,8 @@ def test_no_unit_is_in_doubt(suite: Suite, data: tuple[Array, Array]) -> None:
         )
     )
     weights = initial_weights(shapes_of("concise", width), seed, "float64")
-    for k in suite.devices if suite.settings["batch_norm"] == "per-device" else (1,):
+    every_count = (*suite.devices, *suite.more_devices)
+    for k in every_count if suite.settings["batch_norm"] == "per-device" else (1,):
         net = Margins(weights, shard_bounds(len(X), k))
         net.forward(X)
         assert net.closest > MARGIN

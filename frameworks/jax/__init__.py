@@ -15,5 +15,8 @@ if TYPE_CHECKING:
 DISTRIBUTIONS = ("jax", "jaxlib", "flax", "optax")
 """The packages whose versions a record names."""
 
+PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
+"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""

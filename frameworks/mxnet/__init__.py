@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 DISTRIBUTIONS = ("mxnet",)
 """The packages whose versions a record names."""
 
+PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
+"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+
 ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
 for one another forever."""

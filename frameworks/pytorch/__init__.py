@@ -15,5 +15,8 @@ if TYPE_CHECKING:
 DISTRIBUTIONS = ("torch",)
 """The packages whose versions a record names."""
 
+PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
+"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""

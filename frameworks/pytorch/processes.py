@@ -19,6 +19,7 @@ from torch import multiprocessing
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from common.errors import RequestError, RunError
+from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.devices import exact_float32
 
 Worker = Callable[[int], None]
@@ -72,7 +73,7 @@ def _spawn(worker: Worker, count: int, threads: int) -> None:
     how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     # They are forked by a server that has imported PyTorch, and what DistributedDataParallel asks
     # for: that takes seconds, and each would spend them.
-    multiprocessing.set_forkserver_preload([__name__, "torch._dynamo"])
+    multiprocessing.set_forkserver_preload(list(PRELOAD))
     reasons: SimpleQueue[Exception] = multiprocessing.get_context(how).SimpleQueue()
     arguments = (worker, count, threads, store.port, reasons)
     context = multiprocessing.start_processes(

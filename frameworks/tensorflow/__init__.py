@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 """The packages whose versions a record names."""
 
+PRELOAD = ("frameworks.tensorflow.scratch", "frameworks.tensorflow.concise")
+"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
