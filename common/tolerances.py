@@ -67,10 +67,11 @@ CONCISE64_TEN: Final = CONCISE64 | {
     "outcome": Tolerance(1e-9, 2.6e-11),
 }
 
-# Of the 1.7 million ReLU inputs of the quick preset's first step, a few lie so close to zero that
-# rounding, up to 1e-5 in the deeper layers, decides whether the unit opens. One such unit moves
-# the gradient by up to a hundredth, and what comes after it; where none does, it stays at 1.9e-4.
-CONCISE32_LONG: Final = CONCISE32 | {"gradient": Tolerance(3e-2, 1.4e-2)}
+# The first step of the quick preset has 1.7 million ReLU inputs; where one lies so close to zero
+# that rounding decides, by up to 1e-5 in the deeper layers, whether it opens, it moves the gradient
+# by up to 2.6e-2 and everything after it. The preset is set so that this is unlikely: without such
+# a unit the gradient stays within 1.2e-4.
+CONCISE32_LONG: Final = CONCISE32 | {"gradient": Tolerance(3e-2, 2.6e-2)}
 
 Tolerances = dict[str, Tolerance]
 TOLERANCES: Final[dict[str, dict[str, dict[int, Tolerances]]]] = {
@@ -88,7 +89,7 @@ LONG: Final[dict[str, dict[str, tuple[int, Tolerances]]]] = {
 }
 """How many of a longer run's first losses are held to what, by chapter and dtype."""
 
-CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 3.2e-2)}
+CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 7.1e-2)}
 """By chapter: the mean loss of an epoch, where rounding has been amplified: see `LONG`."""
 
 CURVE_FROM: Final = {"scratch": 1, "concise": 2}
@@ -103,18 +104,18 @@ tells of that alone: it was up to 0.19 apart.
 # the rate falls to 0, the last epoch's. A framework's is the mean of its runs.
 ACCURACY_SPREAD: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.05, 0.010),
-    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.014),
+    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.005),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
     ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.010),
-    ("concise", "quick", "synthetic"): Tolerance(0.06, 0.045),
+    ("concise", "quick", "synthetic"): Tolerance(0.03, 0.008),
 }
 """By chapter, preset and data set: how far apart the frameworks may be."""
 
 ACCURACY_FLOOR: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.754),
-    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.848),
+    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.865),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
     ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.848),
-    ("concise", "quick", "synthetic"): Tolerance(0.80, 0.926),
+    ("concise", "quick", "synthetic"): Tolerance(0.90, 0.973),
 }
 """The same for every run."""
