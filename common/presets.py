@@ -25,14 +25,7 @@ class Preset:
 PRESETS: Final = {
     "scratch": {
         "book": Preset(batch_size=256, lr=0.2, epochs=10),
-        "quick": Preset(
-            batch_size=32,
-            lr=0.4,
-            lr_decay="linear",
-            epochs=4,
-            train_examples=6400,
-            test_examples=2000,
-        ),
+        "quick": Preset(batch_size=32, lr=0.2, epochs=6, train_examples=6400, test_examples=2000),
     },
     "concise": {
         "book": Preset(batch_size=256, lr=0.1, epochs=10, width=64, per_device=True),

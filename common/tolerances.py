@@ -104,7 +104,7 @@ tells of that alone: it was up to 0.19 apart.
 # the rate falls to 0, the last epoch's. A framework's is the mean of its runs.
 ACCURACY_SPREAD: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.05, 0.010),
-    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.005),
+    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.014),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
     ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.010),
     ("concise", "quick", "synthetic"): Tolerance(0.03, 0.008),
@@ -113,9 +113,9 @@ ACCURACY_SPREAD: Final = {
 
 ACCURACY_FLOOR: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.754),
-    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.865),
+    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.848),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
-    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.848),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.832),
     ("concise", "quick", "synthetic"): Tolerance(0.90, 0.973),
 }
 """The same for every run."""
