@@ -69,8 +69,8 @@ CONCISE64_TEN: Final = CONCISE64 | {
 
 # The first step of the quick preset has 1.7 million ReLU inputs; where one lies so close to zero
 # that rounding decides, by up to 1e-5 in the deeper layers, whether it opens, it moves the gradient
-# by up to 2.6e-2 and everything after it. The preset is set so that this is unlikely: without such
-# a unit the gradient stays within 1.2e-4.
+# by up to 2.6e-2 (with another number of examples; 7.1e-3 with the preset's) and everything after
+# it. Without such a unit the gradient stays within 1.9e-4.
 CONCISE32_LONG: Final = CONCISE32 | {"gradient": Tolerance(3e-2, 2.6e-2)}
 
 Tolerances = dict[str, Tolerance]
@@ -107,7 +107,7 @@ ACCURACY_SPREAD: Final = {
     ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.014),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
     ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.010),
-    ("concise", "quick", "synthetic"): Tolerance(0.03, 0.008),
+    ("concise", "quick", "synthetic"): Tolerance(0.06, 0.045),
 }
 """By chapter, preset and data set: how far apart the frameworks may be."""
 
@@ -115,7 +115,7 @@ ACCURACY_FLOOR: Final = {
     ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.754),
     ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.848),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
-    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.832),
-    ("concise", "quick", "synthetic"): Tolerance(0.90, 0.973),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.848),
+    ("concise", "quick", "synthetic"): Tolerance(0.80, 0.926),
 }
 """The same for every run."""
