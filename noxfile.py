@@ -126,6 +126,8 @@ def parity(session: nox.Session) -> None:
 def grid(session: nox.Session) -> None:
     """Add runs on 3 and 4 devices to plain `nox`'s and compare them; `-- jax`: JAX alone."""
     chosen = session.posargs or available()
+    if unknown := set(chosen) - set(FRAMEWORKS):
+        session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(FRAMEWORKS)}")
     for framework in chosen:
         python = framework_environment(session, framework)
         session.run(python, "-m", "common.grid", framework, "--more-devices", f"--out={RESULTS}")

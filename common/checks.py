@@ -152,20 +152,24 @@ def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
         return {}
     if is_long(run):
         beginnings = ("forward", "gradient", "trajectory")
-        return {name: (NUMERICAL[name], LONG[chapter][dtype][1][name]) for name in beginnings}
+        return {name: (NUMERICAL[name], LONG[chapter][dtype][name]) for name in beginnings}
     tolerances = limits[min(most for most in limits if len(run.record.losses) <= most)]
     return {name: (prefix, tolerances[name]) for name, prefix in NUMERICAL.items()}
 
 
+def beginning(run: Run) -> int:
+    """The steps from the first on over which rounding stays rounding, in runs such as this one."""
+    return max(TOLERANCES[run.record.chapter][run.record.config.dtype])
+
+
 def is_long(run: Run) -> bool:
     """Whether the run goes on where rounding has been amplified."""
-    return len(run.record.losses) > max(TOLERANCES[run.record.chapter][run.record.config.dtype])
+    return len(run.record.losses) > beginning(run)
 
 
 def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
-    """The arrays; of a long run's losses those over which rounding stays rounding."""
-    steps = LONG[run.record.chapter][run.record.config.dtype][0] if is_long(run) else None
-    return {**arrays, "losses": arrays["losses"][:steps]}
+    """The arrays, with the losses of the run's beginning alone."""
+    return {**arrays, "losses": arrays["losses"][: beginning(run)]}
 
 
 def epoch_means(losses: Array, steps: Sequence[int]) -> Array:

@@ -7,6 +7,8 @@ import argparse
 import importlib
 import multiprocessing
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +62,9 @@ def run_one(context: BaseContext, framework: str, command: Command) -> int:
         shown = said.read_text(encoding="utf-8").rstrip() if said.exists() else ""
     print(f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}\n{shown}", flush=True)
     status: int = process.exitcode
-    return status
+    if status < 0:
+        print(f"it was ended by {signal.Signals(-status).name}", file=sys.stderr)
+    return abs(status)
 
 
 def work(framework: str, chapter: str, flags: list[str], said: Path) -> None:

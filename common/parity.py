@@ -37,9 +37,10 @@ def judge(
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suite.name in suites
             place = folder / suite.folder
-            counts = device_counts(place, chapter, frameworks)
             if planned:
                 counts = [*suite.devices, *(suite.more_devices if more_devices else ())]
+            else:
+                counts = device_counts(place, chapter, frameworks)
             if not counts:
                 continue
             settings = suite.settings if planned else {}

@@ -20,7 +20,7 @@ HEADINGS = {
     "weights": "weights at the end",
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
-    "curve": "mean losses of the epochs",
+    "curve": "mean loss of every epoch",
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",
 }

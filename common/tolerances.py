@@ -67,11 +67,15 @@ CONCISE64_TEN: Final = CONCISE64 | {
     "outcome": Tolerance(1e-9, 2.6e-11),
 }
 
-# The first step of the quick preset has 1.7 million ReLU inputs; where one lies so close to zero
-# that rounding decides, by up to 1e-5 in the deeper layers, whether it opens, it moves the gradient
-# by up to 2.6e-2 (with another number of examples; 7.1e-3 with the preset's) and everything after
-# it. Without such a unit the gradient stays within 1.9e-4.
-CONCISE32_LONG: Final = CONCISE32 | {"gradient": Tolerance(3e-2, 2.6e-2)}
+# Of the 1.7 million ReLU inputs of the quick preset's first step some lie within rounding of zero:
+# with Fashion-MNIST one at 3.2e-7 (stage2.block1, channel 7) opened in MXNet on two devices, until
+# its batch norm computed in double precision; with the synthetic set one at 3.3e-7 (stage2.block2,
+# channel 5) in TensorFlow on one, which moves the second loss, too. All other gradients stay at
+# 1.9e-4, all other losses at 1.0e-6.
+CONCISE32_LONG: Final = CONCISE32 | {
+    "gradient": Tolerance(3e-2, 7.1e-3),
+    "trajectory": Tolerance(3e-5, 6.9e-6),
+}
 
 Tolerances = dict[str, Tolerance]
 TOLERANCES: Final[dict[str, dict[str, dict[int, Tolerances]]]] = {
@@ -83,21 +87,16 @@ TOLERANCES: Final[dict[str, dict[str, dict[int, Tolerances]]]] = {
 Over so many steps rounding stays rounding. Runs of a dtype without tolerances fail.
 """
 
-LONG: Final[dict[str, dict[str, tuple[int, Tolerances]]]] = {
-    "scratch": {"float64": (20, FLOAT64), "float32": (20, FLOAT32)},
-    "concise": {"float64": (10, CONCISE64_TEN), "float32": (1, CONCISE32_LONG)},
+LONG: Final[dict[str, dict[str, Tolerances]]] = {
+    "scratch": {"float64": FLOAT64, "float32": FLOAT32},
+    "concise": {"float64": CONCISE64_TEN, "float32": CONCISE32_LONG},
 }
-"""How many of a longer run's first losses are held to what, by chapter and dtype."""
+"""What the beginning of a longer run is held to, by chapter and dtype."""
 
-CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 7.1e-2)}
+# Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean
+# tells of it; from the second epoch on the runs are within 3.2e-2.
+CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 8.6e-2)}
 """By chapter: the mean loss of an epoch, where rounding has been amplified: see `LONG`."""
-
-CURVE_FROM: Final = {"scratch": 1, "concise": 2}
-"""The epoch from which it counts.
-
-Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean
-tells of that alone: it was up to 0.19 apart.
-"""
 
 # Accuracies are shares of the test set: at a constant rate the mean of the later half of a run's
 # epochs, at most three, as a single epoch's figure swings by six points for rounding alone; where

@@ -26,7 +26,7 @@ from common.config import Config
 from common.gather import Found, identity
 from common.interface import Weights
 from common.record import DataUsed
-from common.tolerances import ACCURACY_SPREAD, CURVE, CURVE_FROM, Tolerance
+from common.tolerances import ACCURACY_SPREAD, CURVE, Tolerance
 from common.training import steps_of_epochs
 
 
@@ -126,14 +126,14 @@ def _parts(
 
 
 def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
-    heads = head(run, run.arrays), head(run, expected)
+    ours, theirs = head(run, run.arrays), head(run, expected)
     for name, (prefix, tolerance) in numerical_checks(run).items():
-        yield _measured(name, *compare(*heads, prefix), tolerance)
-    steps, first = steps_of_epochs(run.record.config), CURVE_FROM[run.record.chapter]
-    if is_long(run) and len(steps) >= first:
-        ours, theirs = (epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected))
-        far, index = distance(ours[first - 1 :], theirs[first - 1 :], float(theirs.max()))
-        where = f"epoch {first + index[0]}" if index else ""
+        yield _measured(name, *compare(ours, theirs, prefix), tolerance)
+    if is_long(run):
+        steps = steps_of_epochs(run.record.config)
+        curves = [epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected)]
+        far, index = distance(curves[0], curves[1])
+        where = f"epoch {index[0] + 1}" if index else ""
         yield _measured("curve", far, where, CURVE[run.record.chapter])
 
 
