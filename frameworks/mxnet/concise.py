@@ -20,7 +20,7 @@ from common.launch import launch as launch
 from common.models import trainable
 from common.splitting import same_everywhere, shard_bounds
 from frameworks.mxnet.devices import devices as devices
-from frameworks.mxnet.resnet import BatchNorm, ResNet18, Shards, Tensor, resnet18
+from frameworks.mxnet.resnet import ResNet18, Shards, Tensor, resnet18
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ def replicate(
     wrapper: str = "device",
 ) -> Replicas:
     """ResNet-18 with these weights on all devices; `wrapper` is the trainer's kvstore."""
-    net = resnet18(len(weights["conv1.bias"]), batch_norm)
-    net.cast(weights["fc.bias"].dtype)
+    net = resnet18(len(weights["conv1.bias"]), batch_norm, weights["fc.bias"].dtype)
     net.initialize(mx.init.Zero(), ctx=list(devices))
     params = net.collect_params()
     for name, values in weights.items():
         params[name].set_data(np.array(turned(name, values), values.dtype))
-    net.hybridize()
+    # static_shape, too, would let operators write statistics that others have not yet read.
+    net.hybridize(static_alloc=True)
     # `gradients` reads what the kvstore summed, so the update must not happen in there.
     trainer = gluon.Trainer(params, SGD(), kvstore=wrapper, update_on_kvstore=False)
     return Replicas(net, trainer)
@@ -107,25 +107,27 @@ def train_batch(
     mean_loss = forward_backward(X, y, replicas, devices)
     replicas.trainer.set_learning_rate(lr)
     replicas.trainer.step(len(X))
-    replicas.net.apply(remember)
     return mean_loss
-
-
-def remember(layer: gluon.Block) -> None:
-    """Lets batch norms move their running statistics."""
-    if isinstance(layer, BatchNorm):
-        layer.remember()
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, devices: Sequence[mx.Context]) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
+    before = [(values, values.copy()) for values in statistics(replicas)]
     forward_backward(X, y, replicas, devices)
+    for values, kept in before:
+        values[:] = kept
     replicas.trainer.allreduce_grads()
     return {
         name: turned(name, param.grad(devices[0]).asnumpy() / len(X))
         for name, param in replicas.net.collect_params().items()
         if trainable(name)
     }
+
+
+def statistics(replicas: Replicas) -> list[Tensor]:
+    """The running statistics on all devices: a backward pass moves them."""
+    params = replicas.net.collect_params().items()
+    return [values for name, p in params if not trainable(name) for values in p.list_data()]
 
 
 def predict(X: Array, replicas: Replicas, devices: Sequence[mx.Context]) -> Array:
@@ -145,8 +147,9 @@ def share_statistics(replicas: Replicas) -> None:
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
     share_statistics(replicas)
+    dtype = replicas.net.fc.bias.dtype
     copies = [
-        [(name, turned(name, values.asnumpy())) for values in param.list_data()]
+        [(name, turned(name, values.asnumpy().astype(dtype))) for values in param.list_data()]
         for name, param in replicas.net.collect_params().items()
     ]
     return same_everywhere([dict(copy) for copy in zip(*copies, strict=True)])

@@ -4,12 +4,11 @@ Layers take the shards of all devices at once: synchronized batch norm has to se
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-import mxnet as mx
 import numpy
 from mxnet import autograd, np, npx
-from mxnet.gluon import Block, nn
+from mxnet.gluon import HybridBlock, nn
 
 from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
 
@@ -59,11 +58,11 @@ def means_over(shards: Shards) -> Shards:
     return [total / pixels for total in all_reduce(sums)]
 
 
-class BatchNorm(Block):  # type: ignore[misc]
-    """Batch normalization over each device's shard.
+class BatchNorm(HybridBlock):  # type: ignore[misc]
+    """Batch normalization over a device's shard, in double precision.
 
-    `nn.BatchNorm` moves its running statistics in every backward pass; here a minibatch's wait in
-    `seen` for `remember`.
+    MXNet adds up number by number: in single precision two digits of seven would be lost. A
+    backward pass in training mode moves the running statistics.
     """
 
     def __init__(self, channels: int, prefix: str) -> None:
@@ -72,70 +71,66 @@ class BatchNorm(Block):  # type: ignore[misc]
         self.bias = self.params.get("bias", shape=(channels,))
         self.running_mean = self.params.get("running_mean", shape=(channels,), grad_req="null")
         self.running_var = self.params.get("running_var", shape=(channels,), grad_req="null")
-        self.seen: dict[mx.Context, tuple[Tensor, Tensor]] = {}
 
-    def forward(self, shards: Shards) -> Shards:
-        """Normalizes shards (n, channels, rows, columns), none of them empty."""
-        if not autograd.is_training():
-            return each(self.evaluate, shards)
-        self.seen = {}
-        return self.normalize(shards)
+    def cast(self, dtype: Any) -> None:
+        """Sets the dtype of weights; the statistics stay in double precision."""
+        super().cast(dtype)
+        for statistic in (self.running_mean, self.running_var):
+            statistic.cast("float64")
 
-    def evaluate(self, X: Tensor) -> Tensor:
-        """Normalizes a shard by its device's running statistics."""
-        params = self.weight, self.bias, self.running_mean, self.running_var
-        return batch_norm(X, *(param.data(X.ctx) for param in params))
-
-    def normalize(self, shards: Shards) -> Shards:
-        """Normalizes the shards of a minibatch, each by its own statistics."""
-        if shards[0].dtype == numpy.float32:
-            return each(self.normalize_in_double, shards)
-        return [Y for X in shards for Y in self.normalize_together([X])]
-
-    def normalize_in_double(self, X: Tensor) -> Tensor:
-        """Normalizes a shard by its own statistics, in double precision.
-
-        MXNet adds up number by number: in single precision two digits of seven would be lost.
-        """
-        weight, bias = (p.data(X.ctx).astype("float64") for p in (self.weight, self.bias))
-        # Without momentum, the backward pass leaves the minibatch's own statistics here.
-        mean, var = self.seen[X.ctx] = np.zeros_like(bias), np.zeros_like(bias)
-        options = {"eps": EPSILON, "momentum": 0, "fix_gamma": False}
-        Y = npx.batch_norm(X.astype("float64"), weight, bias, mean, var, **options)
-        return Y.astype(X.dtype)
-
-    def normalize_together(self, shards: Shards) -> Shards:
-        """Normalizes shards by the statistics over all of them."""
-        means = means_over(shards)
-        centred = [affine(X, np.ones_like(m), -m) for X, m in zip(shards, means, strict=True)]
-        variances = means_over(each(np.square, centred))
-        normal = []
-        for X, mean, var in zip(centred, means, variances, strict=True):
-            self.seen[X.ctx] = mean.detach(), var.detach()
-            scale = self.weight.data(X.ctx) / np.sqrt(var + EPSILON)
-            normal.append(affine(X, scale, self.bias.data(X.ctx)))
-        return normal
-
-    def remember(self) -> None:
-        """Moves the running statistics towards those of the last minibatch."""
-        for device, statistics in self.seen.items():
-            for param, seen in zip((self.running_mean, self.running_var), statistics, strict=True):
-                running = param.data(device)
-                running += MOMENTUM * (seen.astype(running.dtype) - running)
+    def hybrid_forward(self, F: Any, shards: Shards, **params: Tensor) -> Shards:
+        """Normalizes the one shard (n, channels, rows, columns) there is."""
+        (X,) = shards
+        scale, shift = (params[name].astype("float64") for name in ("weight", "bias"))
+        statistics = params["running_mean"], params["running_var"]
+        options = {"eps": EPSILON, "momentum": 1 - MOMENTUM, "fix_gamma": False}
+        Y = F.npx.batch_norm(X.astype("float64"), scale, shift, *statistics, **options)
+        return [Y.astype("float32")]
 
 
 class SyncBatchNorm(BatchNorm):
     """Batch normalization over the global minibatch: Gluon's knows no NumPy interface."""
 
+    def forward(self, shards: Shards) -> Shards:
+        """Normalizes shards (n, channels, rows, columns), none of them empty."""
+        if not autograd.is_training():
+            return each(self.evaluate, shards)
+        return self.normalize(shards)
+
+    def evaluate(self, X: Tensor) -> Tensor:
+        """Normalizes a shard by its device's running statistics."""
+        params = self.weight, self.bias, self.running_mean, self.running_var
+        return batch_norm(X, *(param.data(X.ctx).astype(X.dtype) for param in params))
+
     def normalize(self, shards: Shards) -> Shards:
-        """Normalizes the shards of a minibatch, by the statistics of the whole."""
-        return self.normalize_together(shards)
+        """Normalizes the shards of a minibatch, by the statistics over all of them."""
+        means = means_over(shards)
+        centred = [affine(X, np.ones_like(m), -m) for X, m in zip(shards, means, strict=True)]
+        variances = means_over(each(np.square, centred))
+        normal = []
+        for X, mean, var in zip(centred, means, variances, strict=True):
+            self.remember(mean, var)
+            scale = self.weight.data(X.ctx) / np.sqrt(var + EPSILON)
+            normal.append(affine(X, scale, self.bias.data(X.ctx)))
+        return normal
+
+    def remember(self, mean: Tensor, var: Tensor) -> None:
+        """Moves the running statistics of a device towards those of a minibatch."""
+        with autograd.pause():
+            for param, seen in ((self.running_mean, mean), (self.running_var, var)):
+                running = param.data(seen.ctx)
+                running += MOMENTUM * (seen.astype(running.dtype) - running)
 
 
-BATCH_NORMS = {"per-device": BatchNorm, "sync": SyncBatchNorm}
+class ExactBatchNorm(SyncBatchNorm):
+    """Batch normalization over each device's shard, which adds up as `SyncBatchNorm` does."""
+
+    def normalize(self, shards: Shards) -> Shards:
+        """Normalizes the shards of a minibatch, each by its own statistics."""
+        return [Y for X in shards for Y in super(ExactBatchNorm, self).normalize([X])]
 
 
-class Residual(Block):  # type: ignore[misc]
+class Residual(HybridBlock):  # type: ignore[misc]
     """Two convolutions and a shortcut around them."""
 
     def __init__(self, channels: int, out: int, norm: type[BatchNorm], prefix: str) -> None:
@@ -149,7 +144,7 @@ class Residual(Block):  # type: ignore[misc]
             if stride > 1:
                 self.conv3 = nn.Conv2D(out, 1, stride, in_channels=channels, prefix="conv3.")
 
-    def forward(self, shards: Shards) -> Shards:
+    def hybrid_forward(self, F: Any, shards: Shards) -> Shards:
         """Shards (n, channels, rows, columns) to (n, out, rows / stride, columns / stride)."""
         Y = each(relu, self.bn1(each(self.conv1, shards)))
         Y = self.bn2(each(self.conv2, Y))
@@ -157,16 +152,16 @@ class Residual(Block):  # type: ignore[misc]
         return [relu(y + shortcut) for y, shortcut in zip(Y, shortcuts, strict=True)]
 
 
-class ResNet18(Block):  # type: ignore[misc]
+class ResNet18(HybridBlock):  # type: ignore[misc]
     """A 3 x 3 stem without pooling, four stages of two residual blocks, a dense layer."""
 
-    def __init__(self, width: int, batch_norm: str) -> None:
+    def __init__(self, width: int, norm: type[BatchNorm]) -> None:
         super().__init__(prefix="")
-        norm = BATCH_NORMS[batch_norm]
+        self.whole = norm is BatchNorm
         with self.name_scope():
             self.conv1 = nn.Conv2D(width, 3, 1, 1, in_channels=1, prefix="conv1.")
             self.bn1 = norm(width, "bn1.")
-            self.blocks = nn.Sequential(prefix="")
+            self.blocks = nn.HybridSequential(prefix="")
             channels = width
             for stage in STAGES:
                 for block in BLOCKS:
@@ -175,12 +170,29 @@ class ResNet18(Block):  # type: ignore[misc]
                     channels = out
             self.fc = nn.Dense(10, in_units=channels, prefix="fc.")
 
+    def hybridize(self, *args: Any, **flags: Any) -> None:
+        """Compiles the net, or, where batch norm has to see several devices, its convolutions."""
+        if self.whole:
+            super().hybridize(*args, **flags)
+        else:
+            self.apply(lambda layer: isinstance(layer, nn.Conv2D) and layer.hybridize())
+
     def forward(self, shards: Shards) -> Shards:
         """The logits (n, 10) of each shard's images (n, 1, 28, 28)."""
+        forward: Callable[[Shards], Shards] = super().forward
+        if self.whole:
+            return [Y for X in shards for Y in forward([X])]
+        return forward(shards)
+
+    def hybrid_forward(self, F: Any, shards: Shards) -> Shards:
+        """The same, of shards that may go through the net together."""
         Y = each(relu, self.bn1(each(self.conv1, shards)))
         return [self.fc(y.mean((2, 3))) for y in self.blocks(Y)]
 
 
-def resnet18(width: int, batch_norm: str) -> ResNet18:
+def resnet18(width: int, batch_norm: str, dtype: "numpy.dtype[Any]") -> ResNet18:
     """The book's ResNet-18, scaled to `width` channels in the first stage (the book's: 64)."""
-    return ResNet18(width, batch_norm)
+    norm = BatchNorm if dtype == numpy.float32 else ExactBatchNorm
+    net = ResNet18(width, SyncBatchNorm if batch_norm == "sync" else norm)
+    net.cast(dtype)
+    return net
