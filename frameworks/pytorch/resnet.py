@@ -15,8 +15,7 @@ from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
 class BatchNorm2d(nn.BatchNorm2d):
     """Batch normalization over a device's shard, an empty one too.
 
-    `nn.BatchNorm2d` keeps an unbiased running variance, as the other frameworks do not, and adds
-    up number by number: in float64 its gradients are a hundred times less exact.
+    `nn.BatchNorm2d` keeps an unbiased running variance, as the other frameworks do not.
     """
 
     def __init__(self, channels: int) -> None:
@@ -26,6 +25,24 @@ class BatchNorm2d(nn.BatchNorm2d):
         """Normalizes `X` (n, channels, rows, columns)."""
         if not self.training:
             return super().forward(X)
+        if X.dtype == torch.float32 and len(X):
+            return self.normalize(X)
+        return self.normalize_in_parts(X)
+
+    def normalize(self, X: Tensor) -> Tensor:
+        """Normalizes by PyTorch's own means, which add up in double precision."""
+        mean, var = torch.zeros_like(self.bias).detach(), torch.zeros_like(self.bias).detach()
+        # With momentum 1, they are the minibatch's own in the end.
+        Y = F.batch_norm(X, mean, var, self.weight, self.bias, True, momentum=1, eps=self.eps)
+        n = X.numel() // X.shape[1]
+        self.remember(mean, var * (1 - 1 / n), MOMENTUM)
+        return Y
+
+    def normalize_in_parts(self, X: Tensor) -> Tensor:
+        """Normalizes by sums in parts: PyTorch adds up number by number.
+
+        In float64 that is a hundred times less exact.
+        """
         pixels = X.new_full((1,), X.numel() // X.shape[1])
         total = self.total(torch.cat([X.sum((0, 2, 3)), pixels]))
         n = total[-1].detach()
@@ -42,7 +59,7 @@ class BatchNorm2d(nn.BatchNorm2d):
         """Sums (channels,) over the local shard to those over all that is normalized together."""
         return sums
 
-    def remember(self, mean: Tensor, var: Tensor, momentum: Tensor) -> None:
+    def remember(self, mean: Tensor, var: Tensor, momentum: float | Tensor) -> None:
         """Moves the running statistics towards those of a minibatch, both (channels,)."""
         assert self.running_mean is not None
         assert self.running_var is not None
@@ -71,6 +88,10 @@ all_reduce: Callable[[Tensor], Tensor] = AllReduce.apply
 
 class SyncBatchNorm2d(BatchNorm2d):
     """Batch normalization over the global minibatch: `nn.SyncBatchNorm` knows GPUs alone."""
+
+    def normalize(self, X: Tensor) -> Tensor:
+        """Normalizes by everyone's sums."""
+        return self.normalize_in_parts(X)
 
     def total(self, sums: Tensor) -> Tensor:
         """Sums (channels,) over the local shard to those over everyone's."""
