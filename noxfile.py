@@ -137,7 +137,8 @@ def grid(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework, and the shared ones on NumPy 1.23 and 2."""
-    command = ["-m", "pytest", *session.posargs]
+    # Most tests use one core; those of a file share what they have set up.
+    command = ["-m", "pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
     session.run(environment(session, "common", "common", "test"), *command)
     for framework in available():
         hand_over(session, framework)
