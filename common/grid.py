@@ -47,7 +47,7 @@ def server(framework: str) -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     package: Any = importlib.import_module(f"frameworks.{framework}")
-    context.set_forkserver_preload(list(package.PRELOAD))
+    context.set_forkserver_preload(["common.run", *package.PRELOAD])
     return context
 
 
