@@ -25,7 +25,14 @@ class Preset:
 PRESETS: Final = {
     "scratch": {
         "book": Preset(batch_size=256, lr=0.2, epochs=10),
-        "quick": Preset(batch_size=32, lr=0.2, epochs=6, train_examples=6400, test_examples=2000),
+        "quick": Preset(
+            batch_size=16,
+            lr=0.3,
+            lr_decay="linear",
+            epochs=4,
+            train_examples=4800,
+            test_examples=2000,
+        ),
     },
     "concise": {
         "book": Preset(batch_size=256, lr=0.1, epochs=10, width=64, per_device=True),
@@ -36,7 +43,7 @@ PRESETS: Final = {
             lr=0.03,
             lr_decay="linear",
             epochs=5,
-            train_examples=6400,
+            train_examples=5280,
             test_examples=2000,
             width=8,
         ),
