@@ -171,11 +171,9 @@ class ResNet18(HybridBlock):  # type: ignore[misc]
             self.fc = nn.Dense(10, in_units=channels, prefix="fc.")
 
     def hybridize(self, *args: Any, **flags: Any) -> None:
-        """Compiles the net, or, where batch norm has to see several devices, its convolutions."""
+        """Compiles the net, but for one whose batch norm has to see several devices."""
         if self.whole:
             super().hybridize(*args, **flags)
-        else:
-            self.apply(lambda layer: isinstance(layer, nn.Conv2D) and layer.hybridize())
 
     def forward(self, shards: Shards) -> Shards:
         """The logits (n, 10) of each shard's images (n, 1, 28, 28)."""
