@@ -43,7 +43,7 @@ FLOAT32: Final = {
 # and with the synthetic set: the larger of both.
 CONCISE64: Final = {
     "forward": Tolerance(1e-10, 4.5e-16),
-    "gradient": Tolerance(1e-10, 1.2e-13),
+    "gradient": Tolerance(1e-10, 1.3e-13),
     "trajectory": Tolerance(1e-10, 7.6e-16),
     "weights": Tolerance(1e-10, 2.6e-12),
     "outcome": Tolerance(1e-10, 2.7e-15),
@@ -62,9 +62,9 @@ CONCISE32: Final = {
 # After ten steps from the initial weights of the seed 8, at width 8, batch size 32, learning rate
 # 0.03: each step makes three to ten times as much of what rounding leaves.
 CONCISE64_TEN: Final = CONCISE64 | {
-    "trajectory": Tolerance(1e-10, 4.0e-12),
-    "weights": Tolerance(1e-8, 6.8e-10),
-    "outcome": Tolerance(1e-9, 2.6e-11),
+    "trajectory": Tolerance(1e-10, 7.9e-12),
+    "weights": Tolerance(1e-8, 7.7e-10),
+    "outcome": Tolerance(1e-9, 4.3e-11),
 }
 
 # Of the 1.7 million ReLU inputs of the quick preset's first step some lie within rounding of zero:
@@ -95,26 +95,26 @@ LONG: Final[dict[str, dict[str, Tolerances]]] = {
 
 # Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean
 # tells of it; from the second epoch on the runs are within 3.2e-2.
-CURVE: Final = {"scratch": Tolerance(0.1, 2.1e-2), "concise": Tolerance(0.1, 8.6e-2)}
+CURVE: Final = {"scratch": Tolerance(0.1, 1.2e-2), "concise": Tolerance(0.1, 8.6e-2)}
 """By chapter: the mean loss of an epoch, where rounding has been amplified: see `LONG`."""
 
 # Accuracies are shares of the test set: at a constant rate the mean of the later half of a run's
 # epochs, at most three, as a single epoch's figure swings by six points for rounding alone; where
 # the rate falls to 0, the last epoch's. A framework's is the mean of its runs.
 ACCURACY_SPREAD: Final = {
-    ("scratch", "quick", "fashion-mnist"): Tolerance(0.05, 0.010),
-    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.014),
+    ("scratch", "quick", "fashion-mnist"): Tolerance(0.05, 0.006),
+    ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.011),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
-    ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.010),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.020),
     ("concise", "quick", "synthetic"): Tolerance(0.06, 0.045),
 }
 """By chapter, preset and data set: how far apart the frameworks may be."""
 
 ACCURACY_FLOOR: Final = {
-    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.754),
-    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.848),
+    ("scratch", "quick", "fashion-mnist"): Tolerance(0.70, 0.766),
+    ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.876),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
-    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.848),
+    ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.838),
     ("concise", "quick", "synthetic"): Tolerance(0.80, 0.926),
 }
 """The same for every run."""
