@@ -67,11 +67,10 @@ CONCISE64_TEN: Final = CONCISE64 | {
     "outcome": Tolerance(1e-9, 4.3e-11),
 }
 
-# Of the 1.7 million ReLU inputs of the quick preset's first step some lie within rounding of zero:
-# with Fashion-MNIST one at 3.2e-7 (stage2.block1, channel 7) opened in MXNet on two devices, until
-# its batch norm computed in double precision; with the synthetic set one at 3.3e-7 (stage2.block2,
-# channel 5) in TensorFlow on one, which moves the second loss, too. All other gradients stay at
-# 1.9e-4, all other losses at 1.0e-6.
+# Of the 1.7 million ReLU inputs of the quick preset's first step the nearest to zero lies at 4e-7
+# with Fashion-MNIST and at 1.7e-7 with the synthetic set: within rounding. Where these were
+# measured none opened, gradients were within 8.3e-5 and losses within 1.0e-6. What one that opens
+# does is known from another first minibatch, that of 6,400 images: there one at 3.3e-7 did.
 CONCISE32_LONG: Final = CONCISE32 | {
     "gradient": Tolerance(3e-2, 7.1e-3),
     "trajectory": Tolerance(3e-5, 6.9e-6),
@@ -94,8 +93,8 @@ LONG: Final[dict[str, dict[str, Tolerances]]] = {
 """What the beginning of a longer run is held to, by chapter and dtype."""
 
 # Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean
-# tells of it; from the second epoch on the runs are within 3.2e-2.
-CURVE: Final = {"scratch": Tolerance(0.1, 1.2e-2), "concise": Tolerance(0.1, 8.6e-2)}
+# tells of it; with Fashion-MNIST the runs are within 2.6e-2 from the second epoch on.
+CURVE: Final = {"scratch": Tolerance(0.1, 1.2e-2), "concise": Tolerance(0.1, 6.7e-2)}
 """By chapter: the mean loss of an epoch, where rounding has been amplified: see `LONG`."""
 
 # Accuracies are shares of the test set: at a constant rate the mean of the later half of a run's
@@ -106,7 +105,7 @@ ACCURACY_SPREAD: Final = {
     ("scratch", "quick", "synthetic"): Tolerance(0.05, 0.011),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.03, 0.007),
     ("concise", "quick", "fashion-mnist"): Tolerance(0.03, 0.020),
-    ("concise", "quick", "synthetic"): Tolerance(0.06, 0.045),
+    ("concise", "quick", "synthetic"): Tolerance(0.06, 0.003),
 }
 """By chapter, preset and data set: how far apart the frameworks may be."""
 
@@ -115,6 +114,6 @@ ACCURACY_FLOOR: Final = {
     ("scratch", "quick", "synthetic"): Tolerance(0.80, 0.876),
     ("scratch", "book", "fashion-mnist"): Tolerance(0.78, 0.815),
     ("concise", "quick", "fashion-mnist"): Tolerance(0.80, 0.838),
-    ("concise", "quick", "synthetic"): Tolerance(0.80, 0.926),
+    ("concise", "quick", "synthetic"): Tolerance(0.80, 0.975),
 }
 """The same for every run."""
