@@ -56,7 +56,7 @@ def replicate(
     params = net.collect_params()
     for name, values in weights.items():
         params[name].set_data(np.array(turned(name, values), values.dtype))
-    # static_shape, too, would let operators write statistics that others have not yet read.
+    # With static_shape, too, devices were seen to end with different running statistics.
     net.hybridize(static_alloc=True)
     # `gradients` reads what the kvstore summed, so the update must not happen in there.
     trainer = gluon.Trainer(params, SGD(), kvstore=wrapper, update_on_kvstore=False)

@@ -171,7 +171,7 @@ class ResNet18(HybridBlock):  # type: ignore[misc]
             self.fc = nn.Dense(10, in_units=channels, prefix="fc.")
 
     def hybridize(self, *args: Any, **flags: Any) -> None:
-        """Compiles the net, but for one whose batch norm has to see several devices."""
+        """Compiles the net, but only where each shard goes through it by itself, in float32."""
         if self.whole:
             super().hybridize(*args, **flags)
 
