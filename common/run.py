@@ -16,6 +16,7 @@ from common.files import require_writable
 from common.interface import Chapter, Weights
 from common.job import Job, names
 from common.machine import describe_machine, native_errors_held_back, now
+from common.memory import keep_memory
 from common.models import initial_weights, shapes_of
 from common.progress import Reporter
 from common.record import ROOT, DataUsed, Record, source_digest, versions
@@ -99,6 +100,7 @@ def one_thread_each(framework: str) -> bool:
 
 def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, Any]:
     """The module of one chapter in one framework. Raises RequestError if it is not installed."""
+    keep_memory()
     # Read once, when a framework loads its OpenMP runtime.
     os.environ["OMP_NUM_THREADS"] = str(threads)
     # Threads that spin while they wait cost a step dearly as soon as anything else runs.
