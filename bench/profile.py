@@ -116,9 +116,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     made.add_argument("chapter", choices=WORKLOADS)
     made.add_argument("--rows", type=positive, default=12, metavar="N", help="(%(default)s)")
     flags = made.parse_args(argv)
-    workload, steps = WORKLOADS[flags.chapter], STEPS[flags.chapter]
     backend: Any = import_backend(flags.framework, flags.chapter, cores())
-    ours = Ours(backend, workload, backend.devices(1, "cpu", cores()))
+    devices = backend.devices(1, "cpu", cores())
+    # As DistributedDataParallel wants it; one device needs no other process.
+    backend.launch(lambda _: report(backend, devices, flags), 1)
+
+
+def report(backend: Any, devices: Sequence[Any], flags: argparse.Namespace) -> None:
+    """Profiles some steps and prints what they spent."""
+    workload, steps = WORKLOADS[flags.chapter], STEPS[flags.chapter]
+    ours = Ours(backend, workload, devices)
     data = load("auto", None, lambda _: None, progress=False)
     examples = steps * workload.batch_size
     some = data.train_images[:examples], data.train_labels[:examples]
