@@ -37,11 +37,11 @@ def replicate(weights: Mapping[str, Array], devices: Sequence[jax.Device]) -> li
 
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves `X` (in, rows, columns, n) with `weight` (out, in, r, c), without padding."""
-    out, _, r, c = weight.shape
+    out, channels, r, c = weight.shape
     rows, columns, n = X.shape[1] - r + 1, X.shape[2] - c + 1, X.shape[3]
     # Patches times a matrix: on a CPU faster than lax.conv, whose gradient is slow there.
     patches = [X[:, i : i + rows, j : j + columns] for i in range(r) for j in range(c)]
-    matrix = jnp.stack(patches, axis=1).reshape(-1, rows * columns * n)
+    matrix = jnp.stack(patches, axis=1).reshape(channels * r * c, -1)
     Y = (weight.reshape(out, -1) @ matrix).reshape(out, rows, columns, n)
     return Y + bias[:, None, None, None]
 
