@@ -4,9 +4,10 @@ Every device has a vector; in the end every device has the sum of all of them. A
 vectors into chunks and knows nothing else of them, and of no framework: a backend moves and adds.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from common.splitting import shard_sizes
 
@@ -42,6 +43,28 @@ class Schedule:
             sent[transfer.source] += entries
             received[transfer.target] += entries
         return list(zip(sent, received, strict=True))
+
+
+Chunk = TypeVar("Chunk")
+
+
+def carry_out(
+    schedule: Schedule,
+    held: list[list[Chunk]],
+    receive: Callable[[Chunk, int], Chunk],
+    add: Callable[[Any, Chunk], Chunk] = operator.add,
+) -> None:
+    """Does what the schedule says: in the end, `held[device][chunk]` is the sum over all devices.
+
+    `receive` copies a chunk of one device to another, given by its number; `add` adds such a copy
+    to what the device has, and leaves the sum there.
+    """
+    for transfers in schedule.rounds:
+        # All messages of a round carry what was there before it.
+        arrived = [[receive(held[t.source][i], t.target) for i in t.chunks] for t in transfers]
+        for t, chunks in zip(transfers, arrived, strict=True):
+            for i, chunk in zip(t.chunks, chunks, strict=True):
+                held[t.target][i] = add(held[t.target][i], chunk) if t.adds else chunk
 
 
 def star(k: int) -> Schedule:

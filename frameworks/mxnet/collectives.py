@@ -1,0 +1,56 @@
+"""Allreduce by any schedule, and by MXNet's own kvstore."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+import mxnet as mx
+from mxnet import np
+
+from common.schedules import SCHEDULES, Schedule, carry_out
+from common.splitting import shard_bounds
+
+Tensor: TypeAlias = np.ndarray
+Params = dict[str, Tensor]
+
+
+def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
+    """The sum of k devices' gradients, on each of them; they travel as one vector."""
+    vectors = [flatten(grad) for grad in grads]
+    k = len(vectors)
+    summed = (
+        native(vectors) if algorithm == "native" else by_schedule(SCHEDULES[algorithm](k), vectors)
+    )
+    return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
+
+
+def flatten(params: Params) -> Tensor:
+    """All tensors of a device as one vector."""
+    return np.concatenate([param.reshape(-1) for param in params.values()])
+
+
+def unflatten(vector: Tensor, like: Params) -> Params:
+    """The inverse of `flatten`, into the shapes of `like`."""
+    stops = list(accumulate(param.size for param in like.values()))
+    bounds = zip([0, *stops[:-1]], stops, strict=True)
+    return {
+        name: vector[a:b].reshape(param.shape)
+        for (name, param), (a, b) in zip(like.items(), bounds, strict=True)
+    }
+
+
+def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
+    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
+    bounds = shard_bounds(len(data[0]), schedule.chunks)
+    held = [[vector[a:b].copy() for a, b in bounds] for vector in data]
+    carry_out(schedule, held, lambda chunk, i: chunk.copyto(data[i].ctx))
+    return [np.concatenate(chunks) for chunks in held]
+
+
+def native(data: Sequence[Tensor]) -> list[Tensor]:
+    """The same by a kvstore."""
+    store = mx.kvstore.create("device")
+    summed = [tensor.copy() for tensor in data]
+    store.init(0, summed[0])
+    store.pushpull(0, list(data), out=summed)
+    return summed
