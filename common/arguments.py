@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from common.presets import BATCH_NORMS, LR_DECAYS, PRESETS, WRAPPERS
+from common.presets import ALLREDUCES, BATCH_NORMS, LR_DECAYS, PRESETS, WRAPPERS
 
 Conversion = Callable[[str], float]
 
@@ -127,9 +127,10 @@ def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
     if chapter == "scratch":
         add(
             "--allreduce",
-            choices=("star",),
+            choices=ALLREDUCES,
             default="star",
-            help="star: sum on the first device, then broadcast, as in the book (%(default)s)",
+            help="; ".join(f"{name}: {what}" for name, what in ALLREDUCES.items())
+            + " (%(default)s)",
         )
         return
     add("--width", type=positive, metavar="N", help="channels of the first stage; the book's: 64")

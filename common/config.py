@@ -70,6 +70,10 @@ class Config(BaseModel):
         chosen = {"batch_norm": self.batch_norm, "wrapper": self.wrapper}
         return {name: value for name, value in chosen.items() if value is not None}
 
+    def step_options(self) -> dict[str, str]:
+        """What `train_batch` and `gradients` of this chapter take besides."""
+        return {} if self.allreduce is None else {"algorithm": self.allreduce}
+
 
 def preset_name(chapter: str, flags: argparse.Namespace, devices: Sequence[Any] = ()) -> str:
     """The preset that the flags name; `auto` is the book's, where that is no matter of hours."""

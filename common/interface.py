@@ -43,18 +43,37 @@ class Chapter(Protocol[Device, Replicas]):
         """
 
     def train_batch(
-        self, X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], lr: float, /
+        self,
+        X: Array,
+        y: Array,
+        replicas: Replicas,
+        devices: Sequence[Device],
+        lr: float,
+        /,
+        *_: Any,
+        **options: Any,
     ) -> SupportsFloat:
         """One SGD step, in place, on one minibatch split over the devices.
 
         `lr` may be another one at every step, and costs no new compilation.
-        Returns the mean loss before the step, without waiting for it: `float()` waits.
+        Returns the mean loss before the step, without waiting for it: `float()` waits. A chapter
+        may take `options` by name.
         """
 
     def gradients(
-        self, X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], /
+        self,
+        X: Array,
+        y: Array,
+        replicas: Replicas,
+        devices: Sequence[Device],
+        /,
+        *_: Any,
+        **options: Any,
     ) -> Weights:
-        """The gradient of the mean loss over the whole minibatch, before any update."""
+        """The gradient of the mean loss over the whole minibatch, before any update.
+
+        Options are those of `train_batch`.
+        """
 
     def predict(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Array:
         """The logits of a batch of any size, split over the devices as well."""

@@ -62,5 +62,15 @@ WRAPPERS: Final = {
 }
 """Each framework's own ways to train on several devices; the first is the default."""
 
+ALLREDUCES: Final = {
+    "star": "sum on the first device, then broadcast, as in the book",
+    "sharded": "a star for each slice, each with another device in its middle",
+    "ring": "reduce-scatter around a ring, then all-gather",
+    "tree": "sums flow along a binomial tree, and back",
+    "halving": "recursive halving, then doubling",
+    "native": "the framework's own collective",
+}
+"""The ways to sum gradients over devices, in words; the first is the default."""
+
 BATCH_NORMS: Final = ("per-device", "sync")
 """What batch normalization sees: a device's shard, as in the book, or the whole minibatch."""

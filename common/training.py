@@ -53,7 +53,9 @@ class Training:
         """Trains the replicas. Raises RunError if the loss is no number or replicas part."""
         probe = pixels(self.data.test_images[:PROBE], self.config.dtype)
         before = self.chapter.predict(probe, replicas, self.devices)
-        gradients = self.chapter.gradients(*next(self._minibatches(0)), replicas, self.devices)
+        options = self.config.step_options()
+        first = next(self._minibatches(0))
+        gradients = self.chapter.gradients(*first, replicas, self.devices, **options)
         losses: list[float] = []
         epochs: list[Epoch] = []
         for epoch, steps in enumerate(steps_of_epochs(self.config)):
@@ -89,10 +91,11 @@ class Training:
     def _steps(self, replicas: Any, epoch: int, steps: int, first_step: int) -> list[SupportsFloat]:
         """Queues `steps` steps; the losses stay where they are until someone waits for them."""
         losses: list[SupportsFloat] = []
+        options = self.config.step_options()
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size) as bar:
             for (X, y), _ in zip(self._minibatches(epoch), range(steps), strict=False):
                 lr = learning_rate(self.config, first_step + len(losses))
-                loss = self.chapter.train_batch(X, y, replicas, self.devices, lr)
+                loss = self.chapter.train_batch(X, y, replicas, self.devices, lr, **options)
                 losses.append(loss)
                 bar.step(loss)
         return losses

@@ -38,7 +38,13 @@ class FakeChapter:
         return [{name: values.copy() for name, values in weights.items()} for _ in devices]
 
     def train_batch(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str], lr: float
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        lr: float,
+        algorithm: str = "star",
     ) -> float:
         self.calls.append("train_batch")
         self.batches.append((X, y))
@@ -49,7 +55,12 @@ class FakeChapter:
         return self.loss(len(self.batches))
 
     def gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str]
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        algorithm: str = "star",
     ) -> Weights:
         self.calls.append("gradients")
         self.first = (X, y)

@@ -45,7 +45,13 @@ class NumpyChapter:
         return loss, total
 
     def train_batch(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str], lr: float
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        lr: float,
+        algorithm: str = "star",
     ) -> float:
         loss, gradients = self.loss_and_gradients(X, y, replicas, devices)
         for index, weights in enumerate(replicas):
@@ -57,7 +63,12 @@ class NumpyChapter:
             values -= lr * gradients[name]
 
     def gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str]
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        algorithm: str = "star",
     ) -> Weights:
         return self.loss_and_gradients(X, y, replicas, devices)[1]
 

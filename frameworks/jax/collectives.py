@@ -17,13 +17,13 @@ from common.splitting import shard_bounds
 Params = dict[str, Tensor]
 
 
-def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
+def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
     """The sum of k devices' gradients, on each of them; they travel as one vector."""
     vectors = [flatten(grad) for grad in grads]
-    k = len(vectors)
-    summed = (
-        native(vectors) if algorithm == "native" else by_schedule(SCHEDULES[algorithm](k), vectors)
-    )
+    if algorithm == "native":
+        summed = native(vectors)
+    else:
+        summed = by_schedule(SCHEDULES[algorithm](len(vectors)), vectors)
     return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
 
 

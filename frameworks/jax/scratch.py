@@ -18,6 +18,7 @@ from jax import numpy as jnp
 from common.interface import Array, Weights
 from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_bounds
+from frameworks.jax.collectives import allreduce_by
 from frameworks.jax.devices import devices as devices
 from frameworks.jax.devices import synchronize as synchronize
 
@@ -96,8 +97,20 @@ def shard_loss(params: Params, X: Tensor, y: Tensor, examples: int) -> Tensor:
     return loss(lenet(X, params), y).sum() / examples
 
 
+def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
+    """The sum of k devices' gradients, on each of them."""
+    if algorithm != "star":  # which is the book's
+        return allreduce_by(algorithm, grads)
+    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
+    return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
+
+
 def forward_backward(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[jax.Device]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[jax.Device],
+    algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     losses, grads = [], []
@@ -105,11 +118,7 @@ def forward_backward(
         value, grad = shard_loss(params, X_shard, y_shard, len(X))
         losses.append(value)
         grads.append(grad)
-    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
-    device_grads = [
-        {name: copies[i] for name, copies in summed.items()} for i in range(len(devices))
-    ]
-    return allreduce(losses)[0], device_grads
+    return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
 @jax.jit
@@ -119,20 +128,29 @@ def sgd(params: Params, grads: Params, lr: float) -> Params:
 
 
 def train_batch(
-    X: Array, y: Array, device_params: list[Params], devices: Sequence[jax.Device], lr: float
+    X: Array,
+    y: Array,
+    device_params: list[Params],
+    devices: Sequence[jax.Device],
+    lr: float,
+    algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices)
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     for i, grads in enumerate(device_grads):
         device_params[i] = sgd(device_params[i], grads, lr)
     return mean_loss
 
 
 def gradients(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[jax.Device]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[jax.Device],
+    algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices)
+    _, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     return {name: np.asarray(grad) for name, grad in device_grads[0].items()}
 
 

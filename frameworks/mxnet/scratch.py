@@ -18,6 +18,7 @@ from mxnet import autograd, gluon, np, npx
 from common.interface import Array, Weights
 from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_bounds
+from frameworks.mxnet.collectives import allreduce_by
 from frameworks.mxnet.devices import devices as devices
 from frameworks.mxnet.devices import synchronize as synchronize
 
@@ -80,8 +81,20 @@ def split_batch(
     )
 
 
+def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
+    """The sum of k devices' gradients, on each of them."""
+    if algorithm != "star":  # which is the book's
+        return allreduce_by(algorithm, grads)
+    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
+    return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
+
+
 def forward_backward(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[mx.Context]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[mx.Context],
+    algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     X_shards, y_shards = split_batch(X, y, devices)
@@ -96,14 +109,8 @@ def forward_backward(
     for params in device_params[len(losses) :]:  # no examples: an earlier gradient must not count
         for param in params.values():
             param.grad[:] = 0
-    summed = {
-        name: allreduce([params[name].grad for params in device_params])
-        for name in device_params[0]
-    }
-    device_grads = [
-        {name: copies[i] for name, copies in summed.items()} for i in range(len(devices))
-    ]
-    return allreduce(losses)[0], device_grads
+    grads = [{name: param.grad for name, param in params.items()} for params in device_params]
+    return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:
@@ -113,20 +120,29 @@ def sgd(params: Params, grads: Params, lr: float) -> None:
 
 
 def train_batch(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[mx.Context], lr: float
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[mx.Context],
+    lr: float,
+    algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices)
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
     return mean_loss
 
 
 def gradients(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[mx.Context]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[mx.Context],
+    algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices)
+    _, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     return {name: grad.asnumpy() for name, grad in device_grads[0].items()}
 
 

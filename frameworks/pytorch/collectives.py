@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,13 +16,13 @@ from common.splitting import shard_sizes
 Params = dict[str, Tensor]
 
 
-def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
+def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
     """The sum of k devices' gradients, on each of them; they travel as one vector."""
     vectors = [flatten(grad) for grad in grads]
-    k = len(vectors)
-    summed = (
-        native(vectors) if algorithm == "native" else by_schedule(SCHEDULES[algorithm](k), vectors)
-    )
+    if algorithm == "native":
+        summed = native(vectors)
+    else:
+        summed = by_schedule(SCHEDULES[algorithm](len(vectors)), vectors)
     return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
 
 
@@ -61,7 +62,7 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 
 
 @cache
-def gloo(k: int) -> list[dist.ProcessGroupGloo]:
+def gloo(k: int) -> list[Any]:
     """Gloo's view of each of k devices; it takes them for processes."""
     store = dist.HashStore()
     with ThreadPoolExecutor(k) as pool:  # each waits until all others are there

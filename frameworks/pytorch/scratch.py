@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from common.interface import Array, Weights
 from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_sizes
+from frameworks.pytorch.collectives import allreduce_by
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.devices import synchronize as synchronize
 
@@ -71,19 +72,29 @@ def split_batch(
     )
 
 
+def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
+    """The sum of k devices' gradients, on each of them."""
+    if algorithm != "star":  # which is the book's
+        return allreduce_by(algorithm, grads)
+    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
+    return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
+
+
 def forward_backward(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[torch.device]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[torch.device],
+    algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     losses, grads = [], []
     for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
         shard_loss = loss(lenet(X_shard, params), y_shard).sum() / len(X)
         losses.append(shard_loss.detach())
-        grads.append(torch.autograd.grad(shard_loss, list(params.values())))
-    summed = [allreduce(data) for data in zip(*grads, strict=True)]
-    names = device_params[0].keys()
-    device_grads = [dict(zip(names, grad, strict=True)) for grad in zip(*summed, strict=True)]
-    return allreduce(losses)[0], device_grads
+        grad = torch.autograd.grad(shard_loss, list(params.values()))
+        grads.append(dict(zip(params, grad, strict=True)))
+    return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:
@@ -94,20 +105,29 @@ def sgd(params: Params, grads: Params, lr: float) -> None:
 
 
 def train_batch(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[torch.device], lr: float
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[torch.device],
+    lr: float,
+    algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices)
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
     return mean_loss
 
 
 def gradients(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[torch.device]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[torch.device],
+    algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices)
+    _, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     return {name: grad.cpu().numpy() for name, grad in device_grads[0].items()}
 
 

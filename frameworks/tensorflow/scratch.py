@@ -17,6 +17,7 @@ import tensorflow as tf
 from common.interface import Array, Weights
 from common.launch import launch as launch
 from common.splitting import same_everywhere, shard_sizes
+from frameworks.tensorflow.collectives import allreduce_by
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
 
@@ -84,9 +85,21 @@ def split_batch(X: Array, y: Array, devices: Sequence[str]) -> tuple[list[Tensor
     return X_shards, y_shards
 
 
+def sum_gradients(grads: Sequence[dict[str, Tensor]], algorithm: str) -> list[dict[str, Tensor]]:
+    """The sum of k devices' gradients, on each of them."""
+    if algorithm != "star":  # which is the book's
+        return allreduce_by(algorithm, grads)
+    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
+    return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
+
+
 @tf.function(autograph=False)
 def forward_backward(
-    X: Tensor, y: Tensor, device_params: Sequence[Params], devices: Sequence[str]
+    X: Tensor,
+    y: Tensor,
+    device_params: Sequence[Params],
+    devices: Sequence[str],
+    algorithm: str,
 ) -> tuple[Tensor, list[dict[str, Tensor]]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     losses, grads = [], []
@@ -100,11 +113,7 @@ def forward_backward(
             # Zero where nothing depends on a parameter, as in a shard without examples.
             zero = tf.UnconnectedGradients.ZERO
             grads.append(tape.gradient(shard_loss, params, unconnected_gradients=zero))
-    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
-    device_grads = [
-        {name: copies[i] for name, copies in summed.items()} for i in range(len(devices))
-    ]
-    return allreduce(losses)[0], device_grads
+    return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Mapping[str, Tensor], lr: Tensor) -> None:
@@ -115,29 +124,43 @@ def sgd(params: Params, grads: Mapping[str, Tensor], lr: Tensor) -> None:
 
 
 def train_batch(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[str], lr: float
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[str],
+    lr: float,
+    algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
     # As a number the rate would be compiled in: a new one would mean a new program.
-    return train_step(X, y, device_params, devices, tf.constant(lr, X.dtype))
+    return train_step(X, y, device_params, devices, tf.constant(lr, X.dtype), algorithm)
 
 
 @tf.function(autograph=False)
 def train_step(
-    X: Tensor, y: Tensor, device_params: Sequence[Params], devices: Sequence[str], lr: Tensor
+    X: Tensor,
+    y: Tensor,
+    device_params: Sequence[Params],
+    devices: Sequence[str],
+    lr: Tensor,
+    algorithm: str,
 ) -> Tensor:
     """The same, compiled."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices)
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
     return mean_loss
 
 
 def gradients(
-    X: Array, y: Array, device_params: Sequence[Params], devices: Sequence[str]
+    X: Array,
+    y: Array,
+    device_params: Sequence[Params],
+    devices: Sequence[str],
+    algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices)
+    _, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     return {name: grad.numpy() for name, grad in device_grads[0].items()}
 
 
