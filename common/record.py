@@ -44,6 +44,14 @@ class DataUsed(Strict):
     test_examples: int
 
 
+class Traffic(Strict):
+    """What the devices send and receive in one allreduce of the gradient, in bytes, each."""
+
+    rounds: int
+    sent: list[int]
+    received: list[int]
+
+
 class TensorFile(Strict):
     """The file beside the record that holds its tensors."""
 
@@ -71,6 +79,7 @@ class Record(Strict):
     losses: list[float] = []
     epochs: list[Epoch] = []
     peak_memory: int | None = None
+    traffic: Traffic | None = None
     tensors: TensorFile | None = None
 
     def file_name(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from common.presets import BATCH_NORMS
+from common.presets import ALLREDUCES, BATCH_NORMS
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
 CHAPTERS: Final = ("scratch", "concise")
@@ -66,11 +66,18 @@ def _resnet(dtype: str, batch_norm: str) -> Suite:
     return Suite("concise", name, name, (1, 2), (4,), settings)
 
 
+def _allreduce(name: str) -> Suite:
+    """The float64 runs once more, with another allreduce: it has to give the same answer."""
+    settings = {**_LENET, "dtype": "float64", "allreduce": name}
+    return Suite("scratch", name, f"allreduce/{name}", (), (1, 3, 4), settings)
+
+
 # Float64 shows that the algorithm is the same, float32 after it what rounding adds.
 SUITES: Final = (
     Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"}),
     Suite("scratch", "float64", "float64", (1, 2), (3, 4), {**_LENET, "dtype": "float64"}),
     Suite("scratch", "float32", "float32", (1, 2), (3, 4), {**_LENET, "dtype": "float32"}),
+    *(_allreduce(name) for name in ALLREDUCES if name != "star"),
     Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),
     *(_resnet(dtype, mode) for dtype in ("float64", "float32") for mode in BATCH_NORMS),
 )

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import product
 from typing import Any
 
+import judge
 import numpy as np
 import pytest
 from test_book_examples import place
-from test_scratch import as_arrays
+from test_scratch import RATES, as_arrays, batches, far, start
 
-from common.schedules import SCHEDULES
+from common.schedules import SCHEDULES, Schedule, carry_out
 
 ALGORITHMS = [*SCHEDULES, "native"]
 
@@ -37,3 +39,40 @@ def test_every_algorithm_gives_the_sum(
         assert all(first.tobytes() == other.tobytes() for other in others)
         for before, row in zip(as_arrays([each["w"] for each in data]), rows, strict=True):
             assert np.array_equal(before, row)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_training_takes_the_judges_steps(
+    scratch: Any, all_devices: Sequence[Any], algorithm: str, k: int
+) -> None:
+    devices, steps = all_devices[:k], batches(3, 35, "float64")
+    replicas = scratch.replicate(start("float64"), devices)
+    _, expected = judge.loss_and_gradients(*steps[0], start("float64"))
+    found = scratch.gradients(*steps[0], replicas, devices, algorithm=algorithm)
+    assert far(found, expected) < 1e-12
+    for (X, y), lr in zip(steps, RATES, strict=False):
+        scratch.train_batch(X, y, replicas, devices, lr, algorithm=algorithm)
+    _, expected = judge.sgd(start("float64"), steps, RATES[:3])
+    assert far(scratch.export(replicas), expected) < 1e-12  # which checks that all are the same
+
+
+def test_what_is_moved_is_what_the_record_tells(
+    scratch: Any, collectives: Any, all_devices: Sequence[Any]
+) -> None:
+    for algorithm, k in product(SCHEDULES, (2, 3, 4, 5)):
+        schedule, received = SCHEDULES[algorithm](k), [0] * k
+
+        def watched(plan: Schedule, held: Any, receive: Any, *add: Any) -> None:
+            def count(chunk: Any, target: int) -> Any:
+                received[target] += chunk.shape[0]  # noqa: B023
+                return receive(chunk, target)
+
+            carry_out(plan, held, count, *add)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(collectives, "carry_out", watched)
+            rows = np.ones((k, 60), np.float32)
+            data = [{"w": row} for row in place(scratch, all_devices[:k], rows)]
+            collectives.allreduce_by(algorithm, data)
+        assert received == [arrived for _, arrived in schedule.traffic(60)]
