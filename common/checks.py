@@ -1,8 +1,4 @@
-"""The numerical parity checks: what is compared, how far apart it is, and where it is worst.
-
-Distances are relative: the largest difference of any entry, over the largest entry of the
-reference array. NaN, or another shape, is infinitely far from anything.
-"""
+"""The numerical parity checks: what of a run is compared, with what, and how strictly."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -50,6 +46,8 @@ class Check(BaseModel):
     tolerance: float | None = None
     where: str = ""
     note: str = ""
+    parted: list[str] = []
+    """Every array that is too far off, in the net's order."""
 
 
 NUMERICAL: Final = {
@@ -99,45 +97,6 @@ def reference(runs: Sequence[Run]) -> Weights:
         if sound:
             medians[name] = np.median(sound, axis=0)
     return medians
-
-
-def distance(
-    values: Array, expected: Array, scale: float | None = None
-) -> tuple[float, tuple[int, ...]]:
-    """The largest difference over `scale` (the largest expected entry), and where it is."""
-    if values.shape != expected.shape or not np.isfinite(values).all():
-        return math.inf, ()
-    difference = np.abs(values.astype(np.float64) - expected)
-    worst = np.unravel_index(int(difference.argmax()), difference.shape)
-    scale = float(np.abs(expected).max()) if scale is None else scale
-    return float(difference[worst]) / (scale or 1.0), tuple(int(index) for index in worst)
-
-
-def compare(
-    arrays: Mapping[str, Array], expected: Mapping[str, Array], prefix: str
-) -> tuple[float, str]:
-    """The worst distance over the arrays whose names start with `prefix`, and where it is."""
-    worst, where = -1.0, f"there is no {prefix} to compare with"
-    for name in (name for name in expected if name.startswith(prefix)):
-        largest = float(np.abs(expected[_yardstick(name, expected)]).max())
-        far, index = distance(arrays.get(name, np.empty(0)), expected[name], largest)
-        if far > worst:
-            step = f"step {index[0] + 1}" if name == "losses" and index else ""
-            worst, where = far, step or f"{name}{list(index)}"
-    return (worst, where) if worst >= 0 else (math.inf, where)
-
-
-def _yardstick(name: str, arrays: Mapping[str, Array]) -> str:
-    """The array whose largest entry is the measure for `name`: itself, but for some biases.
-
-    Batch normalization takes away whatever its convolution's bias adds. Such a bias has gradient
-    0, and what is found instead is the rounding of numbers as large as the weight's gradient.
-    """
-    layer, _, kind = name.rpartition(".")
-    path, _, convolution = layer.rpartition("conv")
-    if kind == "bias" and f"{path}bn{convolution}.weight" in arrays:
-        return f"{layer}.weight"
-    return name
 
 
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:

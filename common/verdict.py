@@ -13,8 +13,6 @@ from common.checks import (
     accuracy,
     accuracy_floor,
     check_shapes,
-    compare,
-    distance,
     epoch_means,
     head,
     is_long,
@@ -23,6 +21,7 @@ from common.checks import (
     setting,
 )
 from common.config import Config
+from common.distances import Distance, compare, distance
 from common.gather import Found, identity
 from common.interface import Weights
 from common.record import DataUsed
@@ -78,15 +77,22 @@ def answers_of(found: Sequence[Found]) -> dict[int | None, Answer]:
     }
 
 
-def compare_suite(
-    suite: str, chapter: str, found: Sequence[Found], exact: Mapping[int | None, Answer]
-) -> Comparison:
-    """Checks every expected record against its `exact` answer, if there is one, else the median."""
-    runs = [each.run for each in found if each.run]
+def expected_of(
+    found: Sequence[Found], exact: Mapping[int | None, Answer]
+) -> dict[int | None, Answer]:
+    """What each run is compared with: its `exact` answer, if there is one, else the median."""
     answers = answers_of(found)
-    for run in runs:
+    for run in (each.run for each in found if each.run):
         if run.shards in exact and exact[run.shards].suits(run):
             answers[run.shards] = exact[run.shards]
+    return answers
+
+
+def compare_suite(
+    suite: str, chapter: str, found: Sequence[Found], answers: Mapping[int | None, Answer]
+) -> Comparison:
+    """Checks every expected record against its answer."""
+    runs = [each.run for each in found if each.run]
     checks = [
         Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
         for each in found
@@ -128,7 +134,7 @@ def _parts(
 def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
     ours, theirs = head(run, run.arrays), head(run, expected)
     for name, (prefix, tolerance) in numerical_checks(run).items():
-        yield _measured(name, *compare(ours, theirs, prefix), tolerance)
+        yield _farthest(name, compare(ours, theirs, prefix), tolerance)
     if is_long(run):
         steps = steps_of_epochs(run.record.config)
         curves = [epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected)]
@@ -144,7 +150,7 @@ def _devices(run: Run, single: Run | None) -> dict[str, Any]:
         return {"check": "devices", "passed": False, "note": note}
     ours, theirs = head(run, run.arrays), head(run, single.arrays)
     measured = [
-        _measured("devices", *compare(ours, theirs, prefix), tolerance)
+        _farthest("devices", compare(ours, theirs, prefix), tolerance)
         for prefix, tolerance in numerical_checks(run).values()
     ]
     return max(measured, key=lambda part: part["distance"] / part["tolerance"])
@@ -176,6 +182,12 @@ def _mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
     for run in runs:
         found.setdefault(run.record.framework, []).append(accuracy(run.record))
     return {framework: fmean(accuracies) for framework, accuracies in found.items()}
+
+
+def _farthest(name: str, found: Sequence[Distance], tolerance: Tolerance) -> dict[str, Any]:
+    worst = max(found, key=lambda each: each.far)
+    parted = [each.array for each in found if not each.far <= tolerance.limit]
+    return {**_measured(name, worst.far, worst.where, tolerance), "parted": parted}
 
 
 def _measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:

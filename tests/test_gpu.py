@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.checks import compare
+from common.distances import compare
 from common.interface import Weights
 from common.record import Record, read_record, read_tensors
 from common.suites import CHAPTERS
@@ -40,5 +40,5 @@ def test_a_gpu_is_used_and_named_and_computes_what_a_cpu_does(
     assert [name for name in record.devices if "cuda" in name.lower()] == record.devices
     _, expected = trained(framework, chapter, "cpu", tmp_path / "cpu")
     for part in ("logits/before", "gradients/", "losses"):
-        far, where = compare(found, expected, part)
-        assert far < 1e-10, where
+        for each in compare(found, expected, part):
+            assert each.far < 1e-10, each.where

@@ -11,7 +11,8 @@ import numpy_chapter as chapters
 import pytest
 from agreement import edit, failed, failures, make, rewrite
 
-from common.checks import accuracy, compare, distance
+from common.checks import accuracy
+from common.distances import compare, distance
 from common.errors import RequestError, RunError
 from common.parity import judge, main
 from common.record import read_record, read_tensors, write_record
@@ -185,5 +186,5 @@ def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> N
     assert (round(far, 12), where) == (0.05, (1, 0))
     assert distance(np.full((2, 2), np.nan), expected)[0] == np.inf
     assert distance(expected[0], expected)[0] == np.inf
-    assert compare({}, {"a/b": expected}, "a/")[0] == np.inf
-    assert compare({"a/b": expected}, {}, "a/")[0] == np.inf
+    assert compare({}, {"a/b": expected}, "a/")[0].far == np.inf
+    assert compare({"a/b": expected}, {}, "a/")[0].far == np.inf
