@@ -192,5 +192,6 @@ def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted:
 
 
 positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
+distance = _number(float, lambda x: math.isfinite(x) and x >= 0, "a number of at least 0")
 _seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
 _rate = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

@@ -6,22 +6,45 @@ NaN, or another shape, is infinitely far from anything.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from common.interface import Array
+
+COUNTED: Final = {"losses": "step", "losses by epoch": "epoch"}
+"""Of arrays over time, what is counted."""
 
 
 def distance(
     values: Array, expected: Array, scale: float | None = None
 ) -> tuple[float, tuple[int, ...]]:
     """The largest difference over `scale` (the largest expected entry), and where it is."""
-    if values.shape != expected.shape or not np.isfinite(values).all():
+    if values.shape != expected.shape or not (finite(values) and finite(expected)):
         return math.inf, ()
-    difference = np.abs(values.astype(np.float64) - expected)
+    if not expected.size:
+        return 0.0, ()
+    with np.errstate(over="ignore"):
+        difference = np.abs(wide(values) - wide(expected))
     worst = np.unravel_index(int(difference.argmax()), difference.shape)
-    scale = float(np.abs(expected).max()) if scale is None else scale
+    scale = largest(expected) if scale is None else scale
     return float(difference[worst]) / (scale or 1.0), tuple(int(index) for index in worst)
+
+
+def finite(values: Array) -> bool:
+    """Whether no entry is NaN or infinite."""
+    return bool(np.isfinite(values).all())
+
+
+def wide(values: Array) -> Array:
+    """The same numbers in double precision."""
+    kind = np.complex128 if values.dtype.kind == "c" else np.float64
+    return values.astype(kind, copy=False)
+
+
+def largest(values: Array) -> float:
+    """The absolute value of the largest entry; 0 if there is none."""
+    return float(np.abs(wide(values)).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -39,9 +62,11 @@ def compare(
     """The distance of every array whose name starts with `prefix`, in the net's order."""
     found = []
     for name in (name for name in expected if name.startswith(prefix)):
-        largest = float(np.abs(expected[_yardstick(name, expected)]).max())
-        far, index = distance(arrays.get(name, np.empty(0)), expected[name], largest)
-        step = f"step {index[0] + 1}" if name == "losses" and index else ""
+        scale = largest(expected[_yardstick(name, expected)])
+        far, index = distance(
+            arrays.get(name, np.empty(0)), expected[name], scale if math.isfinite(scale) else None
+        )
+        step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
         found.append(Distance(name, far, step or f"{name}{list(index)}"))
     return found or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
 
@@ -54,6 +79,7 @@ def _yardstick(name: str, arrays: Mapping[str, Array]) -> str:
     """
     layer, _, kind = name.rpartition(".")
     path, _, convolution = layer.rpartition("conv")
-    if kind == "bias" and f"{path}bn{convolution}.weight" in arrays:
+    needed = {f"{path}bn{convolution}.weight", f"{layer}.weight"}
+    if kind == "bias" and needed <= arrays.keys():
         return f"{layer}.weight"
     return name

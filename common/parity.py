@@ -1,6 +1,10 @@
 """Compares the records of a folder and tells whether all frameworks computed the same.
 
 python -m common.parity results
+
+Or compares two files, and tells where they begin to part: two records, or two files of weights.
+
+python -m common.parity mine.safetensors theirs.safetensors
 """
 
 import argparse
@@ -8,9 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from common.arguments import Parser
+from common.arguments import Parser, distance
 from common.errors import RequestError
 from common.files import write_text
 from common.gather import Found, device_counts, gather
@@ -24,6 +28,24 @@ from common.verdict import (
     compare_suite,
     expected_of,
 )
+
+USAGE: Final = """\
+python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices] DIR
+       python -m common.parity [--tolerance X] FILE FILE"""
+
+EXAMPLES: Final = """\
+examples:
+  python -m common.parity results
+      all records in a folder, and in the suites' folders below it
+  python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
+      two runs: is the setting the same, and which array and which step part first
+  python -m common.parity mine.safetensors theirs.safetensors
+      two files of weights, under whatever names: what differs, is transposed or is renamed
+  python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
+      the same, where training has made more of rounding
+
+exit status: 0: the same; 1: they part; 2: not to be read, or not to be compared
+"""
 
 
 @dataclass(frozen=True)
@@ -106,13 +128,43 @@ def parser() -> Parser:
         action="store_true",
         help="of these suites, expect the runs on more than two devices, too",
     )
+    made.add_argument("second", type=Path, nargs="?", metavar="FILE", help="two files instead")
+    made.add_argument(
+        "--tolerance",
+        type=distance,
+        metavar="X",
+        help="of two files: how far apart arrays may be, relative to the second's largest entry "
+        "(records: the project's limits; weights: one rounding, for float32 1.2e-7)",
+    )
+    made.usage, made.epilog = USAGE, EXAMPLES
     made.formatter_class = argparse.RawDescriptionHelpFormatter
     return made
 
 
+def two_files(made: Parser, flags: argparse.Namespace) -> bool:
+    """Whether two files are to be compared; ends the program on flags that do not go with it."""
+    files = flags.second is not None
+    if flags.folder.is_file() and not files:
+        made.error(f"{flags.folder} is a file: name another one to compare it with, or a folder")
+    of_folders = ("frameworks", "chapters", "suites", "more_devices")
+    for name in of_folders if files else ("tolerance",):
+        if getattr(flags, name) != made.get_default(name):
+            what = "two files" if files else "a folder"
+            made.error(f"--{name.replace('_', '-')} means nothing for {what}")
+    return files
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2."""
-    flags = parser().parse_args(argv)
+    """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2.
+
+    Of two files, it prints the table alone.
+    """
+    made = parser()
+    flags = made.parse_intermixed_args(argv)
+    if two_files(made, flags):
+        from common.pair_report import report
+
+        return report(flags.folder, flags.second, flags.tolerance)
     from common.page import page
     from common.report import print_verdict, write_verdict
 

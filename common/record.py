@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from common.config import Config
-from common.errors import RunError
+from common.errors import RequestError, RunError
 from common.files import sha256, write_text
 from common.interface import Weights
-from common.weights import save_weights
+from common.weights import load_arrays, save_weights
 
 SCHEMA: Final = 1
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -123,10 +121,11 @@ def read_tensors(path: Path, record: Record) -> Weights:
     try:
         if sha256(beside) != record.tensors.sha256:
             raise RunError(f"{beside} is not the file that {path.name} describes")
-        tensors: Weights = load_file(beside)
-    except (OSError, SafetensorError) as error:
+        return load_arrays(beside)
+    except (OSError, ValueError) as error:  # the latter: a name that no file can have
         raise RunError(f"{beside} cannot be read: {error}") from None
-    return tensors
+    except RequestError as error:
+        raise RunError(str(error)) from None
 
 
 def source_digest(framework: str) -> str:

@@ -25,15 +25,23 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
 
     Raises RequestError that names the file and the first thing wrong with it.
     """
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError, TypeError, AttributeError) as error:
-        # The last two: a type that NumPy does not have, such as bfloat16.
-        raise RequestError(f"cannot read weights from {path}: {error}") from None
+    weights = load_arrays(path)
     if odd := sorted(weights.keys() ^ shapes.keys()):
         what = "is missing from" if odd[0] in shapes else "is not expected in"
         raise RequestError(f"{odd[0]} {what} {path}; it must hold {_listed(list(shapes))}")
     return {name: _checked(path, name, weights[name], shapes[name], dtype) for name in shapes}
+
+
+def load_arrays(path: Path) -> Weights:
+    """Reads whatever arrays a `.safetensors` file holds. Raises RequestError if it cannot."""
+    try:
+        weights: Weights = load_file(path)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise RequestError(f"cannot read weights from {path}: {error}") from None
+    except (TypeError, AttributeError) as error:
+        why = f"{error}: NumPy lacks this type, convert it to float32"
+        raise RequestError(f"cannot read weights from {path}: {why}") from None
+    return weights
 
 
 def shape_in(path: Path, name: str) -> tuple[int, ...]:

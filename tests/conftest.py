@@ -106,6 +106,31 @@ def results(good: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(good, tmp_path / "results"))
 
 
+@pytest.fixture(scope="session")
+def agreeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs that agree."""
+    folder = tmp_path_factory.mktemp("two")
+    for framework, devices in (("pytorch", 1), ("jax", 2)):
+        agreement.make(folder, framework, numpy_chapter.NumpyChapter(), devices)
+    return folder
+
+
+@pytest.fixture
+def two(agreeing: Path, tmp_path: Path) -> Path:
+    """A copy of `agreeing` to spoil: `ours` and `theirs` are the records in it."""
+    return Path(shutil.copytree(agreeing, tmp_path / "two"))
+
+
+@pytest.fixture
+def ours(two: Path) -> Path:
+    return two / "pytorch-scratch-1dev.json"
+
+
+@pytest.fixture
+def theirs(two: Path) -> Path:
+    return two / "jax-scratch-2dev.json"
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A folder with two runs, of which one took 2 seconds for each of its three epochs."""
