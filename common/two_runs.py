@@ -116,7 +116,7 @@ def _distrust(record: Record) -> str:
     if len(record.devices) != config.devices:
         return f"ran on {len(record.devices)} devices, and {config.devices} were asked for"
     steps = [epoch.steps for epoch in record.epochs]
-    if not record.losses or min(steps, default=0) < 1 or sum(steps) != len(record.losses):
+    if min(steps, default=0) < 1 or sum(steps) != len(record.losses):
         return f"has {len(record.losses)} losses, and {sum(steps)} steps in its epochs"
     return ""
 

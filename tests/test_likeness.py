@@ -21,6 +21,7 @@ CHANGES: list[tuple[tuple[int, ...], Callable[[Array], Array], str]] = [
     ((4, 4), np.transpose, "equal after .transpose(1, 0)"),
     ((5, 2, 3, 3), lambda a: a.transpose(2, 3, 1, 0), "equal after .transpose(3, 2, 0, 1)"),
     ((5, 1, 3, 3), lambda a: a.transpose(2, 3, 1, 0), "equal after .transpose(3, 2, 0, 1)"),
+    ((5, 1, 1, 3), lambda a: a.transpose(3, 1, 2, 0), "equal after .transpose(3, 1, 2, 0)"),
     ((6,), lambda a: a[None], "equal after .reshape(6,)"),
     ((3, 4), lambda a: a[[2, 0, 1]], "equal with the 3 slices along axis 0 in another order"),
     ((4, 2, 3), lambda a: a[:, ::-1], "equal with the 2 slices along axis 1 in another order"),

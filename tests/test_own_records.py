@@ -52,6 +52,8 @@ def test_a_chapter_of_ones_own_needs_a_tolerance(ours: Path, theirs: Path) -> No
         ({"devices": []}, "ran on 0 devices, and 1 were asked for"),
         ({"framework": "jax"}, "of another framework or chapter"),
         ({"losses": []}, "has 0 losses, and 4 steps in its epochs"),
+        ({"losses": [1.0] * 5}, "has 5 losses, and 4 steps in its epochs"),
+        ({"epochs": [], "losses": []}, "has 0 losses, and 0 steps in its epochs"),
         ({"epochs": []}, "has 4 losses, and 0 steps in its epochs"),
         ({"tensors": None}, "names no tensors"),
         ({"tensors": {"file": "a\0b", "sha256": ""}}, "cannot be read: embedded null byte"),

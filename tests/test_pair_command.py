@@ -121,6 +121,7 @@ def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: C
     said = capsys.readouterr().out
     assert all(printable(line) == line for line in said.splitlines())
     assert f"{SHOWN}: NaN or infinity in the second\n" in said
+    assert "│ only[bold] " in said
     assert "only[bold]: is in the first alone\n" in said
     first.write_bytes(b"")
     assert r"1a\x1b[31m\nb" in refused(capsys, first, second)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from common.distances import distance
 from common.errors import RequestError
 from common.interface import Array, Weights
 from common.models import LENET, initial_weights, resnet18_shapes
@@ -112,6 +113,13 @@ def test_what_has_no_distance_or_is_not_equal_fails(ours: Any, expected: Any, no
     found = only({"a": np.array(ours)}, {"a": np.array(expected)})
     assert found.note == note
     assert found.model_dump_json()
+
+
+def test_nothing_is_near_what_is_not_a_number() -> None:
+    sound = np.ones(2)
+    for value in (np.nan, np.inf):
+        unsound = np.array([1, value])
+        assert distance(unsound, sound) == distance(sound, unsound) == (np.inf, ())
 
 
 @pytest.mark.parametrize("values", [np.zeros((0, 3)), np.float32(2.5), np.zeros(3), 5, True])
