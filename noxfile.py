@@ -92,28 +92,18 @@ def compare(session: nox.Session, *flags: str) -> None:
     session.run(python, "-m", "common.parity", *([] if named else plan), *flags)
 
 
-@nox.session(venv_backend="none")
-def pytorch(session: nox.Session) -> None:
-    """Run PyTorch: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
-    run_framework(session, "pytorch")
+def add_session(framework: str) -> None:
+    """Adds the session of a framework."""
+
+    def run(session: nox.Session) -> None:
+        run_framework(session, framework)
+
+    run.__doc__ = f"Run {framework}: what is compared, or e.g. `-- scratch --devices 4 --epochs 3`."
+    nox.session(name=framework, venv_backend="none")(run)
 
 
-@nox.session(venv_backend="none")
-def tensorflow(session: nox.Session) -> None:
-    """Run TensorFlow: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
-    run_framework(session, "tensorflow")
-
-
-@nox.session(venv_backend="none")
-def jax(session: nox.Session) -> None:
-    """Run JAX: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
-    run_framework(session, "jax")
-
-
-@nox.session(venv_backend="none")
-def mxnet(session: nox.Session) -> None:
-    """Run MXNet: all that is compared, or e.g. `-- scratch --devices 4 --epochs 3`."""
-    run_framework(session, "mxnet")
+for each in FRAMEWORKS:
+    add_session(each)
 
 
 @nox.session(venv_backend="none")
@@ -169,6 +159,18 @@ def book(session: nox.Session) -> None:
             session.run(*command, "--preset=book", f"--devices={devices}", f"--out={folder}")
     summary = environment(session, "common", "common", "test"), "-m", "common.summary"
     session.run(*summary, str(folder), f"--picture={folder / 'accuracy.svg'}")
+
+
+@nox.session(venv_backend="none")
+def seeds(session: nox.Session) -> None:
+    """Train with 5 seeds and test whether accuracies differ by chance; `-- --chapter concise`."""
+    plan = ["--chapter=scratch", "--seeds=5", *session.posargs]
+    folder = str(RESULTS / "seeds")
+    for framework in available():
+        python = framework_environment(session, framework)
+        session.run(python, "-m", "common.grid", framework, *plan, "--out", folder)
+    test = environment(session, "common", "common", "test"), "-m", "common.seeds"
+    session.run(*test, folder, *plan, "--frameworks", *available())
 
 
 @nox.session(venv_backend="none")

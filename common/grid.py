@@ -17,9 +17,9 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
-from common.arguments import Parser, cores
+from common.arguments import Parser, cores, positive
 from common.cli import main as run_chapter
-from common.suites import FRAMEWORKS, SUITES
+from common.suites import CHAPTERS, FRAMEWORKS, SUITES
 
 Command = tuple[str, list[str]]
 """A chapter and its flags."""
@@ -34,6 +34,15 @@ def commands(results: Path, *, more_devices: bool = False) -> list[Command]:
     ]
     # The presets train longest: begun first, they leave no core idle at the end.
     return sorted(planned, key=lambda command: "--preset=quick" not in command[1])
+
+
+def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
+    """The runs of one framework that show what the seed does: the quick preset with 0, 1, 2, ..."""
+    flags = ["--preset=quick", "--devices=1", "--threads=1"]
+    return [
+        (chapter, [*flags, f"--seed={seed}", f"--out={results / str(seed)}"])
+        for seed in range(seeds)
+    ]
 
 
 def server(framework: str) -> BaseContext:
@@ -85,9 +94,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--more-devices", action="store_true", help="only runs on more than two")
+    parser.add_argument(
+        "--seeds", type=positive, metavar="N", help="instead: the quick preset with N seeds"
+    )
+    parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="of --seeds")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
     flags = parser.parse_args(argv)
-    todo = commands(flags.out, more_devices=flags.more_devices)
+    if flags.seeds:
+        todo = seed_commands(flags.out, flags.chapter, flags.seeds)
+    else:
+        todo = commands(flags.out, more_devices=flags.more_devices)
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
     run = partial(run_one, server(flags.framework), flags.framework)
