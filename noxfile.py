@@ -15,6 +15,7 @@ nox.options.sessions = [*FRAMEWORKS, "parity"]
 
 RESULTS = Path("results")
 HANDOVER = RESULTS / "handover"
+COMMON = ("common", "browser", "test")
 EXTRAS = nox.project.load_toml("pyproject.toml")["project"]
 
 
@@ -84,7 +85,7 @@ def hand_over(session: nox.Session, framework: str) -> None:
 
 def compare(session: nox.Session, *flags: str) -> None:
     """Compares what the flags say; without a folder among them, what plain `nox` has run."""
-    python = environment(session, "common", "common", "test")
+    python = environment(session, "common", *COMMON)
     if mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
     plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
@@ -129,7 +130,7 @@ def tests(session: nox.Session) -> None:
     """Run every test, on every framework, and the shared ones on NumPy 1.23 and 2."""
     # Most tests use one core; those of a file share what they have set up.
     command = ["-m", "pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
-    session.run(environment(session, "common", "common", "test"), *command)
+    session.run(environment(session, "common", *COMMON), *command)
     for framework in available():
         hand_over(session, framework)
     command.append(f"--handover={HANDOVER}")
@@ -157,7 +158,7 @@ def book(session: nox.Session) -> None:
         command = framework_environment(session, framework), "-m", f"frameworks.{framework}.scratch"
         for devices in (1, 2):
             session.run(*command, "--preset=book", f"--devices={devices}", f"--out={folder}")
-    summary = environment(session, "common", "common", "test"), "-m", "common.summary"
+    summary = environment(session, "common", *COMMON), "-m", "common.summary"
     session.run(*summary, str(folder), f"--picture={folder / 'accuracy.svg'}")
 
 
@@ -177,14 +178,14 @@ def seeds(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores."""
     flags = [f"--python={name}={bench_environment(session, name)}" for name in available()]
-    common = environment(session, "common", "common", "test")
+    common = environment(session, "common", *COMMON)
     session.run(common, "-m", "bench", *flags, f"--out={RESULTS}", *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Check style and format."""
-    ruff = [environment(session, "lint", "lint", "common", "test"), "-m", "ruff"]
+    ruff = [environment(session, "lint", "lint", *COMMON), "-m", "ruff"]
     session.run(*ruff, "check", ".")
     session.run(*ruff, "format", "--check", ".")
 
@@ -192,7 +193,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
-    mypy = [environment(session, "lint", "lint", "common", "test"), "-m", "mypy"]
+    mypy = [environment(session, "lint", "lint", *COMMON), "-m", "mypy"]
     session.run(*mypy, "bench", "common", "tests", "noxfile.py")
     for framework in available():
         python = framework_environment(session, framework)

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from common.interface import Array, Weights
 from common.models import shapes_of, trainable
+from common.printable import Printable
 from common.record import Record
 from common.tolerances import ACCURACY_FLOOR, LONG, TOLERANCES, Tolerance
-from common.training import PROBE, steps_of_epochs
+from common.training import PROBE, number_of_steps
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Check(BaseModel):
     passed: bool
     distance: float | None = None
     tolerance: float | None = None
-    where: str = ""
-    note: str = ""
-    parted: list[str] = []
+    where: Printable = ""
+    note: Printable = ""
+    parted: list[Printable] = []
     """Every array that is too far off, in the net's order."""
 
 
@@ -69,7 +70,7 @@ def expected_shapes(record: Record) -> dict[str, tuple[int, ...]]:
         shapes[f"weights/{name}"] = shape
         if trainable(name):
             shapes[f"gradients/{name}"] = shape
-    shapes["losses"] = (sum(steps_of_epochs(config)),)
+    shapes["losses"] = (number_of_steps(config),)
     return shapes
 
 
@@ -80,6 +81,8 @@ def check_shapes(run: Run) -> tuple[bool, str]:
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             return False, f"{name} is {found.get(name)}, expected {expected.get(name)}"
+        if run.arrays[name].dtype.kind != "f":
+            return False, f"{name} holds {run.arrays[name].dtype}, which are no real numbers"
     return True, ""
 
 

@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from common.data import Dataset
 from common.errors import RequestError
@@ -22,6 +22,9 @@ NOT_MATHEMATICS: Final = {
 }
 """How and where a run computes, as opposed to what."""
 
+Count = Annotated[int, Field(gt=0, lt=2**31)]
+"""A number of things that there are."""
+
 
 class Config(BaseModel):
     """The whole configuration of one run; exactly one of `epochs` and `steps` is set."""
@@ -30,25 +33,31 @@ class Config(BaseModel):
 
     framework: str
     chapter: str
-    devices: int
+    devices: Count
     device_kind: Literal["auto", "cpu", "gpu"]
-    threads: int
+    threads: Count
     preset: str
-    batch_size: int
+    batch_size: Count
     lr: float
     lr_decay: Literal["none", "linear"] = "none"
-    epochs: int | None
-    steps: int | None
-    seed: int
+    epochs: Count | None
+    steps: Count | None
+    seed: int = Field(ge=0, lt=2**32)
     dtype: Literal["float32", "float64"]
     allreduce: str | None = None
-    width: int | None = None
+    width: Count | None = None
     batch_norm: Literal["per-device", "sync"] | None = None
     wrapper: str | None = None
     dataset: Literal["fashion-mnist", "synthetic"]
-    train_examples: int
-    test_examples: int
+    train_examples: Count
+    test_examples: Count
     init_weights: str | None
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("exactly one of epochs and steps is set")
+        return self
 
     def mathematics(self) -> dict[str, Any]:
         """What decides the numbers: the same for all runs that must reach the same result.

@@ -28,7 +28,8 @@ def distance(
         difference = np.abs(wide(values) - wide(expected))
     worst = np.unravel_index(int(difference.argmax()), difference.shape)
     scale = largest(expected) if scale is None else scale
-    return float(difference[worst]) / (scale or 1.0), tuple(int(index) for index in worst)
+    far = float(difference[worst]) / (scale or 1.0)
+    return math.inf if math.isnan(far) else far, tuple(int(index) for index in worst)
 
 
 def finite(values: Array) -> bool:
@@ -61,11 +62,12 @@ def compare(
 ) -> list[Distance]:
     """The distance of every array whose name starts with `prefix`, in the net's order."""
     found = []
-    for name in (name for name in expected if name.startswith(prefix)):
+    for name in (name for name in {**expected, **arrays} if name.startswith(prefix)):
+        if name not in expected or name not in arrays:
+            found.append(Distance(name, math.inf, name))
+            continue
         scale = largest(expected[_yardstick(name, expected)])
-        far, index = distance(
-            arrays.get(name, np.empty(0)), expected[name], scale if math.isfinite(scale) else None
-        )
+        far, index = distance(arrays[name], expected[name], scale if math.isfinite(scale) else None)
         step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
         found.append(Distance(name, far, step or f"{name}{list(index)}"))
     return found or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]

@@ -1,26 +1,35 @@
 """Finds the records of a suite and decides which of them can be trusted."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from common.checks import Run
 from common.errors import RunError
 from common.record import Record, read_record, read_tensors, source_digest
+from common.training import number_of_epochs
+
+RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b")
+"""How the line of a traceback begins that says what was raised."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one expected record: a run to compare, or what is wrong with it."""
+    """What was found of one expected record: a run to compare, or what is wrong with it.
+
+    `record` is there as soon as the file is a record, however little it can be trusted.
+    """
 
     framework: str
     devices: int
     run: Run | None
     trouble: str = ""
+    record: Record | None = None
 
 
 def gather(
@@ -58,27 +67,40 @@ def _find(folder: Path, framework: str, chapter: str, devices: int) -> Found:
     path = folder / f"{framework}-{chapter}-{devices}dev.json"
     if not path.is_file():
         return Found(framework, devices, None, f"there is no {path}")
+    record = None
     try:
         record = read_record(path)
         if trouble := _distrust(record, framework, chapter, devices):
-            raise RunError(f"{path}: {trouble}")
+            raise RunError(f"{trouble} ({path})")
         arrays = read_tensors(path, record)
     except RunError as error:
-        return Found(framework, devices, None, str(error))
-    return Found(framework, devices, Run(record, {**arrays, "losses": np.array(record.losses)}))
+        return Found(framework, devices, None, str(error), record)
+    run = Run(record, {**arrays, "losses": np.array(record.losses)})
+    return Found(framework, devices, run, record=record)
 
 
 def _distrust(record: Record, framework: str, chapter: str, devices: int) -> str:
     """Why a record is not what its name says, or is stale; empty if it is fine."""
     if record.status != "complete":
-        return f"the run is {record.status}, not complete"
+        return _unfinished(record)
     if (record.framework, record.chapter) != (framework, chapter):
         return f"is of {record.framework} {record.chapter}"
     if {record.config.devices, len(record.devices)} != {devices}:
         return f"ran on {len(record.devices)} devices"
     if record.source_sha256 != source_digest(framework):
         return "stale, as the code has changed since: run it again"
+    if len(record.epochs) != (planned := number_of_epochs(record.config)):
+        return f"has the figures of {len(record.epochs)} epochs, of {planned}"
     return ""
+
+
+def _unfinished(record: Record) -> str:
+    """What became of a run that is not complete; if it failed, what its traceback ends with."""
+    if record.status != "failed":
+        return f"the run is {record.status}, not complete"
+    lines = [line for line in (record.failure or "").splitlines() if line.strip()]
+    raised = [line for line in lines if RAISED.match(line)]
+    return f"the run failed: {([*lines, *raised] or ['it does not say why'])[-1]}"
 
 
 def identity(record: Record) -> dict[str, Any]:
@@ -105,10 +127,10 @@ def _compared(
     for key, value in settings.items():
         if config[key] != value:
             trouble = f"{key} is {config[key]}, and the suite asks for {value}"
-            return Found(found.framework, found.devices, None, trouble)
+            return replace(found, run=None, trouble=trouble)
     expected = common[found.run.record.config.shards()]
     for key, value in identity(found.run.record).items():
         if expected[key] != value:
             trouble = f"{key} is {value}, and most others have {expected[key]}"
-            return Found(found.framework, found.devices, None, trouble)
+            return replace(found, run=None, trouble=trouble)
     return found

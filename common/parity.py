@@ -9,25 +9,20 @@ python -m common.parity mine.safetensors theirs.safetensors
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from common.arguments import Parser, distance
 from common.errors import RequestError
+from common.examine import examine, verdict_on
+from common.examine import judge as judge
 from common.files import write_text
-from common.gather import Found, device_counts, gather
-from common.machine import now
-from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, SUITES
-from common.verdict import (
-    Answer,
-    Comparison,
-    Verdict,
-    answers_of,
-    compare_suite,
-    expected_of,
-)
+from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES
+from common.verdict import Examined, Verdict
+
+PAGE_NEEDS: Final = ("jinja2", "matplotlib")
+"""What the page alone takes; frameworks' environments do not have it."""
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices] DIR
@@ -46,68 +41,6 @@ examples:
 
 exit status: 0: the same; 1: they part; 2: not to be read, or not to be compared
 """
-
-
-@dataclass(frozen=True)
-class Examined:
-    """One suite: its verdict, the records that it rests on, and what they were compared with."""
-
-    comparison: Comparison
-    found: Sequence[Found]
-    answers: Mapping[int | None, Answer]
-
-
-def examine(
-    folder: Path,
-    *,
-    frameworks: Sequence[str] = FRAMEWORKS,
-    chapters: Sequence[str] = CHAPTERS,
-    suites: Sequence[str] = (),
-    more_devices: bool = False,
-) -> list[Examined]:
-    """Compares all records in `folder` and in the suites' folders below it.
-
-    Every framework is expected to have a record for every device count. `suites` names the
-    suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
-    on all; without it, whatever is there is compared.
-    Raises RequestError if there is nothing to compare.
-    """
-    examined: list[Examined] = []
-    for chapter in chapters:
-        exact: dict[int | None, Answer] = {}
-        for suite in (suite for suite in SUITES if suite.chapter == chapter):
-            planned = suite.name in suites
-            place = folder / suite.folder
-            if planned:
-                counts = [*suite.devices, *(suite.more_devices if more_devices else ())]
-            else:
-                counts = device_counts(place, chapter, frameworks)
-            if not counts:
-                continue
-            settings = suite.settings if planned else {}
-            found = gather(place, chapter, frameworks, counts, settings)
-            answers = expected_of(found, exact)
-            comparison = compare_suite(suite.name, chapter, found, answers)
-            examined.append(Examined(comparison, found, answers))
-            if suite.name.startswith("float64"):
-                exact |= answers_of(found)
-    if not examined:
-        raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
-    return examined
-
-
-def judge(folder: Path, **chosen: Any) -> Verdict:
-    """The verdict on what `examine` finds; it takes the same arguments, and raises the same."""
-    return verdict_on(examine(folder, **chosen))
-
-
-def verdict_on(examined: Sequence[Examined]) -> Verdict:
-    """Passed, if every check of every suite has."""
-    comparisons = [each.comparison for each in examined]
-    checks = [check for comparison in comparisons for check in comparison.checks]
-    return Verdict(
-        passed=all(check.passed for check in checks), created=now(), comparisons=comparisons
-    )
 
 
 def parser() -> Parser:
@@ -154,6 +87,20 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     return files
 
 
+def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> None:
+    """Writes `parity.html` to `folder`; where it cannot be made, says so and leaves no old one."""
+    path = folder / "parity.html"
+    try:
+        from common.page import page
+
+        write_text(path, page(folder, verdict, examined))
+    except ModuleNotFoundError as missing:
+        if missing.name not in PAGE_NEEDS:
+            raise
+        path.unlink(missing_ok=True)
+        print(f"no {path}: it takes {' and '.join(PAGE_NEEDS)}; `nox -s parity` has them")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2.
 
@@ -165,7 +112,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from common.pair_report import report
 
         return report(flags.folder, flags.second, flags.tolerance)
-    from common.page import page
     from common.report import print_verdict, write_verdict
 
     try:
@@ -178,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         verdict = verdict_on(examined)
         write_verdict(flags.folder, verdict)
-        write_text(flags.folder / "parity.html", page(verdict, examined))
+        write_page(flags.folder, verdict, examined)
     except (RequestError, OSError) as error:
         print(f"python -m common.parity: error: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from common.config import Config
+from common.config import Config, Count
 from common.errors import RequestError, RunError
 from common.files import sha256, write_text
 from common.interface import Weights
@@ -26,11 +26,11 @@ class Strict(BaseModel):
 class Epoch(Strict):
     """One epoch, counted from 1. Seconds are of training alone, read after synchronizing."""
 
-    epoch: int
-    steps: int
-    test_accuracy: float
-    seconds: float
-    images_per_second: float
+    epoch: Count
+    steps: Count
+    test_accuracy: float = Field(ge=0, le=1)
+    seconds: float = Field(ge=0)
+    images_per_second: float = Field(ge=0)
 
 
 class DataUsed(Strict):
@@ -38,8 +38,8 @@ class DataUsed(Strict):
 
     name: str
     sha256: str
-    train_examples: int
-    test_examples: int
+    train_examples: Count
+    test_examples: Count
 
 
 class Traffic(Strict):
@@ -76,7 +76,7 @@ class Record(Strict):
     initial_weights_sha256: str
     losses: list[float] = []
     epochs: list[Epoch] = []
-    peak_memory: int | None = None
+    peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
     traffic: Traffic | None = None
     tensors: TensorFile | None = None
 

@@ -132,6 +132,18 @@ def steps_of_epochs(config: Config) -> list[int]:
     return [whole] * epochs + [rest] * (rest > 0)
 
 
+def number_of_epochs(config: Config) -> int:
+    """How many epochs a run trains, the last one perhaps cut short."""
+    whole = math.ceil(config.train_examples / config.batch_size)
+    return math.ceil(number_of_steps(config) / whole)
+
+
+def number_of_steps(config: Config) -> int:
+    """How many minibatches a run trains on."""
+    whole = math.ceil(config.train_examples / config.batch_size)
+    return (config.epochs or 0) * whole if config.steps is None else config.steps
+
+
 def learning_rate(config: Config, step: int) -> float:
     """That of a step, counted from 0; with linear decay it would be 0 one step after the last."""
     if config.lr_decay == "none":

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel
 
+from common.accuracies import spread
+from common.answers import Answer
 from common.checks import (
     Check,
     Run,
@@ -17,12 +18,11 @@ from common.checks import (
     head,
     is_long,
     numerical_checks,
-    reference,
     setting,
 )
 from common.config import Config
 from common.distances import Distance, compare, distance
-from common.gather import Found, identity
+from common.gather import Found
 from common.interface import Weights
 from common.record import DataUsed
 from common.tolerances import ACCURACY_SPREAD, CURVE, Tolerance
@@ -49,43 +49,17 @@ class Verdict(BaseModel):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What runs are compared with: the entry-wise median of some runs of one identity."""
+class Examined:
+    """One suite: its verdict, the records that it rests on, and what they were compared with."""
 
-    name: str
-    identity: dict[str, Any]
-    arrays: Weights
+    comparison: Comparison
+    found: Sequence[Found]
+    answers: Mapping[int | None, Answer]
 
-    def suits(self, run: Run) -> bool:
-        """Whether a run computed the same thing, in whatever dtype."""
-        return {**self.identity, "dtype": ""} == {**identity(run.record), "dtype": ""}
-
-
-def answers_of(found: Sequence[Found]) -> dict[int | None, Answer]:
-    """The answers that the runs of a suite agree on: one for all, or for each number of shards."""
-    groups: dict[int | None, list[Run]] = {}
-    for each in found:
-        if each.run:
-            groups.setdefault(each.run.shards, []).append(each.run)
-    return {
-        shards: Answer(
-            f"the median of {len(runs)} {runs[0].record.config.dtype} runs",
-            identity(runs[0].record),
-            reference(runs),
-        )
-        for shards, runs in groups.items()
-    }
-
-
-def expected_of(
-    found: Sequence[Found], exact: Mapping[int | None, Answer]
-) -> dict[int | None, Answer]:
-    """What each run is compared with: its `exact` answer, if there is one, else the median."""
-    answers = answers_of(found)
-    for run in (each.run for each in found if each.run):
-        if run.shards in exact and exact[run.shards].suits(run):
-            answers[run.shards] = exact[run.shards]
-    return answers
+    def checks(self, found: Found) -> list[Check]:
+        """The checks of one run, in order."""
+        who = found.framework, found.devices
+        return [each for each in self.comparison.checks if (each.framework, each.devices) == who]
 
 
 def compare_suite(
@@ -125,9 +99,8 @@ def _parts(
         yield {"check": "forward", "passed": False, "note": note}
         return
     yield from _numbers(found.run, answers[found.run.shards].arrays)
-    single = next((run for run in runs if run.devices == 1 and _same_framework(run, found)), None)
     if found.devices > 1 and found.run.shards is None:
-        yield _devices(found.run, single)
+        yield _devices(found.run, _single(found.framework, runs))
     yield from _accuracies(found.run, runs)
 
 
@@ -169,19 +142,10 @@ def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         "tolerance": floor.limit,
         "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
     }
-    means = _mean_accuracies(runs)
-    gaps = {name: abs(mean - means[run.record.framework]) for name, mean in means.items()}
-    tolerance = ACCURACY_SPREAD[setting(run.record)]
-    farthest = max(gaps, key=lambda name: gaps[name])
-    yield _measured("spread", gaps[farthest], f"from {farthest}", tolerance)
-
-
-def _mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
-    """Each framework's accuracy, over its runs on all numbers of devices."""
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        found.setdefault(run.record.framework, []).append(accuracy(run.record))
-    return {framework: fmean(accuracies) for framework, accuracies in found.items()}
+    framework = run.record.framework
+    farthest, gap = spread(framework, runs)
+    where = "next to the median" if farthest == framework else f"from {farthest}"
+    yield _measured("spread", gap, where, ACCURACY_SPREAD[setting(run.record)])
 
 
 def _farthest(name: str, found: Sequence[Distance], tolerance: Tolerance) -> dict[str, Any]:
@@ -201,5 +165,13 @@ def _measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[s
     }
 
 
-def _same_framework(run: Run, found: Found) -> bool:
-    return run.record.framework == found.framework
+def _single(framework: str, runs: Sequence[Run]) -> Run | None:
+    """The framework's run on one device, if it left what it should."""
+    return next(
+        (
+            run
+            for run in runs
+            if run.devices == 1 and run.record.framework == framework and check_shapes(run)[0]
+        ),
+        None,
+    )

@@ -27,10 +27,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 home()  # where Keras and MXNet look for data; they ask once
 
-# Matplotlib lives in the common environment alone.
+# Matplotlib, Jinja2 and Playwright live in the common environment alone.
 collect_ignore = [] if find_spec("matplotlib") else ["test_picture.py"]
 # The book's package has environments of its own; `nox -s d2l` makes them.
-collect_ignore_glob = [] if find_spec("d2l") else ["test_d2l*.py"]
+collect_ignore_glob = [
+    *([] if find_spec("d2l") else ["test_d2l*.py"]),
+    *([] if find_spec("playwright") else ["test_page*.py"]),
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

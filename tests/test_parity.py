@@ -1,6 +1,7 @@
 """Each parity check sees the bug that it exists for, and names the framework that has it."""
 
 import json
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from agreement import edit, failed, failures, make, rewrite
 from common.checks import accuracy
 from common.distances import compare, distance
 from common.errors import RequestError, RunError
-from common.parity import judge, main
+from common.parity import PAGE_NEEDS, judge, main
 from common.record import read_record, read_tensors, write_record
 from common.suites import FRAMEWORKS
 
@@ -133,7 +134,10 @@ def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path) -> None:
     _accuracy(tmp_path / "jax-scratch-1dev.json", 0.99)  # their mean is still near enough
     assert judge(tmp_path).passed
     _accuracy(tmp_path / "jax-scratch-2dev.json", 0.92)
-    assert failed(judge(tmp_path)) == {("spread", *run) for run in product(FRAMEWORKS, (1, 2))}
+    # The others are as far from it as it is from them, but agree with each other.
+    assert failed(judge(tmp_path)) == {("spread", "jax", k) for k in (1, 2)}
+    found = failed(judge(tmp_path, frameworks=("jax", "mxnet")))
+    assert found == {("spread", *run) for run in product(("jax", "mxnet"), (1, 2))}
     _accuracy(tmp_path / "jax-scratch-1dev.json", 0.5)
     assert ("accuracy", "jax", 1) in failed(judge(tmp_path))
 
@@ -166,7 +170,7 @@ def test_an_empty_folder_is_a_wrong_request(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_the_command_prints_a_table_and_writes_both_files(
+def test_the_command_prints_a_table_and_writes_all_files(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(results)]) == 0
@@ -174,6 +178,7 @@ def test_the_command_prints_a_table_and_writes_both_files(
     assert "every framework computed the same" in printed
     assert json.loads((results / "parity.json").read_text())["passed"] is True
     assert "| gradient of the first step |" in (results / "parity.md").read_text()
+    assert (results / "parity.html").exists() == all(map(find_spec, PAGE_NEEDS))
     (results / "float64/mxnet-scratch-3dev.json").unlink()
     assert main([str(results)]) == 1
     assert "FAILED record: mxnet scratch on 3" in capsys.readouterr().out

@@ -1,13 +1,16 @@
 """Records that are missing, stale, spoiled or of another setting are not compared but reported."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import edit, failed, failures, make
+from agreement import edit, failed, failures, make, rewrite
 
 from common.parity import judge
+from common.suites import FRAMEWORKS
 
 
 def test_a_missing_record_is_a_failure(results: Path) -> None:
@@ -28,6 +31,7 @@ def test_a_missing_record_is_a_failure(results: Path) -> None:
         ({"devices": ["cpu"]}, "ran on 1 devices"),
         ({"initial_weights_sha256": "0" * 64}, "initial weights is"),
         ({"losses": [float("nan")]}, "not a record"),
+        ({"epochs": []}, "0 epochs, of 1"),
     ],
 )
 def test_a_record_that_cannot_be_trusted_is_refused(
@@ -37,6 +41,61 @@ def test_a_record_that_cannot_be_trusted_is_refused(
     verdict = judge(results)
     assert failed(verdict) == {("record", "jax", 2)}
     assert why in failures(verdict)[0].note
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"batch_size": 0},
+        {"width": -1},
+        {"train_examples": 10**400},
+        {"epochs": 1},
+        {"steps": None},
+        {"seed": 2**32},
+    ],
+)
+def test_a_configuration_that_no_run_can_have_is_refused(
+    results: Path, changes: dict[str, Any]
+) -> None:
+    path = results / "float64/jax-scratch-2dev.json"
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+    verdict = judge(results)
+    assert failed(verdict) == {("record", "jax", 2)}
+    assert "config" in failures(verdict)[0].note
+
+
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [
+        ("Traceback:\n  File\ncommon.errors.RunError: b on device 1 differs\n", "b on device 1"),
+        ("ValueError: bad\n\nDuring ...\nOSError: worse\nmore of it", "failed: OSError: worse"),
+        ("killed", "failed: killed"),
+        (None, "does not say why"),
+    ],
+)
+def test_why_a_run_failed_is_told(results: Path, failure: str | None, why: str) -> None:
+    edit(results / "float64/jax-scratch-2dev.json", status="failed", failure=failure)
+    assert why in failures(judge(results))[0].note
+
+
+def test_an_array_that_is_no_number_anywhere_does_not_pass(results: Path) -> None:
+    for path in (results / "float64").glob("*.json"):
+        rewrite(path, {"gradients/fc1.bias": np.full(128, np.nan)})
+    found = failed(judge(results))
+    assert {("gradient", framework, 1) for framework in FRAMEWORKS} <= found
+
+
+def test_integers_are_no_weights(results: Path) -> None:
+    path = results / "float64/jax-scratch-1dev.json"
+    rewrite(path, {"weights/fc2.bias": np.zeros(10, np.int64)})
+    assert ("shapes", "jax", 1) in failed(judge(results))
+
+
+def test_a_spoiled_run_on_one_device_spoils_no_other(results: Path) -> None:
+    path = results / "float64/jax-scratch-1dev.json"
+    rewrite(path, {"weights/fc1.weight": np.zeros(3)})
+    found = failed(judge(results))
+    assert found == {("shapes", "jax", 1), ("devices", "jax", 2), ("devices", "jax", 3)}
 
 
 def test_another_configuration_is_refused(results: Path) -> None:

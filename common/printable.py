@@ -1,0 +1,30 @@
+"""Text from elsewhere, made fit to be shown: on a page, on a terminal, in a file."""
+
+import unicodedata
+from typing import Annotated, Final
+
+from pydantic import AfterValidator
+
+MOST: Final = 2000
+"""Characters of one text that are shown."""
+
+
+def printable(text: str, most: int = MOST) -> str:
+    """`text` with whatever is no character to look at written as its escape, and cut.
+
+    Controls, marks that turn the direction of writing, and accents that pile up on their
+    neighbours could change how the text around them looks. What is cut off is counted.
+    """
+    shown = "".join(map(_visible, text[:most]))
+    left = len(text) - most
+    return shown if left <= 0 else f"{shown}… and {left:,} characters more"
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() and not unicodedata.combining(character):
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+Printable = Annotated[str, AfterValidator(printable)]
+"""A field of a model that holds nothing else."""

@@ -1,0 +1,133 @@
+"""A record may come from anyone: nothing in it can break the page, or change what it says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import edit
+from markup import Page, shown
+from safetensors.numpy import load_file, save_file
+
+from common.files import sha256
+from common.parity import main
+from common.printable import printable
+
+TEXTS = {
+    "script": "<script>document.title = 'broken'; alert(1)</script>",
+    "attribute": "\"'><img src=x onerror=alert(1)><a href=javascript:alert(1) title='",
+    "ends": "</code></pre></td></table></details></style></title></body>-->]]>{{ 7 * 7 }}{% raw %}",
+    "long": "a" * 100_000,
+    "controls": "\x00\x07\x1b[31m\x1b]0;title\x07\r\n\x7f\x9b",
+    "directions": "\u202egnp.exe\u202c \u2066\u200f\u061c \u05d0\u05d1\u05d2 \u0645\u0631\u062d",
+    "accents": "Z" + "\u0300\u0489\u20dd" * 300,
+    "formats": "%s %n {0} {record} $x^2$ \\u0041 &amp; &#60;script&#62; 'quoted' `ticked` | cell |",
+}
+
+
+def spoil(text: str) -> dict[str, Any]:
+    """Every field of a record that holds a text which nothing else checks."""
+    return {
+        "command": [text, text],
+        "started": text,
+        "machine": {text: text, "cores": 10**300},
+        "versions": {text: text},
+        "devices": [text],
+        "failure": text,
+        "initial_weights_sha256": text,
+        "data": {"name": text, "sha256": text, "train_examples": 40, "test_examples": 10},
+    }
+
+
+def spoil_all(results: Path, text: str, **changes: Any) -> None:
+    """All records on one device, alike, so that they are compared; the others are taken away."""
+    for path in (results / "float64").glob("*-[23]dev.*"):
+        path.unlink()
+    for path in (results / "float64").glob("*.json"):
+        config = json.loads(path.read_text())["config"]
+        config |= dict.fromkeys(("preset", "allreduce", "wrapper", "init_weights"), text)
+        edit(path, **{**spoil(text), "config": config, **changes})
+
+
+def skeleton(page: Page) -> list[tuple[str, tuple[str, ...]]]:
+    """The tags of a page and the names of their attributes: all but its text."""
+    return [(tag, tuple(attributes)) for tag, attributes in page.tags]
+
+
+@pytest.fixture
+def plain(results: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The skeleton of the page of the same runs with harmless texts."""
+    spoil_all(results, "harmless")
+    return skeleton(shown(results))
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_no_text_changes_the_page(
+    results: Path, plain: list[tuple[str, tuple[str, ...]]], text: str
+) -> None:
+    spoil_all(results, text)
+    page = shown(results)
+    assert skeleton(page) == plain
+    assert printable(text[:50]) in page.text
+    assert all(each.isprintable() for each in page.text)
+    assert len(page.html) < 1_000_000
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_no_text_of_a_failed_run_changes_the_page(results: Path, text: str) -> None:
+    skeletons = []
+    for each in ("harmless", text):
+        spoil_all(results, each, status="failed")
+        page = shown(results)
+        skeletons.append(skeleton(page))
+        assert all(article.strip().startswith("✗") for article in page.articles)
+    assert skeletons[0] == skeletons[1]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_names_that_should_not_be_there_are_shown_as_text(results: Path, text: str) -> None:
+    path = results / "float64/jax-scratch-1dev.json"
+    tensors = path.with_suffix(".safetensors")
+    name = text[:1000].replace("\x00", "")
+    save_file({**load_file(tensors), name: np.zeros(1)}, tensors)
+    edit(path, tensors={"file": tensors.name, "sha256": sha256(tensors)})
+    edit(results / "float64/jax-scratch-2dev.json", **{text: 1})
+    edit(results / "float64/jax-scratch-3dev.json", tensors={"file": text, "sha256": text})
+    page = shown(results)
+    assert {"script", "object", "iframe"}.isdisjoint(tag for tag, _ in page.tags)
+    assert all(source.startswith("data:") for source in page.values("src"))
+    assert {"onerror", "javascript:alert(1)"}.isdisjoint(page.values("href"))
+    assert all(each.isprintable() for each in page.text)
+    assert "float64-jax-1" in " ".join(page.runs(failed=True))
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, 5e-324, 0.0])
+def test_no_number_breaks_the_page(results: Path, number: float) -> None:
+    for path in (results / "float64").glob("jax-*.json"):
+        record = json.loads(path.read_text())
+        epochs = [
+            {**each, "seconds": abs(number), "images_per_second": abs(number), "epoch": 2**31 - 1}
+            for each in record["epochs"]
+        ]
+        losses = [number, *record["losses"][1:-1], -number]
+        edit(path, losses=losses, epochs=epochs, peak_memory=2**63 - 1)
+    assert main([str(results)]) == 1
+    (suspect,) = shown(results).articles
+    assert suspect.strip().startswith("✗ jax: losses, step 1")
+
+
+def test_a_hostile_benchmark_is_shown_as_text(results: Path) -> None:
+    for text in TEXTS.values():
+        sample = {
+            "framework": text,
+            "chapter": text,
+            "contender": text,
+            "devices": 1,
+            "figures": {text: [1e308]},
+        }
+        content = {"created": text, "machine": {text: text}, "rounds": 1, "samples": [sample]}
+        (results / "bench.json").write_text(json.dumps(content))
+        page = shown(results)
+        assert {"script", "object", "iframe"}.isdisjoint(tag for tag, _ in page.tags)
+        assert all(each.isprintable() for each in page.text)
