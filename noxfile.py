@@ -175,6 +175,18 @@ def seeds(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def scaling(session: nox.Session) -> None:
+    """Measure and simulate allreduce in PyTorch, and draw; or e.g. `-- jax --latency 5`."""
+    framework, *flags = session.posargs or ["pytorch"]
+    if framework not in FRAMEWORKS:
+        session.error(f"say which framework: nox -s scaling -- pytorch {framework} ...")
+    python, out = framework_environment(session, framework), f"--out={RESULTS}"
+    session.run(python, "-m", "common.scaling", f"--framework={framework}", *flags, out)
+    draw = "-m", "common.scaling", "--quiet", f"--measured={RESULTS / 'scaling.json'}", out
+    session.run(environment(session, "common", "common", "test"), *draw)
+
+
+@nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores."""
     flags = [f"--python={name}={bench_environment(session, name)}" for name in available()]

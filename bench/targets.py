@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.arithmetic import training_operations
 from bench.plan import D2L, FABRIC, HIGH_LEVEL, TITLES, WORKLOADS, Rivals
 from bench.results import Bench, ratio
+from common.arithmetic import training_operations
 from common.suites import FRAMEWORKS
 
 Figure = Callable[[Bench, str], float]

@@ -101,7 +101,7 @@ def _add_training(made: Parser, chapter: str) -> None:
         help=f"{presets}; auto: {AUTO[chapter]}. A flag given by hand wins (%(default)s)",
     )
     add("--batch-size", type=positive, metavar="N", help="examples in the global minibatch")
-    add("--lr", type=_rate, metavar="X", help="learning rate")
+    add("--lr", type=above_zero, metavar="X", help="learning rate")
     add(
         "--lr-decay",
         choices=LR_DECAYS,
@@ -194,4 +194,4 @@ def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted:
 positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 distance = _number(float, lambda x: math.isfinite(x) and x >= 0, "a number of at least 0")
 _seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
-_rate = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")
+above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

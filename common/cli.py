@@ -1,7 +1,7 @@
 """The entry point of every chapter: `main` turns what happens into one line and a status."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from common.arguments import parser
 from common.errors import RequestError, RunError
@@ -18,17 +18,22 @@ def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int
     flags = parsing.parse_args(given)
     from common.run import run  # only now, so that --help loads neither NumPy nor pydantic
 
+    return status(parsing.prog, lambda: run(framework, chapter, flags, given))
+
+
+def status(program: str, work: Callable[[], object]) -> int:
+    """Does the work; the exit status, as above, and one line on standard error if it failed."""
     try:
-        run(framework, chapter, flags, given)
+        work()
     except RequestError as error:
-        return _fail(parsing.prog, str(error), 2)
+        return _fail(program, str(error), 2)
     except RunError as error:
-        return _fail(parsing.prog, str(error), 1)
+        return _fail(program, str(error), 1)
     except KeyboardInterrupt:
-        return _fail(parsing.prog, "interrupted", 130)
-    except Exception as error:  # whatever a framework raises: its traceback is in the record
+        return _fail(program, "interrupted", 130)
+    except Exception as error:  # whatever a framework raises; a run's traceback is in its record
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-        return _fail(parsing.prog, f"{type(error).__name__}: {reason}", 1)
+        return _fail(program, f"{type(error).__name__}: {reason}", 1)
     return 0
 
 

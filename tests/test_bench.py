@@ -12,11 +12,11 @@ import pytest
 
 from bench import plan
 from bench.__main__ import main
-from bench.arithmetic import training_operations
 from bench.plan import FABRIC, WORKLOADS, Entry, entries
 from bench.report import markdown
 from bench.results import Bench, gathered
 from bench.targets import TARGETS
+from common.arithmetic import training_operations
 from common.models import LENET, resnet18_shapes
 from common.record import DataUsed
 from common.suites import FRAMEWORKS

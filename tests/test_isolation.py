@@ -13,7 +13,10 @@ from common.suites import FRAMEWORKS
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mxnet": "mxnet"}
-COMMON = sorted(f"common.{path.stem}" for path in (ROOT / "common").glob("[!_]*.py"))
+COMMON = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "common").rglob("[!_]*.py")
+)
 LOADED_BY = """
 import importlib, json, sys
 found = {}
@@ -51,7 +54,9 @@ def offenders(loaded: dict[str, set[str]], forbidden: set[str]) -> dict[str, set
 
 
 def test_common_loads_no_framework_and_no_backend(tmp_path: Path) -> None:
-    assert {"common.run", "common.training", "common.parity"} <= set(COMMON)
+    assert {"common.run", "common.training", "common.parity", "common.scaling.measure"} <= set(
+        COMMON
+    )
     loaded = loaded_by(["common", *COMMON], list(LIBRARIES.values()), tmp_path)
     assert offenders(loaded, {"frameworks", *LIBRARIES.values()}) == {}
 

@@ -1,7 +1,9 @@
-"""The picture of a folder of runs; only the environment that draws collects this file."""
+"""Pictures of runs and of clusters; only the environment that draws collects this file."""
 
 from pathlib import Path
 
+from common.scaling.plot import draw
+from common.scaling.results import Constant, Constants
 from common.summary import main
 
 
@@ -13,3 +15,19 @@ def test_the_picture_is_the_same_for_the_same_records(runs: Path) -> None:
     assert pictures[0] == pictures[1]
     assert "<svg" in pictures[0]
     assert "jax, 1" in pictures[0]
+
+
+def test_the_winners_are_drawn_the_same_for_the_same_constants(tmp_path: Path) -> None:
+    constants = Constants(
+        latency=Constant(value=1e-5, source="given"),
+        bandwidth=Constant(value=1e10, source="measured: a copy"),
+        addition=Constant(value=1e11, source="given"),
+        rate=Constant(value=1e12, source="given"),
+    )
+    pictures = []
+    for name in ("a.svg", "b.svg"):
+        draw(constants, tmp_path / name)
+        pictures.append((tmp_path / name).read_text())
+    assert pictures[0] == pictures[1]
+    for text in ("HT: halving, tree", "R: ring, sharded", "10.0 GB/s (measured)", "ResNet-18"):
+        assert text in pictures[0]

@@ -26,7 +26,7 @@ def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
 
 def flatten(params: Params) -> Tensor:
     """All tensors of a device as one vector."""
-    return np.concatenate([param.reshape(-1) for param in params.values()])
+    return join([param.reshape(-1) for param in params.values()])
 
 
 def unflatten(vector: Tensor, like: Params) -> Params:
@@ -44,7 +44,18 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     bounds = shard_bounds(len(data[0]), schedule.chunks)
     held = [[vector[a:b].copy() for a, b in bounds] for vector in data]
     carry_out(schedule, held, lambda chunk, i: chunk.copyto(data[i].ctx))
-    return [np.concatenate(chunks) for chunks in held]
+    return [join(chunks) for chunks in held]
+
+
+def join(chunks: Sequence[Tensor]) -> Tensor:
+    """Vectors of one device, one after the other, as one vector."""
+    stops = list(accumulate(len(chunk) for chunk in chunks))
+    joined = np.empty(stops[-1], chunks[0].dtype, ctx=chunks[0].ctx)
+    # Copied into views, because np.concatenate moves one number after the other.
+    for a, b, chunk in zip([0, *stops[:-1]], stops, chunks, strict=True):
+        if b > a:  # MXNet cannot copy nothing
+            chunk.copyto(joined[a:b])
+    return joined
 
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:

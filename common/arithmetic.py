@@ -14,12 +14,17 @@ LENET_PLACES = {"conv1": 26 * 26, "conv2": 9 * 9, "fc1": 1, "fc2": 1}
 
 def training_operations(chapter: str, width: int | None) -> int:
     """Floating-point operations of one training step, for each image in the minibatch."""
+    forward = layer_operations(chapter, width)
+    return 3 * sum(forward.values()) - forward["conv1"]
+
+
+def layer_operations(chapter: str, width: int | None) -> dict[str, int]:
+    """Floating-point operations of each layer's forward pass, for each image."""
     shapes = shapes_of(chapter, width)
-    forward = {
+    return {
         layer: 2 * places(chapter, layer) * math.prod(shapes[f"{layer}.weight"])
         for layer in products(shapes)
     }
-    return 3 * sum(forward.values()) - forward["conv1"]
 
 
 def products(shapes: Shapes) -> list[str]:

@@ -1,0 +1,94 @@
+"""Measures latency and bandwidth between virtual devices, and whole allreduces to compare with.
+
+Messages and additions are timed through the same `by_schedule` that does the allreduces, but by
+schedules that are no allreduce.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from common.estimate import matrix_rate
+from common.machine import describe_machine, now
+from common.record import versions
+from common.run import one_thread_each
+from common.scaling.laboratory import Allreduce, Call, Laboratory, Timed, Trial, laboratory
+from common.scaling.predict import fit, predict
+from common.scaling.results import Compared, Costs, Measured, Probe
+from common.schedules import SCHEDULES
+
+ROUNDS: Final = range(3, 16)
+"""How often everything is timed, at least and less than, after once to warm up."""
+
+BUDGET: Final = 20.0
+"""The seconds that the rounds may take."""
+
+
+def measure(framework: str, threads: int, sizes: Sequence[int]) -> Measured:
+    """Times messages, additions, and allreduces of vectors of `sizes` entries."""
+    threads = 1 if one_thread_each(framework) else threads
+    lab = laboratory(framework, threads)
+    seconds = timed(lab, lab.calls(sizes))
+    probes = [
+        Probe(**key._asdict(), seconds=taken)
+        for key, taken in seconds.items()
+        if isinstance(key, Trial)
+    ]
+    costs = fit(probes)
+    names = import_module(f"frameworks.{framework}").DISTRIBUTIONS
+    return Measured(
+        framework=framework,
+        threads=threads,
+        created=now(),
+        machine=describe_machine(),
+        versions={
+            name: found for name, found in versions(("numpy", *names)).items() if found != "none"
+        },
+        probes=probes,
+        costs=costs,
+        compared=[
+            compared(costs, key, taken)
+            for key, taken in seconds.items()
+            if isinstance(key, Allreduce)
+        ],
+        product_rate=matrix_rate(),
+        copy_rate=copy_rate(),
+    )
+
+
+def timed(lab: Laboratory, calls: Mapping[Timed, Call]) -> dict[Timed, float]:
+    """The seconds of every call, the median of rounds: what slows the machine slows all alike."""
+    for call in calls.values():
+        lab.once(call)  # compiles
+    found: dict[Timed, list[float]] = {key: [] for key in calls}
+    begun = time.perf_counter()
+    for number in range(1, ROUNDS.stop):
+        for key, call in calls.items():
+            found[key].append(lab.seconds(call))
+        spent = time.perf_counter() - begun
+        if number >= ROUNDS.start and spent * (number + 1) / number > BUDGET:
+            break
+    return {key: median(taken) for key, taken in found.items()}
+
+
+def compared(costs: Costs, call: Allreduce, measured: float) -> Compared:
+    """An allreduce as it was measured and, from the constants alone, predicted."""
+    predicted = None
+    if call.algorithm in SCHEDULES:
+        predicted = predict(costs, SCHEDULES[call.algorithm](call.devices), call.entries)
+    return Compared(**call._asdict(), measured=measured, predicted=predicted)
+
+
+def copy_rate(size: int = 2**24) -> float:
+    """Bytes per second that NumPy copies from memory to memory: the best of three."""
+    source, target = np.ones(size, np.float32), np.ones(size, np.float32)
+    best = np.inf
+    for _ in range(3):
+        begun = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - begun)
+    return float(source.nbytes / best)

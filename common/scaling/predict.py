@@ -1,0 +1,73 @@
+"""How long an allreduce takes where all devices share one processor, from what its parts take."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from common.interface import Array
+from common.scaling.results import SHORT, Costs, Line, Lines, Probe
+from common.schedules import Schedule
+from common.splitting import shard_sizes
+
+
+def predict(costs: Costs, schedule: Schedule, entries: int) -> float:
+    """The seconds of all messages and additions, one after the other, and of cutting and joining.
+
+    Each chunk is a message of its own here, whatever travels together.
+    """
+    sizes = shard_sizes(entries, schedule.chunks)
+    transfers = [transfer for one in schedule.rounds for transfer in one]
+    moved = sum(costs.message(sizes[chunk]) for each in transfers for chunk in each.chunks)
+    added = sum(
+        costs.addition(sizes[chunk]) for each in transfers if each.adds for chunk in each.chunks
+    )
+    return moved + added + schedule.devices * costs.cut[schedule.chunks - 1](entries)
+
+
+def fit(probes: Sequence[Probe]) -> Costs:
+    """The constants: each from what one kind of call takes more than another, for all sizes."""
+    sizes = np.array(sorted({each.entries for each in probes}), float)
+    cuts = [_seconds(probes, chunks, to_and_fro=False, adds=False) for chunks in range(1, 5)]
+    moved = _seconds(probes, 1, to_and_fro=True, adds=False)
+    added = _seconds(probes, 1, to_and_fro=True, adds=True)
+    counts = sorted((each.entries, each.messages) for each in probes if each.adds)
+    messages = np.array([number for _, number in counts])
+    one, two, three, four = (lines(sizes, taken / 2, taken / 2) for taken in cuts)  # two devices
+    return Costs(
+        message=lines(sizes, (moved - cuts[0]) / messages, moved / messages),
+        addition=lines(sizes, (added - moved) / messages, added / messages),
+        cut=(one, two, three, four),
+    )
+
+
+def _seconds(probes: Sequence[Probe], chunks: int, *, to_and_fro: bool, adds: bool) -> Array:
+    """What one kind of call takes (sizes,), the smallest size first."""
+    kind = (chunks, to_and_fro, adds)
+    alike = [each for each in probes if (each.chunks, each.messages > 0, each.adds) == kind]
+    return np.array([each.seconds for each in sorted(alike, key=lambda each: each.entries)])
+
+
+def lines(entries: Array, seconds: Array, clock: Array) -> Lines:
+    """The lines of short and of long vectors; where only one kind was timed, the same for both."""
+    short, every = entries <= SHORT, np.ones(len(entries), bool)
+    made = [
+        line(entries[chosen], seconds[chosen], clock[chosen])
+        for chosen in (each if each.sum() > 1 else every for each in (short, ~short))
+    ]
+    return Lines(short=made[0], long=made[1])
+
+
+def line(entries: Array, seconds: Array, clock: Array) -> Line:
+    """The line of least squares through `seconds` (n,), none of whose two constants is negative.
+
+    Each point counts as exactly as it is known: to a share of what the clock showed for it.
+    """
+    weighted = np.stack([np.ones(len(entries)), entries], axis=1) / clock[:, None]
+    wanted = seconds / clock
+    best, *_ = np.linalg.lstsq(weighted, wanted, rcond=None)
+    if (best < 0).any():
+        kept = int(best[0] < 0)  # the other one is 0
+        column = weighted[:, kept]
+        best = np.zeros(2)
+        best[kept] = max(0.0, float(column @ wanted / (column @ column)))
+    return Line(fixed=float(best[0]), per_entry=float(best[1]))

@@ -1,0 +1,145 @@
+"""What was measured and what was simulated, as `scaling.json` keeps it. Times are in seconds."""
+
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from common.errors import RequestError
+from common.record import Strict
+from common.scaling.formulas import Link
+
+SCHEMA: Final = 1
+
+SHORT: Final = 2**15
+"""The most entries of a short vector: 131 kB."""
+
+
+class Line(Strict):
+    """What something takes: so much each time, in seconds, and so much for each entry."""
+
+    fixed: float = Field(ge=0)
+    per_entry: float = Field(ge=0)
+
+    def __call__(self, entries: float) -> float:
+        """The seconds of a vector of that many entries."""
+        return self.fixed + self.per_entry * entries
+
+
+class Lines(Strict):
+    """A line for short vectors and one for long ones, for which frameworks call in more threads."""
+
+    short: Line
+    long: Line
+
+    def __call__(self, entries: float) -> float:
+        """The seconds of a vector of that many entries."""
+        return (self.short if entries <= SHORT else self.long)(entries)
+
+
+class Costs(Strict):
+    """The measured constants: of a message, of an addition, and of both ends of an allreduce.
+
+    `cut` says what it takes one device to cut its vector into 1, 2, 3 and 4 chunks, and to join
+    them in the end.
+    """
+
+    message: Lines
+    addition: Lines
+    cut: tuple[Lines, Lines, Lines, Lines]
+
+
+class Probe(Strict):
+    """What the constants come from: seconds of a call that is no allreduce, on two devices.
+
+    Both cut a vector into chunks and join them; between that, one goes to and fro.
+    """
+
+    entries: int
+    chunks: int
+    messages: int
+    adds: bool
+    seconds: float
+
+
+class Compared(Strict):
+    """One allreduce as it was measured, and as it was predicted, if it has a schedule."""
+
+    entries: int
+    devices: int
+    algorithm: str
+    measured: float
+    predicted: float | None
+
+    def ratio(self) -> float | None:
+        """What was predicted over what was measured."""
+        return None if self.predicted is None else self.predicted / self.measured
+
+
+class Measured(Strict):
+    """Everything that was measured, and on what; rates in operations and bytes per second."""
+
+    framework: str
+    threads: int
+    created: str
+    machine: dict[str, str | int]
+    versions: dict[str, str]
+    probes: list[Probe]
+    costs: Costs
+    compared: list[Compared]
+    product_rate: float = Field(gt=0)
+    copy_rate: float = Field(gt=0)
+
+
+class Constant(Strict):
+    """A constant of the simulated cluster, and where it comes from."""
+
+    value: float = Field(gt=0)
+    source: str
+
+
+class Constants(Strict):
+    """A link's latency (s) and bandwidth (bytes/s), and how fast a device adds and computes."""
+
+    latency: Constant
+    bandwidth: Constant
+    addition: Constant
+    rate: Constant
+
+    def link(self) -> Link:
+        """The same as seconds of a message, of a byte, and of a byte that is added."""
+        return Link(self.latency.value, 1 / self.bandwidth.value, 1 / self.addition.value)
+
+
+class Step(Strict):
+    """One simulated training step: its allreduces alone, and the step without and with overlap."""
+
+    net: str
+    devices: int
+    algorithm: str
+    allreduce: float
+    apart: float
+    overlapped: float
+
+
+class Scaling(Strict):
+    """The whole file."""
+
+    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    measured: Measured
+    constants: Constants
+    simulated: list[Step]
+
+
+def read_scaling(path: Path) -> Scaling:
+    """What an earlier run wrote. Raises RequestError that says what is wrong with the file."""
+    try:
+        return Scaling.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RequestError(
+            f"{path} is not a scaling.json of schema {SCHEMA}: {where} {first['msg']}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,152 @@
+"""The tables: what was measured, how well it was predicted, and what was simulated."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from common.scaling.formulas import ITEM, winners
+from common.scaling.results import SHORT, Compared, Constants, Line, Measured, Scaling, Step
+from common.scaling.steps import Net, nets, timing
+from common.scaling.words import of_bytes, rate, seconds
+
+ALIKE = "✓: the fastest, and all that are as fast within 1 %"
+
+
+def show(scaling: Scaling, console: Console | None = None) -> None:
+    """Prints everything."""
+    console = console or Console(highlight=False, markup=False)
+    for part in parts(scaling):
+        console.print(part)
+        console.print()
+
+
+def parts(scaling: Scaling) -> Iterator[RenderableType]:
+    """What is printed, one after the other."""
+    measured, machine = scaling.measured, scaling.measured.machine
+    versions = ", ".join(f"{name} {each}" for name, each in measured.versions.items())
+    yield (
+        f"MEASURED on {measured.created[:10]}, on virtual devices of {measured.framework} that "
+        f"share one machine: {machine['processor']}, {machine['cores']} cores, "
+        f"threads: {measured.threads}; {versions}."
+    )
+    yield costs_table(measured)
+    yield compared_table(measured.compared)
+    yield verdict(measured.compared)
+    yield (
+        "SIMULATED: a cluster of equal devices. Each has one full-duplex link; no message is in "
+        "the way of another one's link."
+    )
+    yield constants_table(scaling.constants)
+    for net in nets():
+        steps = [each for each in scaling.simulated if each.net == net.name]
+        yield steps_table(net, steps, scaling.constants)
+
+
+def costs_table(measured: Measured) -> Table:
+    """The constants of the model, as they were measured."""
+    costs = measured.costs
+    kinds = (f"up to {of_bytes(SHORT)}", f"beyond {of_bytes(SHORT)}")
+    headings = [f"{kind}\n{what}" for kind in kinds for what in ("each time", "for each byte")]
+    table = _table("measured on two devices", "\nwhat", *headings)
+    names = ("joining one chunk", *(f"cutting and joining {n} chunks" for n in (2, 3, 4)))
+    cuts = zip(names, costs.cut, strict=True)
+    for what, each in [("message", costs.message), ("addition", costs.addition), *cuts]:
+        cells = [cell for line in (each.short, each.long) for cell in _constants(line)]
+        table.add_row(what, *cells)
+    return table
+
+
+def _constants(line: Line) -> list[str]:
+    """What a line says of each time and, as a rate, of each byte."""
+    per_byte = rate(ITEM / line.per_entry, "B") if line.per_entry > 0 else "nothing"
+    return [seconds(line.fixed), per_byte]
+
+
+def compared_table(compared: Sequence[Compared]) -> Table:
+    """Every allreduce as it was measured, beside what the constants predict."""
+    sizes = sorted({each.entries for each in compared})
+    headings = [
+        f"{of_bytes(entries) if what == 'measured' else ''}\n{what}"
+        for entries in sizes
+        for what in ("measured", "predicted", "ratio")
+    ]
+    table = _table("allreduce on k devices", "\nk", "\nalgorithm", *headings, left=(1,))
+    ordered = sorted(compared, key=lambda each: each.devices)
+    for k, on_k in groupby(ordered, key=lambda each: each.devices):
+        rows: dict[str, list[str]] = {}
+        for each in sorted(on_k, key=lambda each: each.entries):
+            rows.setdefault(each.algorithm, []).extend(_cells(each))
+        for name, cells in rows.items():
+            table.add_row(str(k), name, *cells)
+        table.add_section()
+    return table
+
+
+def _cells(each: Compared) -> list[str]:
+    predicted, ratio = each.predicted, each.ratio()
+    if predicted is None or ratio is None:
+        return [seconds(each.measured), "–", "–"]
+    return [seconds(each.measured), seconds(predicted), f"{ratio:.2f}"]
+
+
+def verdict(compared: Sequence[Compared]) -> str:
+    """How good the predictions are, in a line."""
+    said = []
+    for k in sorted({each.devices for each in compared}):
+        ratios = [each.ratio() or 0 for each in compared if each.devices == k and each.predicted]
+        said.append(f"{min(ratios):.2f} to {max(ratios):.2f} on {k}")
+    return f"Predicted over measured: {', '.join(said)} devices. `native` has no schedule to go by."
+
+
+def constants_table(constants: Constants) -> Table:
+    """What the cluster is made of, and where that comes from."""
+    table = _table("the simulated cluster", "constant", "value", "source", left=(0, 2))
+    rows = (
+        ("latency of a message", seconds(constants.latency.value), constants.latency.source),
+        ("bandwidth of a link", rate(constants.bandwidth.value, "B"), constants.bandwidth.source),
+        ("addition", rate(constants.addition.value, "B"), constants.addition.source),
+        ("computing", rate(constants.rate.value, "op"), constants.rate.source),
+    )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def steps_table(net: Net, steps: Sequence[Step], constants: Constants) -> Table:
+    """What each algorithm adds to a step that only computes."""
+    alone = timing(net, "star", 1, constants.link(), constants.rate.value)
+    title = (
+        f"{net.name}, {net.parameters:,} parameters, buckets: {len(net.buckets())}. On each of k "
+        f"devices, a step of {net.examples} computes for {seconds(alone.apart())}, backward for "
+        f"{seconds(alone.backward)} of it; communication adds:"
+    )
+    names = list(dict.fromkeys(each.algorithm for each in steps))
+    table = _table(title, "k", "overlap", *names, caption=ALIKE)
+    for k, on_k in groupby(steps, key=lambda each: each.devices):
+        found = list(on_k)
+        apart = {each.algorithm: each.apart - alone.apart() for each in found}
+        overlapped = {each.algorithm: each.overlapped - alone.apart() for each in found}
+        table.add_row(f"{k:,}", "no", *_marked(apart))
+        table.add_row(f"{k:,}", "yes", *_marked(overlapped))
+    return table
+
+
+def _marked(times: dict[str, float]) -> list[Text]:
+    """The times as cells; what wins is ticked."""
+    best = winners(times)
+    return [
+        Text(f"{seconds(taken)} {'✓' if name in best else ' '}", "green" if name in best else "")
+        for name, taken in times.items()
+    ]
+
+
+def _table(
+    title: str, *headings: str, caption: str | None = None, left: Sequence[int] = (0,)
+) -> Table:
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number in left else "right")
+    return table
