@@ -26,6 +26,9 @@ FITS, DIFFERS = 0.95, 0.5
 SAME: Final = 1e-6
 """Relative distance up to which numbers are the same ones, in any order or up to a factor."""
 
+ROUGH: Final = 0.1
+"""The same for statistics of minibatches that training changes."""
+
 
 @dataclass(frozen=True)
 class Hint:
@@ -56,8 +59,8 @@ def flatten_orders(ours: Mapping[str, Array], expected: Mapping[str, Array]) -> 
     for name, planes in FLATTENED.items():
         for array in (f"gradients/{name}", f"weights/{name}"):
             if array in ours and array in expected:
-                lengths = [np.linalg.norm(each[array], axis=1) for each in (ours, expected)]
-                if order := _order(*lengths, planes):
+                found, right = (np.linalg.norm(each[array], axis=1) for each in (ours, expected))
+                if order := _order(found, right, planes):
                     yield Hint(f"The rows of {array} {order}", name)
 
 
@@ -94,8 +97,8 @@ def reordered(
     """Which arrays hold the expected numbers in another order."""
     for array in parted:
         if array in ours and array in expected and array != "losses":
-            both = [np.sort(each[array], axis=None) for each in (ours, expected)]
-            if distance(*both)[0] <= SAME:
+            found, right = (np.sort(each[array], axis=None) for each in (ours, expected))
+            if distance(found, right)[0] <= SAME:
                 text = f"{array} holds the expected numbers in another order."
                 yield Hint(text, array.partition("/")[2])
 
@@ -124,31 +127,36 @@ def scaled(run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array]) -
 def statistics(
     run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array], parted: Sequence[str]
 ) -> Iterator[Hint]:
-    """Whether running statistics alone part, and what momentum they would have had.
+    """Whether running statistics alone part, and what momentum they would have had."""
+    names = [name.removeprefix("weights/") for name in parted if name.startswith("weights/")]
+    if not names or any(map(trainable, names)):
+        return
+    yield Hint("Of the weights, running statistics of batch normalization alone part.", names[0])
+    if all(name.endswith("var") for name in names):
+        yield Hint("Means are right: the momentum is, and the variance is taken otherwise.")
+    elif run.record.config.init_weights is None:
+        yield from _momentum(ours, expected, names, len(run.record.losses))
+
+
+def _momentum(
+    ours: Mapping[str, Array], expected: Mapping[str, Array], names: Sequence[str], steps: int
+) -> Iterator[Hint]:
+    """What momentum the variances have had, which start at 1 and move by about as much each.
 
     From a start s₀, n steps with momentum m move a statistic that stays at s by the share
-    1 − (1 − m)ⁿ of s − s₀.
+    1 − (1 − m)ⁿ of s − s₀. A statistic changes while it is trained, so this is rough.
     """
-    weights = [name.removeprefix("weights/") for name in parted if name.startswith("weights/")]
-    if not weights or any(map(trainable, weights)):
+    variances = [f"weights/{name}" for name in names if name.endswith("var")]
+    found = [_factor(ours[name] - 1, expected[name] - 1) for name in variances]
+    if not found:
         return
-    yield Hint("Of the weights, running statistics of batch normalization alone part.", weights[0])
-    start = {name: float(name.endswith("var")) for name in weights}
-    found = [
-        _factor(ours[f"weights/{name}"] - start[name], expected[f"weights/{name}"] - start[name])
-        for name in weights
-    ]
-    factor = float(np.median([each for each, _ in found]))
-    steps = len(run.record.losses)
+    factor, rest = np.median(found, axis=0)
     still = 1 - factor * (1 - (1 - MOMENTUM) ** steps)
-    if (
-        run.record.config.init_weights is None
-        and max(rest for _, rest in found) < 0.1
-        and still >= 0
-    ):
+    if rest < ROUGH < abs(factor - 1) and -ROUGH < still < 1:
+        share = 1 - max(still, 0) ** (1 / steps)
         yield Hint(
-            f"They have moved {factor:.3g} times as far as expected: as if each step replaced "
-            f"{1 - still ** (1 / steps):.2g} of them, not {MOMENTUM}."
+            f"Variances have moved {factor:.2g} times as far as expected: as if each step "
+            f"replaced about {share:.1g} of them, not {MOMENTUM}."
         )
 
 

@@ -93,7 +93,7 @@ def _figure(height: float) -> Any:
     from matplotlib.figure import Figure
 
     # Text stays text: a glyph drawn as a path takes more room than all the lines.
-    style = {"svg.hashsalt": "parity", "svg.fonttype": "none", "font.size": 11}
+    style: dict[Any, Any] = {"svg.hashsalt": "parity", "svg.fonttype": "none", "font.size": 11}
     mpl.rcParams.update(style)
     return Figure(figsize=(WIDTH, height), layout="constrained")
 

@@ -43,7 +43,7 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(params=SIZES.values(), ids=SIZES)
+@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
 def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """A tab that fails the test if the page complains, asks something or fetches anything."""
     width, height = request.param
