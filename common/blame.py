@@ -61,7 +61,7 @@ class Suspect:
 
 
 def suspects(examined: Sequence[Examined]) -> list[Suspect]:
-    """Every framework with failures, by chapter; those that part first come first."""
+    """Every framework with failures, by chapter; those that part in a tensor come first."""
     groups: dict[tuple[str, str], list[Failure]] = {}
     for each in examined:
         for found in each.found:
@@ -72,7 +72,8 @@ def suspects(examined: Sequence[Examined]) -> list[Suspect]:
         _suspect(framework, chapter, sorted(failures, key=Failure.order), examined)
         for (framework, chapter), failures in groups.items()
     ]
-    return sorted(made, key=lambda suspect: suspect.failures[0].order())
+    # Where no tensor is wrong, it may be the machine that failed.
+    return sorted(made, key=lambda each: (not each.tensor, each.failures[0].order()))
 
 
 def _suspect(

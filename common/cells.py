@@ -2,7 +2,9 @@
 
 import math
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from common.checks import Check
 from common.gather import Found
@@ -10,6 +12,12 @@ from common.limits import place, tolerance_of
 from common.report import HEADINGS, NO_DISTANCE
 from common.tolerances import Tolerance
 from common.verdict import Examined
+
+LACKING: Final = {"devices": "alone", "forward": "no limit"}
+"""What a run lacks whose check has found nothing to compare, else the check's name."""
+
+MOST_WORDS: Final = 100
+"""Words of a command that are shown."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +45,10 @@ class Cell:
     lines: list[Line]
 
     @property
-    def command(self) -> str:
-        """The command that made the record, as a shell takes it; empty without a record."""
-        return shlex.join(self.found.record.command) if self.found.record else ""
+    def command(self) -> list[str]:
+        """The command that made the record, each word as a shell takes it; the first of many."""
+        words = self.found.record.command if self.found.record else []
+        return [*map(shlex.quote, words[:MOST_WORDS]), *(["..."] if words[MOST_WORDS:] else [])]
 
     @property
     def dtype(self) -> str:
@@ -54,20 +63,23 @@ def cell(found: Found, examined: Examined) -> Cell:
         HEADINGS[each.check]: share for each in checks if (share := share_of_limit(each)) >= 0
     }
     worst = max(shares, key=lambda heading: shares[heading], default="")
+    share, passed = shares.get(worst, -1.0), all(check.passed for check in checks)
     return Cell(
         anchor=anchor(found, examined),
         found=found,
-        passed=all(check.passed for check in checks),
-        figure=short(shares[worst]) if worst else state(found),
+        passed=passed,
+        # A run may fail for something that has no number, however good its numbers are.
+        figure=short(share) if share >= 0 and passed == (share <= 1) else state(found, checks),
         worst=worst,
         lines=[line(check, found) for check in checks],
     )
 
 
-def state(found: Found) -> str:
-    """Why a run has no number, in a word."""
-    if found.run:
-        return "shapes"
+def state(found: Found, checks: Sequence[Check]) -> str:
+    """Why no number tells how a run stands, in a word."""
+    lacking = next((each.check for each in checks if not each.passed and not each.tolerance), "")
+    if lacking != "record":
+        return LACKING.get(lacking, lacking)
     if found.record is None:
         return "no record"
     return "refused" if found.record.status == "complete" else found.record.status

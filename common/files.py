@@ -5,8 +5,12 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from common.errors import RequestError
+
+MOST_FIGURES: Final = 500_000
+"""Bytes of a file of figures, ten times what any is known to have."""
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -30,6 +34,12 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Writes `text` to `path` in UTF-8, whole or not at all."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def require_small(path: Path) -> None:
+    """Raises OSError if a file is larger than any of figures is: what is read is shown whole."""
+    if (size := path.stat().st_size) > MOST_FIGURES:
+        raise OSError(f"{path} cannot be read: it has {size:,} bytes, {MOST_FIGURES:,} at most")
 
 
 def require_writable(folder: Path) -> None:

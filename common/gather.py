@@ -100,7 +100,8 @@ def _unfinished(record: Record) -> str:
         return f"the run is {record.status}, not complete"
     lines = [line for line in (record.failure or "").splitlines() if line.strip()]
     raised = [line for line in lines if RAISED.match(line)]
-    return f"the run failed: {([*lines, *raised] or ['it does not say why'])[-1]}"
+    last = ([*lines, *raised] or ["it does not say why"])[-1]
+    return f"the run failed: {last.removeprefix('common.errors.RunError: ')}"
 
 
 def identity(record: Record) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Final
 from common import provenance, speeds
 from common.blame import Suspect, suspects
 from common.cells import Cell, anchor, cell
+from common.chance import chance
 from common.limits import limits
 from common.pictures import Picture, epochs, losses
 from common.printable import printable
@@ -36,7 +37,7 @@ class Section:
 
 
 def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
-    """The page as HTML, with the benchmark in `folder`; whatever comes from a file is escaped."""
+    """The page as HTML, with what else is in `folder`; whatever comes from a file is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -66,6 +67,7 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
         },
         limits=limits(applied(sections)),
         benchmark=speeds.benchmark(folder),
+        chance=chance(folder),
         begun=provenance.begun(records),
         provenance=provenance.tables(records),
     )

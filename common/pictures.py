@@ -1,4 +1,4 @@
-"""The pictures of the report: losses of a suite, their distance from the answer, and its epochs."""
+"""The pictures of the report: losses, their distance from the answer, epochs, and seeds."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -88,6 +88,21 @@ def epochs(runs: Sequence[Run], title: str) -> Picture:
     return Picture(f"{title}: test accuracy, seconds and images per second by epoch", _uri(figure))
 
 
+def dots(accuracies: Mapping[str, Sequence[float]], title: str) -> Picture:
+    """The accuracy of every seed, a dot in its framework's row, and a bar at each mean."""
+    figure = _figure(0.8 + 0.4 * len(accuracies))
+    axes = figure.subplots()
+    for row, (name, values) in enumerate(accuracies.items()):
+        framework = FRAMEWORKS.index(name)
+        look = {"color": f"C{framework}", "marker": MARKERS[framework], "fillstyle": "none"}
+        axes.plot(values, [row] * len(values), linestyle="none", **look)
+        axes.plot(np.mean(values), row, color="black", marker="|", markersize=18)
+    axes.set(xlabel="test accuracy; | is the mean", ylim=(len(accuracies) - 0.5, -0.5))
+    axes.set_yticks(range(len(accuracies)), accuracies)
+    axes.grid(alpha=0.3)
+    return Picture(title, _uri(figure))
+
+
 def _figure(height: float) -> Any:
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -104,6 +119,8 @@ def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> No
     values = np.where(np.abs(values) < HUGE, values, np.nan)[steps]
     framework, devices = FRAMEWORKS.index(run.record.framework), run.devices
     spacing = max(1, len(steps) // 6)
+    axes.grid(alpha=0.3)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.plot(
         steps + 1,
         values,
@@ -148,9 +165,6 @@ def _legend(figure: Any, axes: Any) -> None:
 
 def _uri(figure: Any) -> str:
     """The figure as an image that is part of the page: nothing in it can run, or reach out."""
-    for axes in figure.axes:
-        axes.grid(alpha=0.3)
-        axes.xaxis.get_major_locator().set_params(integer=True)
     file = BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()

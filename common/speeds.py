@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, Field, ValidationError
 
 from common.checks import Run
+from common.files import require_small
 from common.provenance import Table
 
 MIB: Final = 2**20
@@ -83,6 +84,7 @@ def benchmark(folder: Path) -> tuple[str, list[Table]]:
     """What `bench.json` in `folder` says: a line, and a table for each net; empty without it."""
     path = folder / "bench.json"
     try:
+        require_small(path)
         found = Benchmark.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return "", []
