@@ -33,7 +33,7 @@ class Suspect:
 
     Of that one, `tensor` is what is wrong as far as the arrays tell, `evidence` says how they do,
     and `values` are all frameworks' at the entry that is farthest off. `decided` is false where no
-    majority of the frameworks agrees on something else.
+    majority of the runs agrees on something else.
     """
 
     framework: str
@@ -90,7 +90,7 @@ def _suspect(
         told = hints(
             run, head(run, answer.arrays), [name for each in checks for name in each.parted]
         )
-        decided = answer.settled or _majority(framework, _camps(first, peers))
+        decided = answer.settled or _majority(run, _camps(first, _peers(first, alike=False)))
     return Suspect(
         framework,
         chapter,
@@ -102,8 +102,8 @@ def _suspect(
     )
 
 
-def _peers(failure: Failure) -> list[Run]:
-    """All runs of the suite on as many devices that have the array in question."""
+def _peers(failure: Failure, *, alike: bool = True) -> list[Run]:
+    """All runs of the suite with the same answer, if `alike` on as many devices."""
     array, run = failure.sign.array, failure.found.run
     if run is None or not array:
         return []
@@ -111,14 +111,15 @@ def _peers(failure: Failure) -> list[Run]:
         each.run
         for each in failure.examined.found
         if each.run
-        and each.devices == failure.found.devices
+        and each.run.shards == run.shards
+        and (each.devices == failure.found.devices or not alike)
         and array in each.run.arrays
         and each.run.arrays[array].shape == run.arrays[array].shape
     ]
 
 
-def _camps(failure: Failure, peers: Sequence[Run]) -> list[list[str]]:
-    """The frameworks, those together that agree with each other where this run parts."""
+def _camps(failure: Failure, peers: Sequence[Run]) -> list[list[Run]]:
+    """The runs, those together that agree with each other where this run parts."""
     camps: list[list[Run]] = []
     limit = next(
         tolerance.limit
@@ -133,7 +134,7 @@ def _camps(failure: Failure, peers: Sequence[Run]) -> list[list[str]]:
                 break
         else:
             camps.append([peer])
-    return [[peer.record.framework for peer in camp] for camp in camps]
+    return camps
 
 
 def _part(run: Run, sign: Sign) -> Array:
@@ -142,17 +143,17 @@ def _part(run: Run, sign: Sign) -> Array:
     return array[: sign.entry[0] + 1] if sign.array == "losses" else array
 
 
-def _majority(framework: str, camps: Sequence[Sequence[str]]) -> bool:
-    """Whether most frameworks agree with each other, and not with this one."""
-    total = sum(map(len, camps))
-    return any(2 * len(camp) > total for camp in camps if framework not in camp)
+def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
+    """Whether most runs agree with each other, and not with this one."""
+    others = [camp for camp in camps if all(each is not run for each in camp)]
+    return any(2 * len(camp) > sum(map(len, camps)) for camp in others)
 
 
 def _agreement(failure: Failure, peers: Sequence[Run]) -> list[str]:
     """Who agrees with whom where this run parts, in a sentence."""
     if len(peers) < 2 or failure.sign.rank < 0:
         return []
-    camps = _camps(failure, peers)
+    camps = [[peer.record.framework for peer in camp] for camp in _camps(failure, peers)]
     agreeing = [f"{', '.join(camp[:-1])} and {camp[-1]}" for camp in camps if len(camp) > 1]
     if len(camps) == 1:
         return ["All frameworks agree with each other here, and not with the float64 runs."]

@@ -88,7 +88,8 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Sig
     elif "gradient" in failed:
         sign = _of_gradient(failed["gradient"].parted, expected)
     elif loss:
-        sign = Sign(3, LATER_LOSS, f"step {loss}", array="losses", entry=(loss - 1,))
+        what = f"{LATER_LOSS}{_of_weights(failed)}"
+        sign = Sign(3, what, f"step {loss}", array="losses", entry=(loss - 1,))
     elif "weights" in failed:
         array = failed["weights"].parted[0]
         what = f"{WEIGHTS} ({len(failed['weights'].parted)} of them)."
@@ -100,6 +101,14 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Sig
     if sign.entry or sign.array not in expected:
         return sign
     return replace(sign, entry=distance(run.arrays[sign.array], expected[sign.array])[1])
+
+
+def _of_weights(failed: Mapping[str, Check]) -> str:
+    """How many weights are off in the end, and which most; empty if none is."""
+    if "weights" not in failed:
+        return ""
+    count, where = len(failed["weights"].parted), failed["weights"].where
+    return f" In the end {count} weights are off, most of all {where.partition('/')[2]}."
 
 
 def _of_gradient(parted: Sequence[str], expected: Weights) -> Sign:

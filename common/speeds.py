@@ -47,16 +47,11 @@ class Benchmark(BaseModel):
 
 
 def of_runs(runs: Sequence[Run]) -> Table:
-    """Accuracy and speed of each run; times and rates are means over its epochs."""
-    headings = [
-        "framework",
-        "devices",
-        "test accuracy",
-        "s/epoch",
-        "images/s",
-        "of 1 device's",
-        "MiB",
-    ]
+    """Accuracy and speed of each run; times and rates are means over its epochs.
+
+    The speedup is over the same framework's run on one device.
+    """
+    headings = ["framework", "on", "accuracy", "s/epoch", "images/s", "speedup", "MiB"]
     single = {run.record.framework: _rate(run) for run in runs if run.devices == 1}
     rows = []
     for run in runs:
@@ -73,7 +68,7 @@ def of_runs(runs: Sequence[Run]) -> Table:
                 f"{(record.peak_memory or 0) / MIB:.0f}",
             ]
         )
-    return Table("Accuracy after the last epoch, and speed", headings, rows)
+    return Table("Test accuracy after the last epoch, speed and peak memory", headings, rows)
 
 
 def _rate(run: Run) -> float:

@@ -11,7 +11,7 @@ VOID = {"meta", "img"}
 
 
 class Page(HTMLParser):
-    """The tags of a page with their attributes, its text, and that of each `article`."""
+    """The tags of a page with their attributes, its text, its verdict's, each `article`'s."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -19,7 +19,9 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.articles: list[str] = []
         self.text = ""
+        self.headline = ""
         self._within: list[str] = []
+        self._headline = False
         self.feed(html)
         self.close()
         assert self._within == []
@@ -30,15 +32,18 @@ class Page(HTMLParser):
             self._within.append(tag)
         if tag == "article":
             self.articles.append("")
+        self._headline = ("class", "verdict") in attrs or ("class", "verdict failed") in attrs
 
     def handle_endtag(self, tag: str) -> None:
         assert self._within.pop() == tag
+        self._headline = False
 
     def handle_data(self, data: str) -> None:
         if "style" in self._within:
             return
         words = " ".join(data.split(" ")).replace("\n", " ")
         self.text += words
+        self.headline += words if self._headline else ""
         if "article" in self._within:
             self.articles[-1] += words
 

@@ -1,14 +1,17 @@
 """What arrays tell about a mistake: the truth where there is one to tell, and nothing else."""
 
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.hints import AXES, correlation, flatten_orders, reordered
+from common.checks import Run
+from common.hints import AXES, correlation, flatten_orders, reordered, statistics
 from common.interface import Array
+from common.record import read_record
 
 PLANES = (50, 4, 4)
 RANDOM = np.random.RandomState(3)
@@ -61,3 +64,25 @@ def test_correlation_is_pearsons() -> None:
     a, b = RANDOM.standard_normal((2, 50))
     assert correlation(a, b) == pytest.approx(np.corrcoef(a, b)[0, 1])
     assert correlation(a, np.ones(50)) == 0
+
+
+def test_statistics_tell_a_momentum_from_another_variance(ours: Path) -> None:
+    # Any record will do: the hints read its number of steps, and that it started from the seed.
+    run = Run(read_record(ours), {})
+    steps = len(run.record.losses)
+    means = {f"weights/bn{n}.running_mean": RANDOM.standard_normal(4) for n in (1, 2)}
+    variances = {f"weights/bn{n}.running_var": 1 + RANDOM.random_sample(4) for n in (1, 2)}
+    expected = means | variances
+    slower = (1 - 0.99**steps) / (1 - 0.9**steps)
+    late = {k: v * slower for k, v in means.items()}
+    late |= {k: 1 + (v - 1) * slower for k, v in variances.items()}
+    first, second = statistics(run, late, expected, list(expected))
+    assert first.tensor == "bn1.running_mean"
+    assert "as if each step replaced about 0.01 of them, not 0.1" in second.text
+    unbiased = means | {k: 1.1 * v for k, v in variances.items()}
+    first, second = statistics(run, unbiased, expected, list(variances))
+    assert first.tensor == "bn1.running_var"
+    assert "the variance is taken otherwise" in second.text
+    noise = {k: RANDOM.standard_normal(4) for k in expected}
+    assert len(list(statistics(run, noise, expected, list(expected)))) == 1
+    assert list(statistics(run, late, expected, ["weights/fc.bias", *expected])) == []

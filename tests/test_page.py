@@ -1,6 +1,7 @@
 """The page says at first sight whether all is well, and if not, who is wrong, where and why."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 def test_a_page_of_good_runs_says_so_and_every_link_leads_somewhere(results: Path) -> None:
     page = shown(results)
     assert page.articles == []
-    assert "✓ all 92 checks passed" in page.text
+    assert page.headline == "✓ all 92 checks passed: every framework computed the same"
     assert page.runs(failed=True) == []
     assert len(page.runs(failed=False)) == 4 * 3
     ids = page.values("id")
@@ -53,7 +54,7 @@ def test_a_page_needs_nothing_from_elsewhere_and_nothing_in_it_runs(results: Pat
         (chapters.MeanOfMeans, 3, ["step 1", "On one device it passes"]),
         (chapters.DroppedExample, 3, ["step 1", "On one device it passes"]),
         (chapters.SharedMemory, 2, ["losses, step 2", "what an update leaves"]),
-        (chapters.UnnoticedStaleReplica, 2, ["losses, step 2", "On one device it passes"]),
+        (chapters.UnnoticedStaleReplica, 2, ["losses, step 2", "8 weights are off, most"]),
     ],
 )
 def test_the_guilty_framework_comes_first_with_tensor_and_step(
@@ -61,6 +62,7 @@ def test_the_guilty_framework_comes_first_with_tensor_and_step(
 ) -> None:
     make(results / "float64", "jax", bug(), devices)
     page = shown(results)
+    assert re.fullmatch(r"✗ \d+ of 92 checks FAILED", page.headline)
     (suspect,) = page.articles
     assert suspect.strip().startswith("✗ jax: ")
     for each in told:
@@ -77,19 +79,29 @@ def test_a_run_that_ended_itself_says_why(results: Path) -> None:
     page = shown(results)
     (suspect,) = page.articles
     assert suspect.strip().startswith("✗ mxnet: conv1.weight, found after step 4")
-    assert "conv1.weight on device 1 differs from its copy on device 0" in suspect
-    assert "failed" in page.text
+    assert "The run failed: conv1.weight on device 1 differs from its copy" in suspect
+    assert "On one device it passes: several devices are what goes wrong" in suspect
+    assert page.headline == "✗ 1 of 85 checks FAILED"
+    assert "2 ✗ failed" in page.text
     with pytest.raises(RunError):
         make(results / "float64", "mxnet", chapters.NotANumber(), 2)
     (suspect,) = shown(results).articles
     assert "the loss of step 2 is nan" in suspect
 
 
-def test_a_wrong_momentum_is_named_with_its_value(tmp_path: Path) -> None:
+@pytest.mark.parametrize("momentum", [0.9, 0.01, 0.001])
+def test_a_wrong_momentum_is_named_with_its_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, momentum: float
+) -> None:
+    monkeypatch.setattr(WrongMomentum, "momentum", momentum)
     fill(tmp_path, "sync", jax=WrongMomentum())
-    (suspect,) = shown(tmp_path).articles
+    page = shown(tmp_path)
+    (suspect,) = page.articles
+    assert "checks FAILED" in page.headline
     assert suspect.strip().startswith("✗ jax: bn1.running_mean, after step 2")
-    assert "as if each step replaced about 0.9 of them, not 0.1" in suspect
+    assert f"as if each step replaced about {momentum} of them, not 0.1" in suspect
+    assert "pytorch, tensorflow and mxnet agree with each other" in suspect
+    assert all("-jax-" in run for run in page.runs(failed=True))
 
 
 def test_another_mode_of_batch_norm_is_seen_in_the_first_loss(tmp_path: Path) -> None:
@@ -110,8 +122,14 @@ def test_one_wrong_gradient_is_named_on_the_way_back(results: Path) -> None:
 
 
 def test_without_a_majority_nobody_is_called_right(results: Path) -> None:
-    make(results / "float64", "jax", chapters.SumInsteadOfMean(), 1)
-    page = shown(results, frameworks=("jax", "mxnet"))
+    frameworks = ("jax", "mxnet")
+    for devices in (1, 2, 3):
+        make(results / "float64", "jax", chapters.SumInsteadOfMean(), devices)
+        page = shown(results, frameworks=frameworks)
+        if devices == 1:  # its other runs agree with the other framework's
+            (suspect,) = page.articles
+            assert suspect.strip().startswith("✗ jax: ")
+            assert "do not tell who is right" not in suspect
     assert len(page.articles) == 2
     for suspect in page.articles:
         assert "do not tell who is right" in suspect
@@ -127,6 +145,28 @@ def test_what_float64_passes_is_rounding(results: Path) -> None:
     (suspect,) = shown(results).articles
     assert "jax: fc1.bias, after step 4" in suspect
     assert "In float64 the same run passes" in suspect
+
+
+def test_a_run_that_broke_down_comes_after_one_that_is_wrong(results: Path) -> None:
+    make(results / "float64", "mxnet", chapters.WrongFlattenOrder(), 2)
+    failure = "Traceback\nBrokenPipeError: [Errno 32] Broken pipe"
+    edit(results / "float64/jax-scratch-1dev.json", status="failed", failure=failure)
+    page = shown(results)
+    wrong, broken = page.articles
+    assert wrong.strip().startswith("✗ mxnet: fc1.weight")
+    assert broken.strip().startswith("✗ jax: its run failed")
+    assert "The run failed: BrokenPipeError" in broken
+    # What lacks the run on one device has no number that tells it; see the grid.
+    assert "1 ✗ failed2 ✗ alone3 ✗ alone" in page.text
+
+
+def test_what_made_a_record_is_shown_as_a_shell_takes_it(results: Path) -> None:
+    path = results / "float64/jax-scratch-1dev.json"
+    edit(path, command=["python", "-m", "frameworks.jax.scratch", "--out=a b", *["x"] * 1000])
+    text = shown(results).text
+    assert "python -m frameworks.jax.scratch '--out=a b' x x" in text
+    assert text.count(" x") < 100
+    assert " ... " in text
 
 
 def test_missing_records_are_no_culprits_but_named(results: Path) -> None:
