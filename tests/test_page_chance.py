@@ -15,7 +15,7 @@ from common.spread import Spread, statistics
 from common.suites import FRAMEWORKS
 
 ACCURACIES = np.array(
-    [[0.80, 0.81, 0.79, 0.80], [0.82, 0.82, 0.83, 0.81], [0.84, 0.83, 0.84, 0.85]]
+    [[0.80, 0.81, 0.79, 0.80], [0.82, 0.82, 0.79, 0.81], [0.84, 0.83, 0.81, 0.85]]
 )
 
 
@@ -58,11 +58,12 @@ def test_both_spreads_the_test_and_its_p_value_are_shown(results: Path) -> None:
     for told in (
         "4,800 fashion-mnist images, devices: 1; seeds 0, 1, 2",
         "written 2026-11-22",
-        "standard deviation of one framework over the seeds: 0.0218; of the frameworks at one",
+        "standard deviation of one framework over the seeds: 0.0183; of the frameworks at "
+        "one seed: 0.0136",
         "null hypothesis: which framework ran makes no difference",
-        "p = 1 (all 576 permutations",
+        "p = 0.0694 (all 576 permutations",
         "pytorch0.82000.02000.80000.8400",
-        "jax - mxnet+0.00000.01730.0100",
+        "jax - mxnet-0.02330.01530.0088",
     ):
         assert told in page.text
 
