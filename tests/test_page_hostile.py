@@ -117,6 +117,14 @@ def test_no_number_breaks_the_page(results: Path, number: float) -> None:
     assert suspect.strip().startswith("✗ jax: losses, step 1")
 
 
+def test_a_benchmark_of_many_figures_does_not_fill_the_page(results: Path) -> None:
+    sample = {"framework": "jax", "chapter": "scratch", "contender": "ours", "devices": 1}
+    samples = [{**sample, "figures": {f"{n}": [1.0]}} for n in range(2000)]
+    content = {"created": "", "machine": {}, "rounds": 1, "samples": samples}
+    (results / "bench.json").write_text(json.dumps(content))
+    assert len(shown(results).html) < 5_000_000
+
+
 def test_a_hostile_benchmark_is_shown_as_text(results: Path) -> None:
     for text in TEXTS.values():
         sample = {
