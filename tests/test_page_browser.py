@@ -74,6 +74,7 @@ def test_a_red_cell_leads_to_the_check_that_failed(results: Path, tab: Tab) -> N
     box = suspect.locator("h2").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < SIZES["desktop"][1] / 2  # seen without scrolling
+    assert tab.locator(".checks[open]").count() == 1  # open without the link, too
     (cell,) = tab.locator(".run.failed").all()
     assert "✗" in cell.inner_text()
     cell.click()
