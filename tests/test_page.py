@@ -2,9 +2,7 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy_chapter as chapters
@@ -14,13 +12,9 @@ from markup import shown
 from numpy_concise import LocalStatistics, WrongMomentum
 from test_parity_concise import fill
 
-import common.parity
 from common.errors import RunError
-from common.parity import main
 from common.record import read_record, read_tensors
 from common.suites import FRAMEWORKS
-
-ROOT = Path(__file__).parent.parent
 
 
 def test_a_page_of_good_runs_says_so_and_every_link_leads_somewhere(results: Path) -> None:
@@ -160,15 +154,6 @@ def test_a_run_that_broke_down_comes_after_one_that_is_wrong(results: Path) -> N
     assert "1 ✗ failed2 ✗ alone3 ✗ alone" in page.text
 
 
-def test_what_made_a_record_is_shown_as_a_shell_takes_it(results: Path) -> None:
-    path = results / "float64/jax-scratch-1dev.json"
-    edit(path, command=["python", "-m", "frameworks.jax.scratch", "--out=a b", *["x"] * 1000])
-    text = shown(results).text
-    assert "python -m frameworks.jax.scratch '--out=a b' x x" in text
-    assert text.count(" x") < 100
-    assert " ... " in text
-
-
 def test_missing_records_are_no_culprits_but_named(results: Path) -> None:
     (results / "float64/mxnet-scratch-3dev.json").unlink()
     page = shown(results)
@@ -176,34 +161,6 @@ def test_missing_records_are_no_culprits_but_named(results: Path) -> None:
     assert suspect.strip().startswith("✗ Records that cannot be used: mxnet")
     assert "there is no" in suspect
     assert page.runs(failed=True) == ["#scratch-float64-mxnet-3"]
-
-
-def test_a_benchmark_beside_the_records_is_shown(results: Path) -> None:
-    assert "Benchmark" not in shown(results).text
-    shutil.copy(ROOT / "docs/bench-2026-11-21.json", results / "bench.json")
-    page = shown(results)
-    assert "Benchmark" in page.text
-    assert "keras" in page.text
-    (results / "bench.json").write_text('{"samples": 3}')
-    assert "bench.json cannot be read" in shown(results).text
-
-
-def test_where_the_page_cannot_be_made_no_old_one_is_left(
-    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([str(results)]) == 0
-    assert (results / "parity.html").exists()
-
-    def missing(*_: Any) -> str:
-        raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
-
-    monkeypatch.setattr("common.page.page", missing)
-    assert main([str(results)]) == 0
-    assert not (results / "parity.html").exists()
-    assert "it takes jinja2 and matplotlib" in capsys.readouterr().out
-    monkeypatch.setattr(common.parity, "PAGE_NEEDS", ())
-    with pytest.raises(ModuleNotFoundError):
-        main([str(results)])
 
 
 def test_the_worst_number_of_a_run_is_a_share_of_its_limit(results: Path) -> None:
