@@ -19,13 +19,15 @@ from torch import multiprocessing
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from common.errors import RequestError, RunError
-from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.devices import exact_float32
 
 Worker = Callable[[int], None]
 
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
+
+PRELOAD = ("common.run", "frameworks.pytorch.resnet", "torch._dynamo")
+"""What all processes import, but for the chapter: each runs it, and would warn of a first copy."""
 
 GRACE = 5
 """Seconds that the others have to end by themselves once a process has failed."""
