@@ -66,10 +66,10 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 def total(parts: Tensor, mesh: Mesh) -> Tensor:
     """Each device's part (k, n) to the sum of all, once for each device."""
     own = P("device")
-    return jax.shard_map(
-        lambda part: jax.lax.psum(part, "device")[None][0],
-        mesh=mesh,
-        in_specs=own,
-        out_specs=own,
-        check_vma=False,
-    )(parts)
+
+    @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
+    def on_device(part: Tensor) -> Tensor:
+        summed: Tensor = jax.lax.psum(part, "device")
+        return summed
+
+    return on_device(parts)

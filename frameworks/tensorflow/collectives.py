@@ -62,7 +62,8 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by TensorFlow's collective operation."""
     # Within a function a tensor no longer knows where it came from.
-    return reduce_together(data, [tensor.device for tensor in data])
+    summed: list[Tensor] = reduce_together(data, [tensor.device for tensor in data])
+    return summed
 
 
 @tf.function(autograph=False)
