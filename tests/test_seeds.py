@@ -142,7 +142,7 @@ def test_what_is_missing_is_named(folder: Path, capsys: pytest.CaptureFixture[st
         ({"source_sha256": "0"}, "stale"),
         ({"status": "running"}, "running, not complete"),
         ({"initial_weights_sha256": "x"}, "initial weights is x"),
-        ({"epochs": []}, "has no epochs"),
+        ({"epochs": []}, "has the figures of 0 epochs, of 1"),
         ({"losses": [None]}, "is not a record"),
     ],
 )
