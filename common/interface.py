@@ -104,6 +104,12 @@ class Concise(Chapter[Device, Replicas], Protocol[Device, Replicas]):
         Raises RequestError if the wrapper cannot be had on these devices.
         """
 
+    def activations(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Weights:
+        """What each layer with weights makes of a batch, by its name: (n, channels, rows, columns).
+
+        The first device evaluates the batch alone, after `predict`. That of `fc` is (n, 10).
+        """
+
 
 Tensor = TypeVar("Tensor")
 

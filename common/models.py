@@ -3,6 +3,7 @@
 Convolutions are (out channels, in channels, rows, columns), dense layers (in, out).
 """
 
+import math
 from typing import Final
 
 import numpy as np
@@ -57,6 +58,12 @@ def shapes_of(chapter: str, width: int | None) -> Shapes:
     return LENET if chapter == "scratch" or width is None else resnet18_shapes(width)
 
 
+def layer_shapes(width: int) -> Shapes:
+    """Name and shape, for one image, of what each layer of ResNet-18 makes, in order."""
+    names = [name.removesuffix(".bias") for name in resnet18_shapes(width) if ".bias" in name]
+    return {name: _made_by(name, width) for name in names}
+
+
 def trainable(name: str) -> bool:
     """Whether a weight is trained, or is a statistic that batch normalization keeps."""
     return not name.endswith((".running_mean", ".running_var"))
@@ -83,6 +90,15 @@ def initial_weights(shapes: Shapes, seed: int, dtype: str) -> Weights:
 
 def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
     return {f"{name}.weight": (out, channels, size, size), f"{name}.bias": (out,)}
+
+
+def _made_by(layer: str, width: int) -> tuple[int, ...]:
+    """The shape of what a layer makes of one image: each stage but the first halves it."""
+    if layer == "fc":
+        return (10,)
+    stage = int(layer[len("stage")]) if layer.startswith("stage") else 1
+    size = math.ceil(28 / 2 ** (stage - 1))
+    return (width * 2 ** (stage - 1), size, size)
 
 
 def _norm(name: str, channels: int) -> Shapes:
