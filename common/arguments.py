@@ -7,17 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from common.presets import ALLREDUCES, BATCH_NORMS, LR_DECAYS, PRESETS, WRAPPERS
+from common.presets import ALLREDUCES, AUTO, BATCH_NORMS, LR_DECAYS, PRESETS, TITLES, WRAPPERS
 
 Conversion = Callable[[str], float]
-
-TITLES: Final = {
-    "scratch": "LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
-    "concise": "ResNet-18 and the framework's own data parallelism, as in the book's "
-    "'Concise Implementation for Multiple GPUs'",
-}
-
-AUTO: Final = {"scratch": "book", "concise": "book on GPUs, else quick"}
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -143,6 +135,12 @@ def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
     )
     wrappers = WRAPPERS[framework]
     add("--wrapper", choices=wrappers, default=wrappers[0], help="(%(default)s)")
+    add(
+        "--layers",
+        action="store_true",
+        help="keep what each layer makes of the first images of the test set, before and after "
+        "training: `python -m common.parity DIR --layers` tells where frameworks part",
+    )
 
 
 def _add_data(made: Parser) -> None:

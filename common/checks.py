@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from common.interface import Array, Weights
-from common.models import shapes_of, trainable
+from common.models import layer_shapes, shapes_of, trainable
 from common.printable import Printable
 from common.record import Record
 from common.tolerances import ACCURACY_FLOOR, LONG, TOLERANCES, Tolerance
-from common.training import PROBE, number_of_steps
+from common.training import LAYERS_PROBE, PROBE, number_of_steps
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,10 @@ def expected_shapes(record: Record) -> dict[str, tuple[int, ...]]:
     config = record.config
     probe = (min(PROBE, config.test_examples), 10)
     shapes: dict[str, tuple[int, ...]] = {"logits/before": probe, "logits/after": probe}
+    if config.layers and config.width:
+        images = min(LAYERS_PROBE, config.test_examples)
+        for name, shape in layer_shapes(config.width).items():
+            shapes |= {f"layers/{when}/{name}": (images, *shape) for when in ("before", "after")}
     for name, shape in shapes_of(record.chapter, config.width).items():
         shapes[f"weights/{name}"] = shape
         if trainable(name):
@@ -89,7 +93,8 @@ def check_shapes(run: Run) -> tuple[bool, str]:
 def reference(runs: Sequence[Run]) -> Weights:
     """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
     medians: Weights = {}
-    for name, shape in expected_shapes(runs[0].record).items():
+    shapes = {name: each for run in runs for name, each in expected_shapes(run.record).items()}
+    for name, shape in shapes.items():
         sound = [
             run.arrays[name].astype(np.float64)
             for run in runs

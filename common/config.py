@@ -18,6 +18,7 @@ NOT_MATHEMATICS: Final = {
     "preset",
     "allreduce",
     "wrapper",
+    "layers",
     "init_weights",  # the weights themselves are known by their digest
 }
 """How and where a run computes, as opposed to what."""
@@ -48,6 +49,7 @@ class Config(BaseModel):
     width: Count | None = None
     batch_norm: Literal["per-device", "sync"] | None = None
     wrapper: str | None = None
+    layers: bool = False
     dataset: Literal["fashion-mnist", "synthetic"]
     train_examples: Count
     test_examples: Count

@@ -25,13 +25,16 @@ PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 """What the page alone takes; frameworks' environments do not have it."""
 
 USAGE: Final = """\
-python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices] DIR
+python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
+                               [--layers] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
 examples:
   python -m common.parity results
       all records in a folder, and in the suites' folders below it
+  python -m common.parity results --layers
+      the same, and in which layer of ResNet-18 two frameworks part (runs made with --layers)
   python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
       two runs: is the setting the same, and which array and which step part first
   python -m common.parity mine.safetensors theirs.safetensors
@@ -61,6 +64,11 @@ def parser() -> Parser:
         action="store_true",
         help="of these suites, expect the runs on more than two devices, too",
     )
+    made.add_argument(
+        "--layers",
+        action="store_true",
+        help="also compare ResNet-18 layer by layer, in the runs that were made with --layers",
+    )
     made.add_argument("second", type=Path, nargs="?", metavar="FILE", help="two files instead")
     made.add_argument(
         "--tolerance",
@@ -79,7 +87,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     files = flags.second is not None
     if flags.folder.is_file() and not files:
         made.error(f"{flags.folder} is a file: name another one to compare it with, or a folder")
-    of_folders = ("frameworks", "chapters", "suites", "more_devices")
+    of_folders = ("frameworks", "chapters", "suites", "more_devices", "layers")
     for name in of_folders if files else ("tolerance",):
         if getattr(flags, name) != made.get_default(name):
             what = "two files" if files else "a folder"
@@ -112,6 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from common.pair_report import report
 
         return report(flags.folder, flags.second, flags.tolerance)
+    from common.layers import layer_tables, report_layers
     from common.report import print_verdict, write_verdict
 
     try:
@@ -123,13 +132,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             more_devices=flags.more_devices,
         )
         verdict = verdict_on(examined)
+        tables = layer_tables(examined) if flags.layers else []
         write_verdict(flags.folder, verdict)
         write_page(flags.folder, verdict, examined)
     except (RequestError, OSError) as error:
         print(f"python -m common.parity: error: {error}", file=sys.stderr)
         return 2
     print_verdict(verdict)
-    return 0 if verdict.passed else 1
+    together = not tables or report_layers(tables)
+    return 0 if verdict.passed and together else 1
 
 
 if __name__ == "__main__":

@@ -22,6 +22,16 @@ class Preset:
     lr_decay: str = "none"
 
 
+TITLES: Final = {
+    "scratch": "LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
+    "concise": "ResNet-18 and the framework's own data parallelism, as in the book's "
+    "'Concise Implementation for Multiple GPUs'",
+}
+"""What each chapter is, in words."""
+
+AUTO: Final = {"scratch": "book", "concise": "book on GPUs, else quick"}
+"""The preset that is taken where none is named, in words."""
+
 PRESETS: Final = {
     "scratch": {
         "book": Preset(batch_size=256, lr=0.2, epochs=10),

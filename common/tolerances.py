@@ -134,6 +134,12 @@ _PLATEAU: Final = (
     "tells of it; with Fashion-MNIST the runs are within 2.6e-2 from the second epoch on."
 )
 
+LAYERS: Final = {
+    "float64": Tolerance(1e-10, 0),
+    "float32": Tolerance(1e-5, 0),
+}
+"""By dtype: what each layer makes of images before training."""
+
 CURVE: Final = {
     "scratch": Tolerance(0.1, 1.2e-2),
     "concise": Tolerance(0.1, 6.7e-2, _PLATEAU),

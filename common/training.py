@@ -18,6 +18,9 @@ from common.record import Epoch
 PROBE: Final = 100
 """Examples in the probe batch: the first of the test set."""
 
+LAYERS_PROBE: Final = 10
+"""Of them, those of which a run keeps what each layer makes: of all it would be 45 MB and more."""
+
 EVALUATION_BATCH: Final = 1000
 """Examples whose logits are computed at once when the test set is evaluated."""
 
@@ -27,7 +30,8 @@ class Outcome:
     """What a run measured: the loss of every step, every epoch's figures, and tensors.
 
     The tensors are the first step's gradient (`gradients/NAME`), the final weights
-    (`weights/NAME`) and the probe batch's logits (`logits/before`, `logits/after`).
+    (`weights/NAME`) and the probe batch's logits (`logits/before`, `logits/after`); if asked for,
+    also what each layer makes of its first images (`layers/before/NAME`, `layers/after/NAME`).
     """
 
     losses: list[float]
@@ -53,6 +57,7 @@ class Training:
         """Trains the replicas. Raises RunError if the loss is no number or replicas part."""
         probe = pixels(self.data.test_images[:PROBE], self.config.dtype)
         before = self.chapter.predict(probe, replicas, self.devices)
+        tensors = self._layers(probe, replicas, "before")
         options = self.config.step_options()
         first = next(self._minibatches(0))
         gradients = self.chapter.gradients(*first, replicas, self.devices, **options)
@@ -62,12 +67,21 @@ class Training:
             figures, new_losses = self._epoch(replicas, epoch, steps, first_step=len(losses))
             epochs.append(figures)
             losses += new_losses
-        tensors = {f"gradients/{name}": values for name, values in gradients.items()}
+        tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         trained = self.chapter.export(replicas)
         require_finite(trained, len(losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
         after = self.chapter.predict(probe, replicas, self.devices)
+        tensors |= self._layers(probe, replicas, "after")
         return Outcome(losses, epochs, tensors | {"logits/before": before, "logits/after": after})
+
+    def _layers(self, probe: Array, replicas: Any, when: str) -> Weights:
+        """What each layer makes of the first images of the probe batch, if that is asked for."""
+        if not self.config.layers:
+            return {}
+        chapter: Any = self.chapter
+        found = chapter.activations(probe[:LAYERS_PROBE], replicas, self.devices)
+        return {f"layers/{when}/{name}": found[name] for name in found}
 
     def _epoch(
         self, replicas: Any, epoch: int, steps: int, first_step: int

@@ -70,6 +70,7 @@ class Steps:
         steps = batches(self.dtype)
         X = steps[0][0]
         before = chapter.predict(X, replicas, self.devices)
+        layers = {"before": chapter.activations(X, replicas, self.devices)}
         gradients = chapter.gradients(*steps[0], replicas, self.devices)
         untouched = chapter.export(replicas)
         losses = [
@@ -77,14 +78,17 @@ class Steps:
             for step, lr in zip(steps, RATES, strict=True)
         ]
         chapter.synchronize(replicas)
+        after = chapter.predict(X, replicas, self.devices)
+        layers["after"] = chapter.activations(X, replicas, self.devices)
         found = {
             "losses": np.array([float(loss) for loss in losses]),
             "logits/before": before,
-            "logits/after": chapter.predict(X, replicas, self.devices),
+            "logits/after": after,
             "logits/one": chapter.predict(X[:1], replicas, self.devices),
             **{f"gradients/{name}": values for name, values in gradients.items()},
             **{f"untouched/{name}": values for name, values in untouched.items()},
             **{f"weights/{name}": values for name, values in chapter.export(replicas).items()},
+            **{f"layers/{when}/{name}": v for when in layers for name, v in layers[when].items()},
         }
         save_weights(self.folder / f"{rank}.safetensors", found)
 

@@ -17,10 +17,36 @@ class Net:
     batch_norm: str
 
 
+class Layers(resnet_judge.Evaluation):
+    """A pass in evaluation mode that keeps what each layer makes."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights)
+        self.made: Weights = {}
+
+    def conv(self, X: Array, name: str, stride: int, padding: int) -> resnet_judge.Layer:
+        found = super().conv(X, name, stride, padding)
+        self.made[name] = found[0]
+        return found
+
+    def norm(self, X: Array, name: str) -> resnet_judge.Layer:
+        found = super().norm(X, name)
+        self.made[name] = found[0]
+        return found
+
+
+def layers(X: Array, weights: Weights, net: type[Layers] = Layers) -> Weights:
+    """What each layer makes of a batch, by its name."""
+    run = net(weights)
+    logits, _ = run.forward(X)
+    return {**run.made, "fc": logits}
+
+
 class NumpyConcise:
     """Satisfies `common.interface.Concise`; its devices are names."""
 
     momentum = resnet_judge.MOMENTUM
+    net = Layers
 
     def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
         return [f"numpy:{index}" for index in range(count or 2)]
@@ -58,13 +84,33 @@ class NumpyConcise:
         return self.step(X, y, net, devices)[1]
 
     def predict(self, X: Array, net: Net, devices: Sequence[str]) -> Array:
-        return resnet_judge.logits(X, net.weights)
+        return self.activations(X, net, devices)["fc"]
+
+    def activations(self, X: Array, net: Net, devices: Sequence[str]) -> Weights:
+        return layers(X, net.weights, self.net)
 
     def export(self, net: Net) -> Weights:
         return net.weights
 
     def synchronize(self, net: Net) -> None:
         """There is nothing to wait for."""
+
+
+class LargeEpsilon(Layers):
+    """One layer has the epsilon that another framework takes if it is not told."""
+
+    def norm(self, X: Array, name: str) -> resnet_judge.Layer:
+        if name != "stage3.block1.bn2":
+            return super().norm(X, name)
+        kept = self.weights[f"{name}.running_var"]
+        self.weights = {**self.weights, f"{name}.running_var": kept + 1e-3 - resnet_judge.EPSILON}
+        return super().norm(X, name)
+
+
+class WrongEpsilon(NumpyConcise):
+    """Normalizes with another epsilon where it evaluates, in one layer of many."""
+
+    net = LargeEpsilon
 
 
 class WrongMomentum(NumpyConcise):

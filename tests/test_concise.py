@@ -7,11 +7,13 @@ from typing import Any
 
 import concise_steps
 import numpy as np
+import numpy_concise
 import pytest
 import resnet_judge
 from concise_steps import RATES, Steps
 
 from common.interface import Array, Weights
+from common.models import layer_shapes
 
 # Every mode means minutes of compiling: two devices are what three are, and evenly shared.
 MODES = [(1, "per-device"), *itertools.product((3, 4), ("per-device", "sync"))]
@@ -85,6 +87,16 @@ def test_steps_are_those_of_the_judge(found: Weights, mode: tuple[int, str]) -> 
     X = steps[0][0]
     assert far(found["logits/after"], resnet_judge.logits(X, expected)) < 1e-10
     assert far(found["logits/one"], resnet_judge.logits(X[:1], expected)) < 1e-10
+
+
+def test_layers_are_those_of_the_judge(found: Weights, mode: tuple[int, str]) -> None:
+    steps, start = concise_steps.batches("float64"), concise_steps.start("float64")
+    split = concise_steps.split(mode[1], mode[0])
+    _, trained = resnet_judge.sgd(start, steps, RATES, split)
+    for when, weights in (("before", start), ("after", trained)):
+        layers = part(found, f"layers/{when}/")
+        assert farthest(layers, numpy_concise.layers(steps[0][0], weights)) < 1e-10
+        assert layers.keys() == layer_shapes(concise_steps.WIDTH).keys()
 
 
 @pytest.mark.parametrize(

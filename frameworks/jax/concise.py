@@ -26,6 +26,7 @@ from common.models import trainable
 from common.splitting import same_everywhere, shard_bounds, shard_sizes
 from frameworks.jax.devices import devices as devices
 from frameworks.jax.devices import synchronize as synchronize
+from frameworks.jax.layers import activations as activations
 from frameworks.jax.resnet import AXIS, ResNet18, canonical, from_canonical, resnet18, to_canonical
 
 State = nnx.State[str, nnx.Variable[Tensor]]

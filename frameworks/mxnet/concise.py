@@ -20,6 +20,7 @@ from common.launch import launch as launch
 from common.models import trainable
 from common.splitting import same_everywhere, shard_bounds
 from frameworks.mxnet.devices import devices as devices
+from frameworks.mxnet.layers import activations as activations
 from frameworks.mxnet.resnet import ResNet18, Shards, Tensor, resnet18
 
 

@@ -22,6 +22,7 @@ from common.interface import Array, Weights
 from common.models import trainable
 from common.splitting import shard_sizes
 from frameworks.pytorch.devices import devices as devices
+from frameworks.pytorch.layers import activations as activations
 from frameworks.pytorch.processes import launch_processes
 from frameworks.pytorch.resnet import resnet18
 

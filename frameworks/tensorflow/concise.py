@@ -21,6 +21,7 @@ from common.models import trainable
 from common.splitting import same_everywhere, shard_sizes
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
+from frameworks.tensorflow.layers import activations as activations
 from frameworks.tensorflow.resnet import named_variables, resnet18
 
 Tensor: TypeAlias = tf.Tensor
