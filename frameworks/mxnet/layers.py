@@ -24,7 +24,7 @@ def activations(X: Array, replicas: "Replicas", devices: Sequence[mx.Context]) -
     hooks = []
 
     def listen(layer: gluon.Block) -> None:
-        if layer.params:
+        if layer.params.keys():
             hooks.append(layer.register_forward_hook(keep))
 
     replicas.net.hybridize(active=False)  # a compiled net calls no layers
