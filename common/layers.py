@@ -37,19 +37,22 @@ class Layer:
     distances: Sequence[float]
     limits: Sequence[float]
 
-    def heading(self) -> str:
-        """When and which."""
-        return f"{self.name}, {self.when} training"
-
 
 @dataclass(frozen=True)
 class Parting:
     """The first layer in which a run is too far off."""
 
-    run: str
+    run: Run
     layer: Layer
     distance: float
     limit: float
+
+    def said(self) -> str:
+        """Who parts where, in words."""
+        return (
+            f"{self.run.record.framework} on {self.run.devices} parts at {self.layer.name}, "
+            f"{self.layer.when} training: {self.distance:.1e}, at most {self.limit:.1e} is allowed"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,30 +63,33 @@ class LayerTable:
     runs: Sequence[Run]
     layers: Sequence[Layer]
 
+    def frameworks(self) -> list[str]:
+        """The frameworks of the runs, each once."""
+        return list(dict.fromkeys(run.record.framework for run in self.runs))
+
     def partings(self) -> list[Parting]:
         """For each run that is too far off somewhere: where that begins."""
         found = []
         for i, run in enumerate(self.runs):
             for layer in self.layers:
                 if layer.distances[i] > layer.limits[i]:
-                    who = f"{run.record.framework} on {run.devices}"
-                    found.append(Parting(who, layer, layer.distances[i], layer.limits[i]))
+                    found.append(Parting(run, layer, layer.distances[i], layer.limits[i]))
                     break
         return found
 
 
 def layer_tables(examined: Sequence[Examined]) -> list[LayerTable]:
-    """A table for each suite, and each number of shards, of which runs have their layers.
+    """A table for each suite, and each number of shards, of which two runs have their layers."""
+    return [table for each in examined for table in _tables(each)]
 
-    Raises RequestError if no two runs that are comparable have them.
-    """
-    tables = [table for each in examined for table in _tables(each)]
+
+def require_layers(tables: Sequence[LayerTable]) -> None:
+    """Raises RequestError if there is nothing to compare."""
     if not tables:
         raise RequestError(
             "no two runs here have their layers: run ResNet-18 in two frameworks with --layers, "
             "such as `python -m frameworks.jax.concise --preset quick --layers`"
         )
-    return tables
 
 
 def report_layers(tables: Sequence[LayerTable], console: Console | None = None) -> bool:
@@ -91,21 +97,12 @@ def report_layers(tables: Sequence[LayerTable], console: Console | None = None) 
     console = console or Console(highlight=False)
     for table in tables:
         console.print(_printed(table))
-        for said in conclusions(table):
-            console.print(Text(said, style="red bold"), soft_wrap=True)
+        for parting in table.partings():
+            console.print(Text(parting.said(), style="red bold"), soft_wrap=True)
     parted = any(parting for table in tables for parting in table.partings())
     if not parted:
         console.print(Text("no layer parts: all make the same of the images", "green bold"))
     return not parted
-
-
-def conclusions(table: LayerTable) -> list[str]:
-    """For each run that parts, where, in words."""
-    return [
-        f"{parting.run} parts at {parting.layer.heading()}: {parting.distance:.1e}, "
-        f"at most {parting.limit:.1e} is allowed"
-        for parting in table.partings()
-    ]
 
 
 def _tables(each: Examined) -> Iterator[LayerTable]:
@@ -147,25 +144,30 @@ def limit_of(run: Run, when: str) -> float | None:
     return checks["weights"][1].limit if dtype == "float64" and "weights" in checks else None
 
 
-def _printed(table: LayerTable) -> Table:
-    """A row for each layer, and for each framework the run that is farthest off."""
+def rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:
+    """Each layer, and of each framework the figure of the run that is farthest off."""
     frameworks = [run.record.framework for run in table.runs]
-    made = Table(title=table.title, title_justify="left")
-    made.add_column("layer")
-    for name in dict.fromkeys(frameworks):
-        made.add_column(name, justify="right")
-    for when in TIMES:
-        made.add_section()
-        for layer in (layer for layer in table.layers if layer.when == when):
-            cells = {name: Text() for name in frameworks}
-            measured = zip(layer.distances, layer.limits, frameworks, strict=True)
-            for far, limit, name in sorted(measured):
-                cells[name] = _cell(far, limit)
-            made.add_row(f"{layer.name}, {when}", *cells.values())
+    made = []
+    for layer in table.layers:
+        cells = dict.fromkeys(frameworks, ("", True))
+        measured = zip(layer.distances, layer.limits, frameworks, strict=True)
+        for far, limit, name in sorted(measured):
+            figure = f"{far:.1e}" if math.isfinite(far) else "none"
+            cells[name] = f"{figure} {'✓' if far <= limit else '✗'}", far <= limit
+        made.append((layer, list(cells.values())))
     return made
 
 
-def _cell(far: float, limit: float) -> Text:
-    passed = far <= limit
-    figure = f"{far:.1e}" if math.isfinite(far) else "none"
-    return Text(f"{figure} {'✓' if passed else '✗'}", style="green" if passed else "red bold")
+def _printed(table: LayerTable) -> Table:
+    made = Table(title=table.title, title_justify="left")
+    made.add_column("layer")
+    for name in table.frameworks():
+        made.add_column(name, justify="right")
+    before = ""
+    for layer, cells in rows(table):
+        if layer.when != before:
+            made.add_section()
+        before = layer.when
+        texts = [Text(text, style="green" if passed else "red bold") for text, passed in cells]
+        made.add_row(f"{layer.name}, {layer.when}", *texts)
+    return made

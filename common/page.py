@@ -9,6 +9,7 @@ from common import provenance, speeds
 from common.blame import Suspect, suspects
 from common.cells import Cell, anchor, cell
 from common.chance import chance
+from common.layers import layer_tables, rows
 from common.limits import limits
 from common.pictures import Picture, epochs, losses
 from common.printable import printable
@@ -53,6 +54,7 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
     records = [each.record for suite in examined for each in suite.found if each.record]
     suspected = suspects(examined)
     sections = [section(each) for each in examined]
+    layered = layer_tables(examined)
     return environment.get_template("parity.html").render(
         verdict=verdict,
         conclusion=conclusion(verdict),
@@ -66,6 +68,9 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
             for chapter in dict.fromkeys(each.chapter for each in sections)
         },
         limits=limits(applied(sections)),
+        layered=layered,
+        layer_rows=rows,
+        partings=[parting for table in layered for parting in table.partings()],
         benchmark=speeds.benchmark(folder),
         chance=chance(folder),
         begun=provenance.begun(records),

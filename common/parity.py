@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from common.pair_report import report
 
         return report(flags.folder, flags.second, flags.tolerance)
-    from common.layers import layer_tables, report_layers
+    from common.layers import layer_tables, report_layers, require_layers
     from common.report import print_verdict, write_verdict
 
     try:
@@ -133,6 +133,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         verdict = verdict_on(examined)
         tables = layer_tables(examined) if flags.layers else []
+        if flags.layers:
+            require_layers(tables)
         write_verdict(flags.folder, verdict)
         write_page(flags.folder, verdict, examined)
     except (RequestError, OSError) as error:

@@ -135,8 +135,8 @@ _PLATEAU: Final = (
 )
 
 LAYERS: Final = _measured(
-    "Measured with the quick preset on 1 and 2 devices, 2026-11-22, on a processor without AVX-512: "
-    "the farthest of 38 layers.",
+    "Measured with the quick preset on 1 and 2 devices, 2026-11-22, on a processor without "
+    "AVX-512: the farthest of 38 layers.",
     {"float64": Tolerance(1e-10, 1.4e-15), "float32": Tolerance(3e-6, 9.1e-7)},
 )
 """By dtype: what each layer of ResNet-18 makes of images before training."""
