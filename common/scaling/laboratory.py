@@ -14,7 +14,6 @@ import numpy as np
 
 from common.presets import ALLREDUCES
 from common.run import import_backend
-from common.scaling.memory import keep_memory
 from common.schedules import SCHEDULES, Schedule, Transfer
 
 COUNTS: Final = (2, 3, 4)
@@ -104,7 +103,6 @@ class Laboratory:
 
 def laboratory(framework: str, threads: int) -> Laboratory:
     """The framework, with as many virtual devices as are timed. Raises RequestError without it."""
-    keep_memory()
     backend: Any = import_backend(framework, "scratch", threads)
     # TensorFlow would warn that it compiles its collective anew for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
