@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from common.interface import Array
-from common.scaling.results import SHORT, Costs, Line, Lines, Probe
+from common.scaling.results import Costs, Line, Lines, Probe, piece
 from common.schedules import Schedule
 from common.splitting import shard_sizes
 
@@ -48,13 +48,13 @@ def _seconds(probes: Sequence[Probe], chunks: int, *, to_and_fro: bool, adds: bo
 
 
 def lines(entries: Array, seconds: Array, clock: Array) -> Lines:
-    """The lines of short and of long vectors; where only one kind was timed, the same for both."""
-    short, every = entries <= SHORT, np.ones(len(entries), bool)
-    made = [
+    """A line for each length; where fewer than two such vectors were timed, through all of them."""
+    lengths, every = np.array([piece(each) for each in entries]), np.ones(len(entries), bool)
+    short, medium, long = (
         line(entries[chosen], seconds[chosen], clock[chosen])
-        for chosen in (each if each.sum() > 1 else every for each in (short, ~short))
-    ]
-    return Lines(short=made[0], long=made[1])
+        for chosen in (alike if alike.sum() > 1 else every for alike in map(lengths.__eq__, range(3)))
+    )
+    return Lines(short=short, medium=medium, long=long)
 
 
 def line(entries: Array, seconds: Array, clock: Array) -> Line:

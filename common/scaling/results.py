@@ -11,8 +11,8 @@ from common.scaling.formulas import Link
 
 SCHEMA: Final = 1
 
-SHORT: Final = 2**15
-"""The most entries of a short vector: 131 kB."""
+LIMITS: Final = (2**15, 2**20)
+"""The most entries of a short vector, 131 kB, and of one of medium length, 4.2 MB."""
 
 
 class Line(Strict):
@@ -27,14 +27,27 @@ class Line(Strict):
 
 
 class Lines(Strict):
-    """A line for short vectors and one for long ones, for which frameworks call in more threads."""
+    """A line for short vectors, for medium and for long ones.
+
+    Frameworks call in more threads for what is not short, and no cache holds what is long.
+    """
 
     short: Line
+    medium: Line
     long: Line
 
     def __call__(self, entries: float) -> float:
         """The seconds of a vector of that many entries."""
-        return (self.short if entries <= SHORT else self.long)(entries)
+        return self.pieces()[piece(entries)](entries)
+
+    def pieces(self) -> tuple[Line, Line, Line]:
+        """The lines, that of the short vectors first."""
+        return self.short, self.medium, self.long
+
+
+def piece(entries: float) -> int:
+    """Whether a vector is short (0), of medium length (1) or long (2)."""
+    return sum(entries > limit for limit in LIMITS)
 
 
 class Costs(Strict):
