@@ -86,13 +86,10 @@ class Laboratory:
             return partial(self.collectives.native, vectors)
         return partial(self.collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
 
-    def seconds(self, call: Call) -> float:
-        """How long a call takes, all its work included: the least of several, for others disturb it.
-
-        The first one may meet cold caches, and a heap that has to grow.
-        """
+    def seconds(self, call: Call) -> list[float]:
+        """How long a call takes, all its work included: twice, a quick one five times."""
         first = self.once(call)
-        return min(first, *(self.once(call) for _ in range(1 if first > QUICK else 4)))
+        return [first, *(self.once(call) for _ in range(1 if first > QUICK else 4))]
 
     def once(self, call: Call) -> float:
         """How long a call takes this time."""

@@ -48,12 +48,15 @@ def _seconds(probes: Sequence[Probe], chunks: int, *, to_and_fro: bool, adds: bo
 
 
 def lines(entries: Array, seconds: Array, clock: Array) -> Lines:
-    """A line for each length; where fewer than two such vectors were timed, through all of them."""
+    """A line for each length; where fewer than two such vectors were timed, through all of them.
+
+    That of long ones starts where that of medium ones does: long times do not show a latency.
+    """
     lengths, every = np.array([piece(each) for each in entries]), np.ones(len(entries), bool)
-    short, medium, long = (
-        line(entries[chosen], seconds[chosen], clock[chosen])
-        for chosen in (alike if alike.sum() > 1 else every for alike in map(lengths.__eq__, range(3)))
-    )
+    alike = [same if same.sum() > 1 else every for same in (lengths == each for each in range(3))]
+    points = [(entries[same], seconds[same], clock[same]) for same in alike]
+    short, medium = line(*points[0]), line(*points[1])
+    long = Line(fixed=medium.fixed, per_entry=slope(*points[2], medium.fixed))
     return Lines(short=short, medium=medium, long=long)
 
 
@@ -63,11 +66,15 @@ def line(entries: Array, seconds: Array, clock: Array) -> Line:
     Each point counts as exactly as it is known: to a share of what the clock showed for it.
     """
     weighted = np.stack([np.ones(len(entries)), entries], axis=1) / clock[:, None]
-    wanted = seconds / clock
-    best, *_ = np.linalg.lstsq(weighted, wanted, rcond=None)
-    if (best < 0).any():
-        kept = int(best[0] < 0)  # the other one is 0
-        column = weighted[:, kept]
-        best = np.zeros(2)
-        best[kept] = max(0.0, float(column @ wanted / (column @ column)))
-    return Line(fixed=float(best[0]), per_entry=float(best[1]))
+    fixed, per_entry = np.linalg.lstsq(weighted, seconds / clock, rcond=None)[0]
+    if per_entry < 0:
+        fixed, per_entry = np.average(seconds, weights=1 / clock**2), 0
+    if fixed < 0:
+        fixed, per_entry = 0, slope(entries, seconds, clock, 0)
+    return Line(fixed=max(0.0, float(fixed)), per_entry=float(per_entry))
+
+
+def slope(entries: Array, seconds: Array, clock: Array, fixed: float) -> float:
+    """The same, once it is known where the line starts: how steep it is."""
+    weighted, wanted = entries / clock, (seconds - fixed) / clock
+    return max(0.0, float(weighted @ wanted / (weighted @ weighted)))

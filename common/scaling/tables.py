@@ -8,11 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from common.scaling.formulas import ITEM, winners
-from common.scaling.results import SHORT, Compared, Constants, Line, Measured, Scaling, Step
+from common.scaling.results import LIMITS, Compared, Constants, Line, Measured, Scaling, Step
 from common.scaling.steps import Net, nets, timing
 from common.scaling.words import of_bytes, rate, seconds
 
 ALIKE = "✓: the fastest, and all that are as fast within 1 %"
+
+FACTOR = 2
+"""By how much a prediction may be off before the output says so."""
 
 
 def show(scaling: Scaling, console: Console | None = None) -> None:
@@ -48,21 +51,20 @@ def parts(scaling: Scaling) -> Iterator[RenderableType]:
 def costs_table(measured: Measured) -> Table:
     """The constants of the model, as they were measured."""
     costs = measured.costs
-    kinds = (f"up to {of_bytes(SHORT)}", f"beyond {of_bytes(SHORT)}")
-    headings = [f"{kind}\n{what}" for kind in kinds for what in ("each time", "for each byte")]
-    table = _table("measured on two devices", "\nwhat", *headings)
-    names = ("joining one chunk", *(f"cutting and joining {n} chunks" for n in (2, 3, 4)))
+    headings = [*(f"up to {of_bytes(limit)}" for limit in LIMITS), "beyond that"]
+    caption = "the time for each, and the rate of its bytes, where they took any time"
+    table = _table("measured on two devices", "what", *headings, caption=caption)
+    names = ("joining 1 chunk", *(f"cutting, joining {n}" for n in (2, 3, 4)))
     cuts = zip(names, costs.cut, strict=True)
     for what, each in [("message", costs.message), ("addition", costs.addition), *cuts]:
-        cells = [cell for line in (each.short, each.long) for cell in _constants(line)]
-        table.add_row(what, *cells)
+        table.add_row(what, *map(_constants, each.pieces()))
     return table
 
 
-def _constants(line: Line) -> list[str]:
+def _constants(line: Line) -> str:
     """What a line says of each time and, as a rate, of each byte."""
-    per_byte = rate(ITEM / line.per_entry, "B") if line.per_entry > 0 else "nothing"
-    return [seconds(line.fixed), per_byte]
+    per_byte = f", {rate(ITEM / line.per_entry, 'B')}" if line.per_entry > 0 else ""
+    return f"{seconds(line.fixed)}{per_byte}"
 
 
 def compared_table(compared: Sequence[Compared]) -> Table:
@@ -93,12 +95,19 @@ def _cells(each: Compared) -> list[str]:
 
 
 def verdict(compared: Sequence[Compared]) -> str:
-    """How good the predictions are, in a line."""
-    said = []
+    """How good the predictions are, and which ones are not."""
+    said: list[str] = []
+    off: list[Compared] = []
     for k in sorted({each.devices for each in compared}):
-        ratios = [each.ratio() or 0 for each in compared if each.devices == k and each.predicted]
+        found = [(each, each.ratio() or 0) for each in compared if each.devices == k]
+        ratios = [ratio for _, ratio in found if ratio]
         said.append(f"{min(ratios):.2f} to {max(ratios):.2f} on {k}")
-    return f"Predicted over measured: {', '.join(said)} devices. `native` has no schedule to go by."
+        off += [each for each, ratio in found if ratio and not 1 / FACTOR <= ratio <= FACTOR]
+    which = [f"{each.algorithm} of {of_bytes(each.entries)} on {each.devices}" for each in off]
+    return (
+        f"Predicted over measured: {', '.join(said)} devices. Off by more than a factor of "
+        f"{FACTOR}: {', '.join(which) or 'none'}. `native` has no schedule to go by."
+    )
 
 
 def constants_table(constants: Constants) -> Table:
