@@ -8,8 +8,6 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from common.config import Config, preset_name, take_examples, with_preset
 from common.data import Dataset, load
 from common.errors import RequestError
@@ -19,10 +17,10 @@ from common.interface import Chapter, Weights
 from common.job import Job, names
 from common.machine import describe_machine, native_errors_held_back, now
 from common.memory import keep_memory
-from common.models import initial_weights, shapes_of, trainable
+from common.models import initial_weights, shapes_of
 from common.progress import Reporter
-from common.record import ROOT, DataUsed, Record, Traffic, source_digest, versions
-from common.schedules import SCHEDULES
+from common.record import ROOT, DataUsed, Record, source_digest, versions
+from common.traffic import traffic
 from common.weights import digest, load_weights, shape_in
 
 
@@ -183,19 +181,4 @@ def new_record(
         ),
         initial_weights_sha256=digest(weights),
         traffic=traffic(config, weights),
-    )
-
-
-def traffic(config: Config, weights: Weights) -> Traffic | None:
-    """What one allreduce of the gradient moves; a framework's own collective does not tell."""
-    if config.allreduce not in SCHEDULES:
-        return None
-    schedule = SCHEDULES[config.allreduce](config.devices)
-    entries = sum(values.size for name, values in weights.items() if trainable(name))
-    size = np.dtype(config.dtype).itemsize
-    sent, received = zip(*schedule.traffic(entries), strict=True)
-    return Traffic(
-        rounds=len(schedule.rounds),
-        sent=[size * each for each in sent],
-        received=[size * each for each in received],
     )
