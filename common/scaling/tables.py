@@ -54,7 +54,7 @@ def costs_table(measured: Measured) -> Table:
     headings = [*(f"up to {of_bytes(limit)}" for limit in LIMITS), "beyond that"]
     caption = "the time for each, and the rate of its bytes, where they took any time"
     table = _table("measured on two devices", "what", *headings, caption=caption)
-    names = ("joining 1 chunk", *(f"cutting, joining {n}" for n in (2, 3, 4)))
+    names = ("join 1 chunk", *(f"cut and join {n}" for n in (2, 3, 4)))
     cuts = zip(names, costs.cut, strict=True)
     for what, each in [("message", costs.message), ("addition", costs.addition), *cuts]:
         table.add_row(what, *map(_constants, each.pieces()))
@@ -63,7 +63,7 @@ def costs_table(measured: Measured) -> Table:
 
 def _constants(line: Line) -> str:
     """What a line says of each time and, as a rate, of each byte."""
-    per_byte = f", {rate(ITEM / line.per_entry, 'B')}" if line.per_entry > 0 else ""
+    per_byte = f" {rate(ITEM / line.per_entry, 'B')}" if line.per_entry > 0 else ""
     return f"{seconds(line.fixed)}{per_byte}"
 
 
