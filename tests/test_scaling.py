@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 from clocks import HERE, costs, line, scaled
 
+from common.errors import RequestError
 from common.presets import ALLREDUCES
 from common.scaling import __main__ as command
 from common.scaling.formulas import ITEM, seconds
@@ -88,11 +89,21 @@ def test_without_matplotlib_it_says_how_to_draw(
     assert not list(file.parent.glob("*.svg"))
 
 
-def test_the_first_framework_that_is_installed_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_framework_that_can_be_imported_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def import_backend(framework: str, *_: object) -> None:
+        if framework == "tensorflow":
+            raise AttributeError("built for another NumPy")
+
+    monkeypatch.setattr("common.run.import_backend", import_backend)
     for library, framework in (("torch", "pytorch"), ("jax", "jax"), ("mxnet", "mxnet")):
-        there = {library, "mxnet"}
+        there = {library, "tensorflow", "mxnet"}
         monkeypatch.setattr(command, "find_spec", lambda name, there=there: name in there or None)
-        assert command.installed() == framework
+        assert command.importable(2) == framework
+    monkeypatch.setattr(command, "find_spec", lambda name: name == "tensorflow" or None)
+    with pytest.raises(RequestError, match="tensorflow cannot be imported in this Python: `nox"):
+        command.importable(2)
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:

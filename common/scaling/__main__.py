@@ -59,7 +59,7 @@ def parser() -> Parser:
 
 def _add_measuring(made: Parser) -> None:
     add = made.add_argument_group("what is measured").add_argument
-    add("--framework", choices=FRAMEWORKS, help="(the first that is installed in this Python)")
+    add("--framework", choices=FRAMEWORKS, help="(the first that this Python can import)")
     add(
         "--measured",
         type=Path,
@@ -143,12 +143,12 @@ def scale(flags: argparse.Namespace) -> None:
 
 def measure_now(flags: argparse.Namespace) -> "Measured":
     """What the flags ask to measure."""
-    framework = flags.framework or installed()
-    if not flags.quiet:
-        print(f"measuring {framework}: this takes about half a minute", file=sys.stderr)
     from common.scaling.measure import measure
     from common.scaling.steps import nets
 
+    framework = flags.framework or importable(flags.threads)
+    if not flags.quiet:
+        print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
     sizes = flags.sizes or [net.parameters for net in nets()[:2]]
     return measure(framework, flags.threads, sizes)
 
@@ -166,14 +166,24 @@ def draw(scaling: "Scaling", path: Path) -> None:
     print(f"written: {picture}")
 
 
-def installed() -> str:
-    """The first framework that this Python has. Raises RequestError if there is none."""
+def importable(threads: int) -> str:
+    """The first framework that this Python can import. Raises RequestError if there is none."""
+    from common.run import import_backend, one_thread_each
+
+    broken = []
     for framework in FRAMEWORKS:
-        if find_spec(framework.removeprefix("py")) is not None:  # PyTorch is imported as torch
+        if find_spec(framework.removeprefix("py")) is None:  # PyTorch is imported as torch
+            continue
+        try:
+            import_backend(framework, "scratch", 1 if one_thread_each(framework) else threads)
+        except Exception:  # an installation may be broken in any way
+            broken.append(framework)
+        else:
             return framework
+    found = f"{', '.join(broken)} cannot be imported" if broken else "no framework is installed"
     raise RequestError(
-        "no framework is installed in this Python: `nox -s scaling` measures with one that has "
-        "its own, and --measured takes what was measured before"
+        f"{found} in this Python: `nox -s scaling` measures with one that has its own, and "
+        "--measured takes what was measured before"
     )
 
 

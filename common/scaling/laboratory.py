@@ -22,7 +22,7 @@ CUTS: Final = (1, 2, 3, 4)
 """Into how many chunks their schedules cut a vector."""
 
 QUICK: Final = 0.005
-"""The seconds up to which a call is repeated more often."""
+"""The seconds up to which a call is quick."""
 
 Call = Callable[[], Sequence[Any]]
 
@@ -86,13 +86,13 @@ class Laboratory:
             return partial(self.collectives.native, vectors)
         return partial(self.collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
 
-    def seconds(self, call: Call) -> list[float]:
-        """How long a call takes, all its work included: twice, a quick one five times."""
+    def seconds(self, call: Call) -> float:
+        """How long a call takes; a quick one is called again, for the first met cold caches."""
         first = self.once(call)
-        return [first, *(self.once(call) for _ in range(1 if first > QUICK else 4))]
+        return first if first > QUICK else min(first, self.once(call))
 
     def once(self, call: Call) -> float:
-        """How long a call takes this time."""
+        """How long a call takes this time, all its work included."""
         begun = time.perf_counter()
         self.backend.synchronize([{"vector": vector} for vector in call()])
         return time.perf_counter() - begun
