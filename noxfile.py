@@ -1,6 +1,5 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
-import hashlib
 import sys
 from pathlib import Path
 
@@ -8,7 +7,8 @@ import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
-from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, available, mxnet_is_missing
+from common.environments import Environment
+from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -27,23 +27,18 @@ def environment(
     Sessions share environments, so that no framework is installed twice. `pins` names the file
     of versions, if it is not `name`; the package `alone` is added without what it asks for.
     """
-    folder = Path(".nox") / name
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    constraints = Path("constraints") / f"{pins or name}.txt"
-    optional = EXTRAS["optional-dependencies"]
+    optional, versions = (
+        EXTRAS["optional-dependencies"],
+        Path("constraints") / f"{pins or name}.txt",
+    )
     wanted = [*EXTRAS["dependencies"], *(need for extra in extras for need in optional[extra])]
-    versions = constraints.read_text(encoding="utf-8")
-    recipe = "\n".join([sys.version, *wanted, *([alone] if alone else []), versions])
-    stamp, digest = folder / "installed", hashlib.sha256(recipe.encode()).hexdigest()
-    if not stamp.is_file() or stamp.read_text() != digest:
-        session.log(f"installing the environment {folder}, once")
-        session.run(sys.executable, "-m", "venv", "--clear", str(folder))
-        install = [str(python), "-m", "pip", "install", "--quiet", "-c", str(constraints)]
-        session.run(*install, *wanted)
-        if alone:
-            session.run(*install, "--no-deps", alone)
-        stamp.write_text(digest)
-    return str(python)
+    made = Environment(Path(".nox") / name, wanted, versions, alone)
+    if not made.complete():
+        session.log(f"installing the environment {made.folder}, once")
+        for command in made.commands():
+            session.run(*command)
+        made.confirm()
+    return str(made.python)
 
 
 def framework_environment(session: nox.Session, framework: str) -> str:
@@ -61,6 +56,11 @@ def bench_environment(session: nox.Session, framework: str) -> str:
     return environment(session, name, framework, *own, "test", pins=pins, alone="d2l==1.0.3")
 
 
+def run_common(session: nox.Session, *command: str) -> None:
+    """Runs a module that needs no framework."""
+    session.run(environment(session, "common", *COMMON), "-m", *command)
+
+
 def run_framework(session: nox.Session, framework: str) -> None:
     """Runs what the arguments say, else every run on 1 and 2 devices that is compared."""
     python = framework_environment(session, framework)
@@ -76,35 +76,27 @@ def run_framework(session: nox.Session, framework: str) -> None:
 def hand_over(session: nox.Session, framework: str) -> None:
     """Trains for a moment and leaves the weights where the other frameworks' tests find them."""
     python = framework_environment(session, framework)
-    flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
-    flags += f" --devices=1 --dtype=float64 --quiet --out={HANDOVER}"
     for chapter in CHAPTERS:
-        weights = f"--save-weights={HANDOVER / f'{framework}-{chapter}.safetensors'}"
-        session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags.split(), weights)
+        flags = handover(framework, chapter, HANDOVER)
+        session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags)
 
 
 def compare(session: nox.Session, *flags: str) -> None:
     """Compares what the flags say; without a folder among them, what plain `nox` has run."""
-    python = environment(session, "common", *COMMON)
     if mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
     plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
     named = flags and not flags[0].startswith("-")
-    session.run(python, "-m", "common.parity", *([] if named else plan), *flags)
-
-
-def add_session(framework: str) -> None:
-    """Adds the session of a framework."""
-
-    def run(session: nox.Session) -> None:
-        run_framework(session, framework)
-
-    run.__doc__ = f"Run {framework}: what is compared, or e.g. `-- scratch --devices 4 --epochs 3`."
-    nox.session(name=framework, venv_backend="none")(run)
+    run_common(session, "common.parity", *([] if named else plan), *flags)
 
 
 for each in FRAMEWORKS:
-    add_session(each)
+
+    def _run(session: nox.Session, framework: str = each) -> None:
+        run_framework(session, framework)
+
+    _run.__doc__ = f"Run {each}: what is compared, or e.g. `-- scratch --devices 4 --epochs 3`."
+    nox.session(name=each, venv_backend="none")(_run)
 
 
 @nox.session(venv_backend="none")
@@ -129,16 +121,16 @@ def grid(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework, and the shared ones on NumPy 1.23 and 2."""
     # Most tests use one core; those of a file share what they have set up.
-    command = ["-m", "pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
-    session.run(environment(session, "common", *COMMON), *command)
+    command = ["pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
+    run_common(session, *command)
     for framework in available():
         hand_over(session, framework)
     command.append(f"--handover={HANDOVER}")
     for framework in available():
         python = framework_environment(session, framework)
         if framework == "mxnet":
-            session.run(python, *command)
-        session.run(python, *command, "--framework", framework)
+            session.run(python, "-m", *command)
+        session.run(python, "-m", *command, "--framework", framework)
 
 
 @nox.session(venv_backend="none")
@@ -158,8 +150,7 @@ def book(session: nox.Session) -> None:
         command = framework_environment(session, framework), "-m", f"frameworks.{framework}.scratch"
         for devices in (1, 2):
             session.run(*command, "--preset=book", f"--devices={devices}", f"--out={folder}")
-    summary = environment(session, "common", *COMMON), "-m", "common.summary"
-    session.run(*summary, str(folder), f"--picture={folder / 'accuracy.svg'}")
+    run_common(session, "common.summary", str(folder), f"--picture={folder / 'accuracy.svg'}")
 
 
 @nox.session(venv_backend="none")
@@ -170,8 +161,7 @@ def seeds(session: nox.Session) -> None:
     for framework in available():
         python = framework_environment(session, framework)
         session.run(python, "-m", "common.grid", framework, *plan, "--out", folder)
-    test = environment(session, "common", "common", "test"), "-m", "common.seeds"
-    session.run(*test, folder, *plan, "--frameworks", *available())
+    run_common(session, "common.seeds", folder, *plan, "--frameworks", *available())
 
 
 @nox.session(venv_backend="none")
@@ -182,16 +172,14 @@ def scaling(session: nox.Session) -> None:
         session.error(f"say which framework: nox -s scaling -- pytorch {framework} ...")
     python, out = framework_environment(session, framework), f"--out={RESULTS}"
     session.run(python, "-m", "common.scaling", f"--framework={framework}", *flags, out)
-    draw = "-m", "common.scaling", "--quiet", f"--measured={RESULTS / 'scaling.json'}", out
-    session.run(environment(session, "common", "common", "test"), *draw)
+    run_common(session, "common.scaling", "--quiet", f"--measured={RESULTS / 'scaling.json'}", out)
 
 
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores."""
     flags = [f"--python={name}={bench_environment(session, name)}" for name in available()]
-    common = environment(session, "common", *COMMON)
-    session.run(common, "-m", "bench", *flags, f"--out={RESULTS}", *session.posargs)
+    run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -98,3 +98,11 @@ def mxnet_is_missing() -> str:
 def available() -> list[str]:
     """The frameworks that this machine can have."""
     return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
+
+
+def handover(framework: str, chapter: str, folder: Path) -> list[str]:
+    """The flags of the short run whose weights the other frameworks' tests find in `folder`."""
+    flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+    weights = folder / f"{framework}-{chapter}.safetensors"
+    files = [f"--out={folder}", f"--save-weights={weights}"]
+    return [*flags.split(), "--devices=1", "--dtype=float64", "--quiet", *files]

@@ -21,9 +21,6 @@ COUNTS: Final = (2, 3, 4)
 CUTS: Final = (1, 2, 3, 4)
 """Into how many chunks their schedules cut a vector."""
 
-QUICK: Final = 0.005
-"""The seconds up to which a call is quick."""
-
 Call = Callable[[], Sequence[Any]]
 
 
@@ -85,11 +82,6 @@ class Laboratory:
         if name not in SCHEDULES:
             return partial(self.collectives.native, vectors)
         return partial(self.collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
-
-    def seconds(self, call: Call) -> float:
-        """How long a call takes; a quick one is called again, for the first met cold caches."""
-        first = self.once(call)
-        return first if first > QUICK else min(first, self.once(call))
 
     def once(self, call: Call) -> float:
         """How long a call takes this time, all its work included."""

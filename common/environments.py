@@ -1,0 +1,51 @@
+"""The virtual environments that the sessions share; only the standard library, as for the plan."""
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment with what is `wanted`, in the versions of the file `constraints`.
+
+    The package `alone` is added without what it asks for.
+    """
+
+    folder: Path
+    wanted: Sequence[str]
+    constraints: Path
+    alone: str | None = None
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    def commands(self) -> Iterator[list[str]]:
+        """What makes it, one command after the other."""
+        yield [sys.executable, "-m", "venv", "--clear", str(self.folder)]
+        install = [str(self.python), "-m", "pip", "install", "--quiet", "-c", str(self.constraints)]
+        yield [*install, *self.wanted]
+        if self.alone:
+            yield [*install, "--no-deps", self.alone]
+
+    def complete(self) -> bool:
+        """Whether it was made from the same wishes and versions, to the end."""
+        return self._stamp.is_file() and self._stamp.read_text() == self._digest()
+
+    def confirm(self) -> None:
+        """Says that it is complete."""
+        self._stamp.write_text(self._digest())
+
+    @property
+    def _stamp(self) -> Path:
+        return self.folder / "installed"
+
+    def _digest(self) -> str:
+        versions = self.constraints.read_text(encoding="utf-8")
+        alone = [self.alone] if self.alone else []
+        recipe = "\n".join([sys.version, *self.wanted, *alone, versions])
+        return hashlib.sha256(recipe.encode()).hexdigest()
