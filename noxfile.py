@@ -27,12 +27,10 @@ def environment(
     Sessions share environments, so that no framework is installed twice. `pins` names the file
     of versions, if it is not `name`; the package `alone` is added without what it asks for.
     """
-    optional, versions = (
-        EXTRAS["optional-dependencies"],
-        Path("constraints") / f"{pins or name}.txt",
-    )
+    optional = EXTRAS["optional-dependencies"]
     wanted = [*EXTRAS["dependencies"], *(need for extra in extras for need in optional[extra])]
-    made = Environment(Path(".nox") / name, wanted, versions, alone)
+    constraints = Path("constraints") / f"{pins or name}.txt"
+    made = Environment(Path(".nox") / name, wanted, constraints, alone)
     if not made.complete():
         session.log(f"installing the environment {made.folder}, once")
         for command in made.commands():
@@ -77,8 +75,7 @@ def hand_over(session: nox.Session, framework: str) -> None:
     """Trains for a moment and leaves the weights where the other frameworks' tests find them."""
     python = framework_environment(session, framework)
     for chapter in CHAPTERS:
-        flags = handover(framework, chapter, HANDOVER)
-        session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags)
+        session.run(python, *handover(framework, chapter, HANDOVER))
 
 
 def compare(session: nox.Session, *flags: str) -> None:
@@ -156,8 +153,7 @@ def book(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def seeds(session: nox.Session) -> None:
     """Train with 5 seeds and test whether accuracies differ by chance; `-- --chapter concise`."""
-    plan = ["--chapter=scratch", "--seeds=5", *session.posargs]
-    folder = str(RESULTS / "seeds")
+    folder, plan = str(RESULTS / "seeds"), ["--chapter=scratch", "--seeds=5", *session.posargs]
     for framework in available():
         python = framework_environment(session, framework)
         session.run(python, "-m", "common.grid", framework, *plan, "--out", folder)

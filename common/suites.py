@@ -101,8 +101,9 @@ def available() -> list[str]:
 
 
 def handover(framework: str, chapter: str, folder: Path) -> list[str]:
-    """The flags of the short run whose weights the other frameworks' tests find in `folder`."""
+    """The short run whose weights the other frameworks' tests find in `folder`: its arguments."""
     flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
     weights = folder / f"{framework}-{chapter}.safetensors"
     files = [f"--out={folder}", f"--save-weights={weights}"]
-    return [*flags.split(), "--devices=1", "--dtype=float64", "--quiet", *files]
+    module = ["-m", f"frameworks.{framework}.{chapter}"]
+    return [*module, *flags.split(), "--devices=1", "--dtype=float64", "--quiet", *files]
