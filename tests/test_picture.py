@@ -29,5 +29,12 @@ def test_the_winners_are_drawn_the_same_for_the_same_constants(tmp_path: Path) -
         draw(constants, tmp_path / name)
         pictures.append((tmp_path / name).read_text())
     assert pictures[0] == pictures[1]
-    for text in ("HT: halving, tree", "R: ring, sharded", "10.0 GB/s (measured)", "ResNet-18"):
+    for text in (
+        "HT: halving, tree",
+        "R: ring, sharded",
+        "10.0 GB/s (measured)",
+        "ResNet-18",
+        "SIMULATED",
+        "size of the vector",
+    ):
         assert text in pictures[0]

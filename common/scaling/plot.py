@@ -15,7 +15,10 @@ from common.scaling.words import seconds as in_words
 SIZES: Final = tuple(4**power for power in range(16))
 """The entries of the messages: 4 bytes to 4 GB."""
 
-PANELS: Final = {"powers of two": COUNTS, "between them": tuple(3 * k // 4 for k in COUNTS[1:])}
+PANELS: Final = {
+    "powers of two": COUNTS,
+    "between powers of two": tuple(3 * k // 4 for k in COUNTS[1:]),
+}
 """Numbers of devices that can be halved to the end, and some that cannot."""
 
 LETTERS: Final = {"halving": "H", "ring": "R", "sharded": "", "tree": "T", "star": "S"}
@@ -46,11 +49,13 @@ def draw(constants: Constants, path: Path) -> None:
     figure = Figure(figsize=(11, 6), layout="constrained")
     panels = {title: regions(counts, constants.link()) for title, counts in PANELS.items()}
     found = sorted({names for rows in panels.values() for row in rows for names in row})
-    for axes, (title, rows) in zip(figure.subplots(1, 2, sharey=True), panels.items(), strict=True):
+    both = figure.subplots(1, 2, sharey=True)
+    both[0].set_ylabel("size of the vector that is summed")
+    for axes, (title, rows) in zip(both, panels.items(), strict=True):
         _panel(axes, rows, found)
         counts = [f"{k:,}" for k in PANELS[title]]
         axes.set_xticks(range(len(counts)), counts, rotation=60)
-        axes.set(title=title, xlabel="devices")
+        axes.set(title=title, xlabel="number of devices")
         axes.set_yticks(range(len(SIZES)), map(of_bytes, SIZES))
     patches = [
         Patch(facecolor=_colour(number), label=f"{_letters(names)}: {', '.join(names)}")
@@ -58,7 +63,7 @@ def draw(constants: Constants, path: Path) -> None:
     ]
     figure.legend(handles=patches, loc="outside lower center", ncols=3)
     figure.suptitle(
-        f"The fastest allreduce, simulated, and all within 1 % of it\n{_setting(constants)}"
+        f"SIMULATED: the fastest allreduce, and all within 1 % of it\n{_setting(constants)}"
     )
     write_atomically(path, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
 
