@@ -13,9 +13,10 @@ from common.errors import RequestError
 from common.presets import ALLREDUCES
 from common.scaling import __main__ as command
 from common.scaling.formulas import ITEM, seconds
-from common.scaling.results import Scaling
+from common.scaling.results import Compared, Scaling
 from common.scaling.simulate import as_measured
 from common.scaling.steps import nets
+from common.scaling.tables import verdict
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"numpy", "pydantic", "rich", "matplotlib", "torch", "tensorflow", "jax", "mxnet"}
@@ -76,6 +77,18 @@ def test_what_is_measured_given_and_simulated_is_told_apart(
     assert (kept.latency.value, kept.rate.value) == pytest.approx((5e-6, 7e9))
     assert (kept.latency.source, kept.rate.source) == ("given", "given")
     assert kept.bandwidth.source == "measured"
+
+
+def test_a_prediction_that_is_off_is_named() -> None:
+    ratios = {"star": 0.49, "ring": 0.51, "tree": 1.99, "halving": 2.01}
+    compared = [
+        Compared(entries=1000, devices=3, algorithm=name, measured=1, predicted=ratio)
+        for name, ratio in ratios.items()
+    ]
+    said = verdict(compared)
+    assert "Predicted over measured: 0.49 to 2.01 on 3 devices." in said
+    assert "factor of 2: star of 4.00 kB on 3, halving of 4.00 kB on 3." in said
+    assert "factor of 2: none." in verdict(compared[1:3])
 
 
 def test_without_matplotlib_it_says_how_to_draw(

@@ -36,6 +36,18 @@ def test_formulas_are_those_of_the_textbooks() -> None:
     assert FORMULAS["halving"](k, n) == Path(24, 2 * share, share)
 
 
+@pytest.mark.parametrize("k", range(2, 10))
+def test_formulas_move_what_the_schedules_count(k: int) -> None:
+    n = 720720 * 16  # which every number of chunks divides
+    for name, formula in FORMULAS.items():
+        sent, received = max(SCHEDULES[name](k).traffic(n))
+        beyond = n if name == "halving" and k.bit_count() > 1 else 0
+        # Star and tree receive before they send; the others do both at once, but for what is handed
+        # over in halving where k is no power of two.
+        both = received if name in ("star", "tree") else beyond
+        assert formula(k, n).moved == sent + both
+
+
 @pytest.mark.parametrize(
     ("k", "entries", "expected"),
     [

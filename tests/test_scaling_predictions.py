@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from clocks import HERE, costs, line, probes
 from common.interface import Array
 from common.presets import ALLREDUCES
 from common.scaling import measure as measuring
-from common.scaling.laboratory import COUNTS, Laboratory, Trial, trials
+from common.scaling.laboratory import COUNTS, Allreduce, Laboratory, Trial, trials
 from common.scaling.predict import fit, predict
 from common.scaling.results import LIMITS
 from common.schedules import SCHEDULES, Schedule, carry_out
@@ -100,6 +101,17 @@ def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
     made = Laboratory(backend, collectives, ["numpy"] * max(COUNTS))
     monkeypatch.setattr(measuring, "laboratory", lambda *_: made)
     return made
+
+
+def test_a_time_is_the_lower_quartile_of_all_rounds() -> None:
+    clock = {"short": [9.0], "long": [9.0, 5.0, 1.0, 9.0]}  # the first one is to warm up
+    for sweep in range(3 * 4):  # of two calls the faster one counts, whichever it is
+        clock["short"] += [sweep, 100.0] if sweep % 2 else [100.0, sweep]
+    lab: Any = SimpleNamespace(once=lambda name: clock[name].pop(0))
+    short, long = Allreduce(LIMITS[-1], 2, "star"), Allreduce(LIMITS[-1] + 1, 2, "star")
+    calls: Any = {short: "short", long: "long"}
+    assert measuring.timed(lab, calls, deadline=0) == {short: 2.75, long: 3.0}
+    assert clock == {"short": [], "long": []}
 
 
 def test_everything_is_measured_and_all_but_native_predicted(laboratory: Laboratory) -> None:
