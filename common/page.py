@@ -1,7 +1,7 @@
 """The verdict as a page: one file, with nothing in it that runs or that is elsewhere."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +9,7 @@ from common import provenance, speeds
 from common.blame import Suspect, suspects
 from common.cells import Cell, anchor, cell
 from common.chance import chance
-from common.layers import layer_tables, rows
+from common.layers import Parting, layer_tables, rows
 from common.limits import limits
 from common.pictures import Picture, epochs, losses
 from common.printable import printable
@@ -52,9 +52,10 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
     )
     environment.filters["image"] = Markup
     records = [each.record for suite in examined for each in suite.found if each.record]
-    suspected = suspects(examined)
     sections = [section(each) for each in examined]
     layered = layer_tables(examined)
+    partings = [parting for table in layered for parting in table.partings()]
+    suspected = [pinpointed(suspect, partings) for suspect in suspects(examined)]
     return environment.get_template("parity.html").render(
         verdict=verdict,
         conclusion=conclusion(verdict),
@@ -70,12 +71,22 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
         limits=limits(applied(sections)),
         layered=layered,
         layer_rows=rows,
-        partings=[parting for table in layered for parting in table.partings()],
         benchmark=speeds.benchmark(folder),
         chance=chance(folder),
         begun=provenance.begun(records),
         provenance=provenance.tables(records),
     )
+
+
+def pinpointed(suspect: Suspect, partings: Sequence[Parting]) -> Suspect:
+    """The suspect with the first layer in which one of its runs parts, if its logits are off."""
+    for parting in partings:
+        record = parting.run.record
+        if (record.framework, record.chapter) == (suspect.framework, suspect.chapter):
+            evidence = [*suspect.evidence, f"Layer by layer, {parting.said()}."]
+            layer = parting.layer.name if suspect.sign.array == "logits/before" else suspect.tensor
+            return replace(suspect, tensor=layer, evidence=evidence)
+    return suspect
 
 
 def innocent(verdict: Verdict, suspected: Sequence[Suspect]) -> list[str]:
