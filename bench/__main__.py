@@ -1,4 +1,4 @@
-"""Times every framework and its rivals, round by round, and writes bench.json and bench.md.
+"""Times every framework and its rivals, and after every round writes bench.json and bench.md.
 
 python -m bench --python jax=.nox/bench-jax/bin/python --out results
 """
@@ -22,6 +22,9 @@ from common.files import require_writable, write_text
 from common.machine import describe_machine, now
 from common.suites import FRAMEWORKS
 
+Sample = tuple[Entry, dict[str, Any]]
+"""What was measured, and what the process that measured it printed."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures and writes. Returns 0, 1 (a measurement failed) or 2."""
@@ -30,35 +33,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     plan = entries(tuple(name for name in FRAMEWORKS if name in pythons), tuple(flags.chapters))
     try:
         require_writable(flags.out)
-        found = list(rounds(plan, pythons, flags.rounds))
+        found: list[Sample] = []
+        for number in range(1, flags.rounds + 1):
+            found += one_round(plan, pythons, f"round {number}/{flags.rounds}")
+            # Whoever stops it keeps the rounds that are done.
+            bench = write(flags.out, found, number)
     except (RequestError, RunError) as error:
         print(f"python -m bench: error: {error}", file=sys.stderr)
         return 2 if isinstance(error, RequestError) else 1
+    print_report(bench)
+    return 0
+
+
+def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
+    """Writes bench.json and bench.md of so many rounds to `folder`; returns what it wrote."""
     bench = Bench(
         created=now(),
         machine=describe_machine(),
         versions={entry.framework: each["versions"] for entry, each in found},
         data=next(each["data"] for _, each in found if each["data"]),
-        rounds=flags.rounds,
+        rounds=rounds,
         samples=gathered((entry, each["figures"]) for entry, each in found),
     )
-    write_text(flags.out / "bench.json", bench.model_dump_json(by_alias=True, indent=2) + "\n")
-    write_text(flags.out / "bench.md", markdown(bench))
-    print_report(bench)
-    return 0
+    write_text(folder / "bench.json", bench.model_dump_json(by_alias=True, indent=2) + "\n")
+    write_text(folder / "bench.md", markdown(bench))
+    return bench
 
 
-def rounds(
-    plan: Sequence[Entry], pythons: Mapping[str, str], count: int
-) -> Iterator[tuple[Entry, dict[str, Any]]]:
-    """Measures the whole plan `count` times over, each entry in a process of its own."""
-    for number in range(1, count + 1):
-        for place, entry in enumerate(plan, start=1):
-            begun = time.perf_counter()
-            yield entry, measure(entry, pythons[entry.framework])
-            took = time.perf_counter() - begun
-            progress = f"round {number}/{count}, {place}/{len(plan)}: {entry.key()}, {took:.0f} s"
-            print(progress, file=sys.stderr, flush=True)
+def one_round(plan: Sequence[Entry], pythons: Mapping[str, str], name: str) -> Iterator[Sample]:
+    """Measures the whole plan, each entry in a process of its own."""
+    for place, entry in enumerate(plan, start=1):
+        begun = time.perf_counter()
+        yield entry, measure(entry, pythons[entry.framework])
+        took = time.perf_counter() - begun
+        progress = f"{name}, {place}/{len(plan)}: {entry.key()}, {took:.0f} s"
+        print(progress, file=sys.stderr, flush=True)
 
 
 def measure(entry: Entry, python: str) -> dict[str, Any]:

@@ -153,23 +153,35 @@ def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) 
     assert found == sizes
 
 
-def fake_python(folder: Path, answer: str, status: int) -> str:
-    """A Python that answers every measurement so."""
-    path = folder / "python"
-    path.write_text(f"#!{sys.executable}\nprint('noise')\nprint({answer!r})\nexit({status})\n")
+ANSWER = {"figures": CONTENDER | MACHINE, "data": DATA.model_dump(), "versions": {"jax": "1"}}
+
+
+def fake_python(folder: Path, most: int = 99) -> str:
+    """A Python that answers so many measurements, and fails from then on."""
+    path, calls = folder / "python", str(folder / "calls")
+    path.write_text(
+        f"#!{sys.executable}\nwith open({calls!r}, 'a') as calls:\n    calls.write('.')\n"
+        f"print('noise')\nprint({json.dumps(ANSWER)!r})\nexit(len(open({calls!r}).read()) > {most})"
+    )
     path.chmod(0o755)
     return f"--python=jax={path}"
 
 
 def test_it_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = {"figures": CONTENDER | MACHINE, "data": DATA.model_dump(), "versions": {"jax": "1"}}
-    python = fake_python(tmp_path, json.dumps(answer), 0)
-    assert main([python, f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"]) == 0
+    flags = fake_python(tmp_path), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
+    assert main(flags) == 0
     bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
-    assert [len(each.figures["epoch"]) for each in bench.samples] == [2] * 5
+    assert (bench.rounds, [len(each.figures["epoch"]) for each in bench.samples]) == (2, [2] * 5)
     assert bench.data == DATA
     assert (tmp_path / "bench.md").read_text(encoding="utf-8") == markdown(bench)
     assert "LeNet: 2 devices" in capsys.readouterr().out
+
+
+def test_rounds_that_are_done_are_kept(tmp_path: Path) -> None:
+    flags = fake_python(tmp_path, 7), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
+    assert main(flags) == 1
+    bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
+    assert (bench.rounds, [len(each.figures["epoch"]) for each in bench.samples]) == (1, [1] * 5)
 
 
 @pytest.mark.parametrize("python", ["jax", "jax=", "jax=/no/such/python", "numpy=python3"])
@@ -180,10 +192,8 @@ def test_a_python_must_be_named(python: str, capsys: pytest.CaptureFixture[str])
     assert f"{python!r} names no framework and its Python" in capsys.readouterr().err
 
 
-def test_a_measurement_that_fails_ends_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_that_fails_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bench.json").write_text("of an earlier run")
-    assert main([fake_python(tmp_path, "", 1), f"--out={tmp_path}"]) == 1
+    assert main([fake_python(tmp_path, 0), f"--out={tmp_path}"]) == 1
     assert capsys.readouterr().err.startswith("python -m bench: error: jax scratch ours 1 failed")
     assert (tmp_path / "bench.json").read_text() == "of an earlier run"
