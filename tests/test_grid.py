@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common import grid
+from common.arguments import parser
 from common.suites import SUITES
 
 FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
@@ -26,6 +27,9 @@ def test_every_suite_runs_on_its_devices() -> None:
         }
     assert not {flag for _, flags in first for flag in flags} & {"--devices=3", "--devices=4"}
     assert all("--preset=quick" in flags for _, flags in first[:4])
+    assert sum("--layers" in flags for _, flags in first) == 2
+    for chapter, flags in first + more:
+        parser("jax", chapter).parse_args(flags)
 
 
 def test_what_fails_is_said_and_ends_the_grid(
