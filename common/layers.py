@@ -126,8 +126,10 @@ def _table(each: Examined, runs: Sequence[Run], expected: Weights) -> LayerTable
             for row in zip(*measured, strict=True):
                 name = row[0].array.removeprefix(f"layers/{when}/")
                 layers.append(Layer(when, name, [found.far for found in row], limits))
+    comparison = each.comparison
+    counts = ", ".join(str(devices) for devices in sorted({run.devices for run in runs}))
     return LayerTable(
-        title=f"{each.comparison.chapter}, {each.comparison.suite}, layer by layer",
+        title=f"{comparison.chapter}, {comparison.suite}, on {counts} devices, layer by layer",
         runs=runs,
         layers=layers,
     )

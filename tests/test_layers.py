@@ -57,6 +57,7 @@ def said(folder: Path, capsys: pytest.CaptureFixture[str], status: int) -> str:
 def test_right_frameworks_part_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = said(folder, capsys, 0)
     assert "no layer parts" in printed
+    assert "concise, float64-sync, on 1, 2 devices, layer by layer" in printed
     for name in layer_shapes(1):
         for when in ("before", "after"):
             (line,) = (line for line in printed.splitlines() if f"│ {name}, {when} " in line)
