@@ -51,4 +51,4 @@ def apart(found: Weights, expected: Weights) -> float:
     """
     assert found.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
-    return max(float(np.abs(found[k] - expected[k]).max() / largest) for k in expected)
+    return float(np.max([np.abs(found[k] - expected[k]).max() for k in expected]) / largest)

@@ -31,7 +31,7 @@ def part(found: Weights, prefix: str) -> Weights:
 
 def farthest(found: Weights, expected: Weights) -> float:
     assert found.keys() == expected.keys()
-    return max(far(found[name], expected[name]) for name in expected)
+    return float(np.max([far(found[name], expected[name]) for name in expected]))
 
 
 @pytest.fixture(scope="session", params=MODES, ids=lambda mode: f"{mode[0]}-{mode[1]}")

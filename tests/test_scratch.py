@@ -37,9 +37,13 @@ def start(dtype: str) -> Weights:
 
 
 def far(ours: Weights, theirs: Weights) -> float:
-    """The worst distance over all tensors, relative to each tensor's largest entry."""
+    """The worst distance over all tensors, relative to each tensor's largest entry.
+
+    Absolute where all entries are zero; not a number where any distance is not.
+    """
     assert ours.keys() == theirs.keys() == LENET.keys()
-    return max(float(np.abs(ours[k] - theirs[k]).max() / np.abs(theirs[k]).max()) for k in theirs)
+    sizes = {name: np.abs(values).max() or 1.0 for name, values in theirs.items()}
+    return float(np.max([np.abs(ours[name] - theirs[name]).max() / sizes[name] for name in theirs]))
 
 
 def as_arrays(tensors: Sequence[Any]) -> list[Array]:
