@@ -40,7 +40,8 @@ def replicate(weights: Mapping[str, Array], devices: Sequence[torch.device]) -> 
 
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    h1 = F.relu(F.conv2d(X, params["conv1.weight"], params["conv1.bias"]))
+    h0 = X.reshape(-1, 28, 28, 1).permute(0, 3, 1, 2)  # channels last: faster on a CPU
+    h1 = F.relu(F.conv2d(h0, params["conv1.weight"], params["conv1.bias"]))
     h1 = F.avg_pool2d(h1, kernel_size=2, stride=2)
     h2 = F.relu(F.conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
     h2 = F.avg_pool2d(h2, kernel_size=2, stride=2).flatten(start_dim=1)
