@@ -41,8 +41,9 @@ def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     out, channels, r, c = weight.shape
     rows, columns, n = X.shape[1] - r + 1, X.shape[2] - c + 1, X.shape[3]
     # Patches times a matrix: on a CPU faster than lax.conv, whose gradient is slow there.
-    patches = [X[:, i : i + rows, j : j + columns] for i in range(r) for j in range(c)]
-    matrix = jnp.stack(patches, axis=1).reshape(channels * r * c, -1)
+    strips = jnp.stack([X[:, i : i + rows] for i in range(r)], axis=1)
+    patches = jnp.stack([strips[..., j : j + columns, :] for j in range(c)], axis=2)
+    matrix = patches.reshape(channels * r * c, -1)
     Y = (weight.reshape(out, -1) @ matrix).reshape(out, rows, columns, n)
     return Y + bias[:, None, None, None]
 
