@@ -1,5 +1,6 @@
 """MXNet's devices: GPUs, or CPU contexts that share the engine's threads."""
 
+import os
 from collections.abc import Mapping, Sequence
 
 import mxnet as mx
@@ -17,6 +18,10 @@ def devices(count: int | None, kind: str, threads: int) -> list[mx.Context]:
     npx.set_np()
     gpus = mx.context.num_gpus()
     if kind == "cpu" or (kind == "auto" and not gpus):
+        if count != 1:
+            # Read with the first operation. By default there are 4 places for what operations need
+            # for a moment; at each they take turns, and so would the devices.
+            os.environ.setdefault("MXNET_CPU_TEMP_COPY", "64")
         return [mx.cpu(index) for index in range(count or 2)]
     if not gpus or (count or gpus) > gpus:
         raise RequestError(
