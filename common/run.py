@@ -104,8 +104,6 @@ def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, A
     keep_memory()
     # Read once, when a framework loads its OpenMP runtime.
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    # Threads that spin while they wait cost a step dearly as soon as anything else runs.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         with native_errors_held_back():
             module: Any = importlib.import_module(f"frameworks.{framework}.{chapter}")

@@ -1,5 +1,6 @@
 """The chapters in MXNet. Importing this package does not load MXNet."""
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,3 +22,7 @@ PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
 ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
 for one another forever."""
+
+# Read when MXNet is loaded: threads that spin while they wait for work would keep the threads of
+# its engine, and Python, from the cores.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
