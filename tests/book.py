@@ -10,6 +10,7 @@ import concise_steps
 import numpy as np
 
 from bench.d2l_package import package as package
+from common.distances import distance
 from common.interface import Array, Weights
 
 
@@ -51,4 +52,4 @@ def apart(found: Weights, expected: Weights) -> float:
     """
     assert found.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
-    return float(np.max([np.abs(found[k] - expected[k]).max() for k in expected]) / largest)
+    return max(distance(found[k], expected[k], largest)[0] for k in expected)

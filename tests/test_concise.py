@@ -12,6 +12,7 @@ import pytest
 import resnet_judge
 from concise_steps import RATES, Steps
 
+from common.distances import distance
 from common.interface import Array, Weights
 from common.models import layer_shapes
 
@@ -22,7 +23,7 @@ MODES = [(1, "per-device"), *itertools.product((3, 4), ("per-device", "sync"))]
 def far(found: Array, expected: Array) -> float:
     """The largest difference over the largest expected entry; shapes must agree."""
     assert found.shape == expected.shape
-    return float(np.abs(found - expected).max() / np.abs(expected).max())
+    return distance(found, expected)[0]
 
 
 def part(found: Weights, prefix: str) -> Weights:
@@ -31,7 +32,7 @@ def part(found: Weights, prefix: str) -> Weights:
 
 def farthest(found: Weights, expected: Weights) -> float:
     assert found.keys() == expected.keys()
-    return float(np.max([far(found[name], expected[name]) for name in expected]))
+    return max(far(found[name], expected[name]) for name in expected)
 
 
 @pytest.fixture(scope="session", params=MODES, ids=lambda mode: f"{mode[0]}-{mode[1]}")

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 import book
-import numpy as np
 import pytest
 from book import apart, renamed
 from test_concise import far, part
@@ -134,7 +133,7 @@ def test_gradients_are_those_of_resnet18(computed: tuple[Weights, Weights]) -> N
 
 def farthest_of(found: Weights, expected: Weights, *endings: str) -> float:
     """The largest distance of weights with such names, each relative to its largest entry."""
-    return float(np.max([far(found[k], expected[k]) for k in expected if k.endswith(endings)]))
+    return max(far(found[k], expected[k]) for k in expected if k.endswith(endings))
 
 
 @pytest.mark.only("pytorch")
