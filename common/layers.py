@@ -17,6 +17,7 @@ from common.checks import Run, check_shapes, numerical_checks, reference
 from common.distances import compare
 from common.errors import RequestError
 from common.interface import Weights
+from common.report import title
 from common.tolerances import LAYERS
 from common.verdict import Examined
 
@@ -126,10 +127,8 @@ def _table(each: Examined, runs: Sequence[Run], expected: Weights) -> LayerTable
             for row in zip(*measured, strict=True):
                 name = row[0].array.removeprefix(f"layers/{when}/")
                 layers.append(Layer(when, name, [found.far for found in row], limits))
-    comparison = each.comparison
-    counts = ", ".join(str(devices) for devices in sorted({run.devices for run in runs}))
     return LayerTable(
-        title=f"{comparison.chapter}, {comparison.suite}, on {counts} devices, layer by layer",
+        title=f"{title(each.comparison, [run.devices for run in runs])}, layer by layer",
         runs=runs,
         layers=layers,
     )

@@ -1,6 +1,6 @@
 """The verdict for people: a table on the terminal, `parity.md`, and `parity.json`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -87,9 +87,9 @@ def failures(verdict: Verdict) -> list[Check]:
     return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
 
 
-def title(comparison: Comparison) -> str:
-    """What was compared, in a line."""
-    counts = sorted({check.devices for check in comparison.checks})
+def title(comparison: Comparison, some: Collection[int] = ()) -> str:
+    """What was compared, in a line; on all its numbers of devices, or on some."""
+    counts = sorted(set(some) or {check.devices for check in comparison.checks})
     devices = ", ".join(map(str, counts))
     return f"{comparison.chapter}, {comparison.suite}, on {devices} devices"
 
