@@ -56,11 +56,11 @@ def padded(X: Tensor, *shape: int) -> Tensor:
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c), without padding.
 
-    On a CPU only 3 or a multiple of 8 channels are fast: to `X` and to the result come channels of
-    zeros, which `X` may have already.
+    On a CPU only 3 channels and multiples of 8 are fast: `X` and the result (n, ceil(out / 8) * 8,
+    rows - r + 1, columns - c + 1) get channels of zeros, which `X` may have already.
     """
     kernel = weight.shape[2:]
-    out, channels = (3 if each < 3 else -(-each // 8) * 8 for each in weight.shape[:2])
+    out, channels = (-(-each // 8) * 8 if each > 3 else 3 for each in weight.shape[:2])
     X = padded(X, len(X), channels, *X.shape[2:])
     weight, bias = padded(weight, out, channels, *kernel), padded(bias, out)
     return npx.convolution(X, weight, bias, kernel=kernel, num_filter=out)
@@ -71,7 +71,8 @@ def lenet(X: Tensor, params: Params) -> Tensor:
     h1 = relu(conv2d(X, params["conv1.weight"], params["conv1.bias"]))
     h1 = npx.pooling(h1, pool_type="avg", kernel=(2, 2), stride=(2, 2))
     h2 = relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = npx.pooling(h2, pool_type="avg", kernel=(2, 2), stride=(2, 2)).reshape(-1, 56 * 16)
+    h2 = npx.pooling(h2, pool_type="avg", kernel=(2, 2), stride=(2, 2))
+    h2 = h2.reshape(-1, 56 * 16)  # 50 channels, and 6 of zeros
     h3 = relu(np.dot(h2, padded(params["fc1.weight"], 56 * 16, 128)) + params["fc1.bias"])
     return np.dot(h3, params["fc2.weight"]) + params["fc2.bias"]
 
