@@ -10,12 +10,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+VECTORS = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX", "asimd": "NEON", "sve": "SVE"}
+"""Instructions by which libraries choose their kernels, as Linux and as people call them."""
+
 
 def describe_machine() -> dict[str, str | int]:
     """The operating system, the processor and its cores, and the Python."""
+    information = Path("/proc/cpuinfo")
+    known = information.read_text(encoding="utf-8") if information.is_file() else ""
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
+        "processor": processor(known),
         "cores": os.cpu_count() or 1,
         "python": platform.python_version(),
     }
@@ -53,10 +58,15 @@ def native_errors_held_back() -> Iterator[None]:
             os.close(original)
 
 
-def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or "unknown"
+def processor(information: str) -> str:
+    """The processor in Linux's description, with the vector instructions it has.
+
+    Without them, machines whose figures differ by half can have the same name.
+    """
+    # The first core's lines are as good as any other's.
+    pairs = [line.partition(":")[::2] for line in reversed(information.splitlines())]
+    known = {key.strip(): value.strip() for key, value in pairs}
+    name = known.get("model name") or platform.processor() or "unknown"
+    flags = f"{known.get('flags', '')} {known.get('Features', '')}".split()  # of x86 and of ARM
+    vectors = ", ".join(title for flag, title in VECTORS.items() if flag in flags)
+    return f"{name} ({vectors})" if vectors else name
