@@ -44,8 +44,10 @@ def lenet(X: Tensor, params: Params) -> Tensor:
     h1 = F.relu(F.conv2d(h0, params["conv1.weight"], params["conv1.bias"]))
     h1 = F.avg_pool2d(h1, kernel_size=2, stride=2)
     h2 = F.relu(F.conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = F.avg_pool2d(h2, kernel_size=2, stride=2).flatten(start_dim=1)
-    h3 = F.relu(h2 @ params["fc1.weight"] + params["fc1.bias"])
+    h2 = F.avg_pool2d(h2, kernel_size=2, stride=2).permute(0, 2, 3, 1).flatten(start_dim=1)
+    # To turn the weight, which is for 50 channels of 16 pixels, is less work than the images.
+    fc1_weight = params["fc1.weight"].reshape(50, 16, 128).transpose(0, 1).flatten(end_dim=1)
+    h3 = F.relu(h2 @ fc1_weight + params["fc1.bias"])
     return h3 @ params["fc2.weight"] + params["fc2.bias"]
 
 
