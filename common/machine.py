@@ -5,7 +5,7 @@ import platform
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +16,9 @@ VECTORS = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX", "asimd": "NE
 
 def describe_machine() -> dict[str, str | int]:
     """The operating system, the processor and its cores, and the Python."""
-    information = Path("/proc/cpuinfo")
-    known = information.read_text(encoding="utf-8") if information.is_file() else ""
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": processor(known),
+        "processor": processor(cpu_information()),
         "cores": os.cpu_count() or 1,
         "python": platform.python_version(),
     }
@@ -58,15 +56,26 @@ def native_errors_held_back() -> Iterator[None]:
             os.close(original)
 
 
-def processor(information: str) -> str:
-    """The processor in Linux's description, with the vector instructions it has.
+def cpu_information() -> dict[str, str]:
+    """What Linux says of the first core; nothing on other systems."""
+    source = Path("/proc/cpuinfo")
+    text = source.read_text(encoding="utf-8") if source.is_file() else ""
+    # Cores follow each other: what is read last, stays.
+    pairs = [line.partition(":")[::2] for line in reversed(text.splitlines())]
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def processor(information: Mapping[str, str]) -> str:
+    """The processor's name, and its vector instructions.
 
     Without them, machines whose figures differ by half can have the same name.
     """
-    # The first core's lines are as good as any other's.
-    pairs = [line.partition(":")[::2] for line in reversed(information.splitlines())]
-    known = {key.strip(): value.strip() for key, value in pairs}
-    name = known.get("model name") or platform.processor() or "unknown"
-    flags = f"{known.get('flags', '')} {known.get('Features', '')}".split()  # of x86 and of ARM
-    vectors = ", ".join(title for flag, title in VECTORS.items() if flag in flags)
-    return f"{name} ({vectors})" if vectors else name
+    name = information.get("model name") or platform.processor() or "unknown"
+    known = ", ".join(vectors(information))
+    return f"{name} ({known})" if known else name
+
+
+def vectors(information: Mapping[str, str]) -> list[str]:
+    """The vector instructions of a core, as far as they matter here and are known."""
+    flags = f"{information.get('flags', '')} {information.get('Features', '')}"  # x86 and ARM
+    return [title for flag, title in VECTORS.items() if flag in flags.split()]

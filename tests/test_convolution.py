@@ -54,9 +54,9 @@ def test_steps_with_it_are_those_of_the_judge(
     monkeypatch: pytest.MonkeyPatch,
     wrapper: str,
 ) -> None:
-    """The tests' nets are too narrow for it, so here every layer counts as wide."""
+    """The tests' nets are too narrow for it, so here every layer has it."""
     jax: Any = importlib.import_module("jax")
-    monkeypatch.setattr("frameworks.jax.convolution.WIDE", 1)
+    monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
     jax.clear_caches()
     found = Steps("jax", all_devices[:3], "sync", "float64", tmp_path, wrapper).run(concise)
     jax.clear_caches()
@@ -67,3 +67,23 @@ def test_steps_with_it_are_those_of_the_judge(
     for name, values in expected.items():
         largest = np.abs(values).max()
         assert np.abs(found[f"weights/{name}"] - values).max() < 1e-10 * largest, name
+
+
+@pytest.mark.only("jax")
+@pytest.mark.parametrize(
+    ("flags", "channels", "expected"),
+    [("avx2", 64, True), ("avx2", 63, False), ("avx2 avx512f", 64, False), ("", 64, True)],
+)
+def test_it_is_chosen_where_it_pays(
+    all_devices: Sequence[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: str,
+    channels: int,
+    expected: bool,
+) -> None:
+    module: Any = importlib.import_module("frameworks.jax.convolution")
+    monkeypatch.setattr(module, "cpu_information", lambda: {"flags": flags})
+    monkeypatch.setattr("jax.default_backend", lambda: "cpu")
+    assert module.products_are_faster(channels) == expected
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    assert not module.products_are_faster(channels)
