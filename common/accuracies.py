@@ -1,10 +1,11 @@
 """How far the frameworks' accuracies are apart, and which of them answers for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, median
-from typing import Final
+from typing import Any, Final
 
-from common.checks import Run, accuracy
+from common.checks import Run, accuracy, accuracy_floor, measured, setting
+from common.tolerances import ACCURACY_SPREAD
 
 EQUAL: Final = 1e-12
 """Accuracies whose distances from the median differ by no more are equally far from it."""
@@ -34,3 +35,22 @@ def mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
     for run in runs:
         found.setdefault(run.record.framework, []).append(accuracy(run.record))
     return {framework: fmean(accuracies) for framework, accuracies in found.items()}
+
+
+def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """A run's accuracy against its floor, and its framework's against the others'."""
+    floor = accuracy_floor(run.record)
+    if floor is None:
+        return
+    ours = accuracy(run.record)
+    yield {
+        "check": "accuracy",
+        "passed": ours >= floor.limit,
+        "distance": ours,
+        "tolerance": floor.limit,
+        "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
+    }
+    framework = run.record.framework
+    farthest, gap = spread(framework, runs)
+    where = "next to the median" if farthest == framework else f"from {farthest}"
+    yield measured("spread", gap, where, ACCURACY_SPREAD[setting(run.record)])

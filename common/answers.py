@@ -13,12 +13,14 @@ from common.interface import Weights
 class Answer:
     """What runs are compared with: the entry-wise median of some runs of one identity.
 
-    `settled` says that other runs have agreed on it than those that are compared with it.
+    `runs` is their number. `settled` says that other runs have agreed on it than those that are
+    compared with it.
     """
 
     name: str
     identity: dict[str, Any]
     arrays: Weights
+    runs: int
     settled: bool = False
 
     def suits(self, run: Run) -> bool:
@@ -37,6 +39,7 @@ def answers_of(found: Sequence[Found]) -> dict[int | None, Answer]:
             f"the median of {len(runs)} {runs[0].record.config.dtype} runs",
             identity(runs[0].record),
             reference(runs),
+            len(runs),
         )
         for shards, runs in groups.items()
     }

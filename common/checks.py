@@ -3,17 +3,18 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from pydantic import BaseModel
 
+from common.contents import expected_arrays
 from common.interface import Array, Weights
-from common.models import layer_shapes, shapes_of, trainable
+from common.pinned import preset_of, suite_of
 from common.printable import Printable
 from common.record import Record
-from common.tolerances import ACCURACY_FLOOR, LONG, TOLERANCES, Tolerance
-from common.training import LAYERS_PROBE, PROBE, number_of_steps
+from common.tolerances import ACCURACY_FLOOR, BEGINNING, LONG, TOLERANCES, Tolerance, Tolerances
+from common.trace import traced_steps
 
 
 @dataclass(frozen=True)
@@ -60,40 +61,36 @@ NUMERICAL: Final = {
 }
 """What each numerical check compares: the arrays whose names start so."""
 
+BEGINNINGS: Final = ("forward", "gradient", "trajectory")
+"""The checks that hold for runs of any length."""
 
-def expected_shapes(record: Record) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every array that a run must leave."""
-    config = record.config
-    probe = (min(PROBE, config.test_examples), 10)
-    shapes: dict[str, tuple[int, ...]] = {"logits/before": probe, "logits/after": probe}
-    if config.layers and config.width:
-        images = min(LAYERS_PROBE, config.test_examples)
-        for name, shape in layer_shapes(config.width).items():
-            shapes |= {f"layers/{when}/{name}": (images, *shape) for when in ("before", "after")}
-    for name, shape in shapes_of(record.chapter, config.width).items():
-        shapes[f"weights/{name}"] = shape
-        if trainable(name):
-            shapes[f"gradients/{name}"] = shape
-    shapes["losses"] = (number_of_steps(config),)
-    return shapes
+UNMEASURED: Final = ("trace/", "test/", "probe/")
+"""Arrays that are a run's own, or bytes."""
 
 
 def check_shapes(run: Run) -> tuple[bool, str]:
-    """Whether the arrays have exactly the expected names and shapes; if not, which has not."""
-    expected = expected_shapes(run.record)
-    found = {name: array.shape for name, array in run.arrays.items()}
+    """Whether the arrays have just the expected names, shapes and types; if not, which has not."""
+    expected = expected_arrays(run.record)
+    found = {name: (array.shape, str(array.dtype)) for name, array in run.arrays.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
-            return False, f"{name} is {found.get(name)}, expected {expected.get(name)}"
-        if run.arrays[name].dtype.kind != "f":
-            return False, f"{name} holds {run.arrays[name].dtype}, which are no real numbers"
+            told = [
+                f"{each[1]} {each[0]}" if each else "missing"
+                for each in (found.get(name), expected.get(name))
+            ]
+            return False, f"{name} is {told[0]}, expected {told[1]}"
     return True, ""
 
 
 def reference(runs: Sequence[Run]) -> Weights:
     """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
     medians: Weights = {}
-    shapes = {name: each for run in runs for name, each in expected_shapes(run.record).items()}
+    shapes = {
+        name: each
+        for run in runs
+        for name, (each, _) in expected_arrays(run.record).items()
+        if not name.startswith(UNMEASURED)
+    }
     for name, shape in shapes.items():
         sound = [
             run.arrays[name].astype(np.float64)
@@ -107,26 +104,35 @@ def reference(runs: Sequence[Run]) -> Weights:
     return medians
 
 
-def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
-    """The prefix and tolerance of each numerical check that a run of this length allows.
-
-    Training makes more of rounding with every step, so a long run is held to its beginning, its
-    accuracy and the course of its losses, not to its weights.
-    """
+def allowed(run: Run) -> Tolerances:
+    """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
     chapter, dtype = run.record.chapter, run.record.config.dtype
-    limits = TOLERANCES[chapter].get(dtype)
-    if limits is None:
-        return {}
-    if is_long(run):
-        beginnings = ("forward", "gradient", "trajectory")
-        return {name: (NUMERICAL[name], LONG[chapter][dtype][name]) for name in beginnings}
-    tolerances = limits[min(most for most in limits if len(run.record.losses) <= most)]
-    return {name: (prefix, tolerances[name]) for name, prefix in NUMERICAL.items()}
+    found = TOLERANCES.get(chapter, {}).get(dtype, {})
+    return {**found, **LONG[chapter].get(dtype, {})} if found and is_long(run) else found
+
+
+def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
+    """The prefix and tolerance of each numerical check that runs of one setting allow.
+
+    Training makes more of rounding with every step, so long runs are compared with each other in
+    their beginnings alone.
+    """
+    known, names = allowed(run), BEGINNINGS if is_long(run) else NUMERICAL
+    return {name: (NUMERICAL[name], known[name]) for name in names if known}
 
 
 def beginning(run: Run) -> int:
-    """The steps from the first on over which rounding stays rounding, in runs such as this one."""
-    return max(TOLERANCES[run.record.chapter][run.record.config.dtype])
+    """The steps from the first on over which rounding stays rounding, in runs such as this one.
+
+    In float32 that is known of the suites alone; else the first step is certain.
+    """
+    exact = run.record.config.dtype == "float64" or suite_of(run.record.config) is not None
+    return BEGINNING[run.record.chapter] if exact or not is_traced(run) else 1
+
+
+def is_traced(run: Run) -> bool:
+    """Whether the run has kept steps that can be computed again."""
+    return bool(traced_steps(run.record.config))
 
 
 def is_long(run: Run) -> bool:
@@ -136,7 +142,7 @@ def is_long(run: Run) -> bool:
 
 def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
     """The arrays, with the losses of the run's beginning alone."""
-    return {**arrays, "losses": arrays["losses"][: beginning(run)]}
+    return {**arrays, "losses": arrays.get("losses", np.empty(0))[: beginning(run)]}
 
 
 def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
@@ -156,12 +162,25 @@ def accuracy(record: Record) -> float:
 
 
 def accuracy_floor(record: Record) -> Tolerance | None:
-    """The accuracy that a run of this preset has to reach; None where it proves nothing."""
-    if record.config.steps is not None:
-        return None
-    return ACCURACY_FLOOR.get(setting(record))
+    """The accuracy that a run of this preset has to reach; None where none is known.
+
+    It is known of a whole preset: one flag by hand, and it may be another.
+    """
+    return ACCURACY_FLOOR.get(setting(record)) if preset_of(record.config) else None
 
 
 def setting(record: Record) -> tuple[str, str, str]:
     """Where tolerances of accuracies stand: chapter, preset and data set."""
     return record.chapter, record.config.preset, record.data.name
+
+
+def measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:
+    """A check of a distance, as fields of `Check`."""
+    # JSON has no infinity: what cannot be compared has no distance.
+    return {
+        "check": name,
+        "passed": far <= tolerance.limit,
+        "distance": min(far, 1e308),
+        "tolerance": tolerance.limit,
+        "where": where,
+    }

@@ -58,22 +58,28 @@ class Distance:
 
 
 def compare(
-    arrays: Mapping[str, Array], expected: Mapping[str, Array], prefix: str
+    arrays: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    prefix: str,
+    scales: Mapping[str, float] | None = None,
 ) -> list[Distance]:
-    """The distance of every array whose name starts with `prefix`, in the net's order."""
+    """The distance of every array whose name starts with `prefix`, in the net's order.
+
+    `scales` says of some arrays what their distance is relative to.
+    """
     found = []
     for name in (name for name in {**expected, **arrays} if name.startswith(prefix)):
         if name not in expected or name not in arrays:
             found.append(Distance(name, math.inf, name))
             continue
-        scale = largest(expected[_yardstick(name, expected)])
+        scale = (scales or {}).get(name) or largest(expected[yardstick(name, expected)])
         far, index = distance(arrays[name], expected[name], scale if math.isfinite(scale) else None)
         step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
         found.append(Distance(name, far, step or f"{name}{list(index)}"))
     return found or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
 
 
-def _yardstick(name: str, arrays: Mapping[str, Array]) -> str:
+def yardstick(name: str, arrays: Mapping[str, Array]) -> str:
     """The array whose largest entry is the measure for `name`: itself, but for some biases.
 
     Batch normalization takes away whatever its convolution's bias adds. Such a bias has gradient

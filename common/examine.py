@@ -1,15 +1,24 @@
 """Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from common.answers import Answer, answers_of, expected_of
+from common.config import Config
 from common.errors import RequestError
-from common.gather import device_counts, gather
+from common.gather import Found, device_counts, gather
 from common.machine import now
-from common.suites import CHAPTERS, FRAMEWORKS, SUITES
+from common.pinned import other_settings, suite_of
+from common.suites import CHAPTERS, FRAMEWORKS, SUITES, Suite
 from common.verdict import Examined, Verdict, compare_suite
+
+TELLING: Final = ("dtype", "allreduce", "batch_norm")
+"""Settings that a suite's name promises, whoever made the runs in its folder."""
+
+OWN: Final = "own"
+"""What runs are called that are not those of the suite in whose folder they are."""
 
 
 def examine(
@@ -39,16 +48,29 @@ def examine(
                 counts = device_counts(place, chapter, frameworks)
             if not counts:
                 continue
-            settings = suite.settings if planned else {}
-            found = gather(place, chapter, frameworks, counts, settings)
+            asked = partial(other_settings if planned else _broken_promises, suite=suite)
+            found = gather(place, chapter, frameworks, counts, asked)
             answers = expected_of(found, exact)
-            comparison = compare_suite(suite.name, chapter, found, answers)
-            examined.append(Examined(comparison, found, answers))
+            name = suite.name if planned else _name(found, suite)
+            examined.append(Examined(compare_suite(name, chapter, found, answers), found, answers))
             if suite.name.startswith("float64"):
                 exact |= answers_of(found)
     if not examined:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return examined
+
+
+def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
+    """What the name of a suite says and a run in its folder is not."""
+    promised = {name: suite.settings[name] for name in TELLING if name in suite.settings}
+    return {name: value for name, value in promised.items() if getattr(config, name) != value}
+
+
+def _name(found: Sequence[Found], suite: Suite) -> str:
+    """What to call the runs in a suite's folder: by its name only if they are what it plans."""
+    runs = [each.run for each in found if each.run]
+    as_planned = all(suite_of(run.record.config) == suite for run in runs)
+    return suite.name if (runs and as_planned) or suite.folder != "." else OWN
 
 
 def judge(folder: Path, **chosen: Any) -> Verdict:
@@ -61,5 +83,7 @@ def verdict_on(examined: Sequence[Examined]) -> Verdict:
     comparisons = [each.comparison for each in examined]
     checks = [check for comparison in comparisons for check in comparison.checks]
     return Verdict(
-        passed=all(check.passed for check in checks), created=now(), comparisons=comparisons
+        passed=bool(checks) and all(check.passed for check in checks),
+        created=now(),
+        comparisons=comparisons,
     )

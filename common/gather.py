@@ -1,21 +1,23 @@
-"""Finds the records of a suite and decides which of them can be trusted."""
+"""Finds the records of a suite and decides which of them can be trusted and compared."""
 
-import re
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from common.checks import Run
+from common.config import Config
 from common.errors import RunError
+from common.presets import PRESETS
 from common.record import Record, read_record, read_tensors, source_digest
-from common.training import number_of_epochs
+from common.trust import contradiction, distrust
 
-RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b")
-"""How the line of a traceback begins that says what was raised."""
+Asked = Callable[[Config], Mapping[str, Any]]
+"""What is asked of a run: each setting that it has otherwise, with the value it should have."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +35,17 @@ class Found:
 
 
 def gather(
-    folder: Path,
-    chapter: str,
-    frameworks: Iterable[str],
-    devices: Iterable[int],
-    settings: dict[str, Any],
+    folder: Path, chapter: str, frameworks: Iterable[str], devices: Iterable[int], asked: Asked
 ) -> list[Found]:
-    """One entry for each expected record, in order; `settings` is what the suite asked for."""
+    """One entry for each expected record, in order; `asked` tells what a run must have been."""
     counts = list(devices)
     found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
-    records = [each.run.record for each in found if each.run]
-    common = {
-        shards: _most_common([each for each in records if each.config.shards() == shards])
-        for shards in {record.config.shards() for record in records}
-    }
-    return [_compared(each, common, settings) for each in found]
+    found = [_as_asked(each, asked) for each in found]
+    identities = {id(each): _shared(each.run) for each in found if each.run}
+    common = _most_common(list(identities.values()))
+    return [
+        _like_others(each, identities[id(each)], common) if each.run else each for each in found
+    ]
 
 
 def device_counts(folder: Path, chapter: str, frameworks: Iterable[str]) -> list[int]:
@@ -70,42 +68,30 @@ def _find(folder: Path, framework: str, chapter: str, devices: int) -> Found:
     record = None
     try:
         record = read_record(path)
-        if trouble := _distrust(record, framework, chapter, devices):
+        if trouble := _another(record, framework, chapter, devices) or distrust(record):
             raise RunError(f"{trouble} ({path})")
         arrays = read_tensors(path, record)
+        if trouble := contradiction(record, arrays):
+            raise RunError(f"{trouble} ({path})")
     except RunError as error:
         return Found(framework, devices, None, str(error), record)
     run = Run(record, {**arrays, "losses": np.array(record.losses)})
     return Found(framework, devices, run, record=record)
 
 
-def _distrust(record: Record, framework: str, chapter: str, devices: int) -> str:
-    """Why a record is not what its name says, or is stale; empty if it is fine."""
-    if record.status != "complete":
-        return _unfinished(record)
+def _another(record: Record, framework: str, chapter: str, devices: int) -> str:
+    """Why a record is not the one that its name promises; empty if it is."""
     if (record.framework, record.chapter) != (framework, chapter):
         return f"is of {record.framework} {record.chapter}"
-    if {record.config.devices, len(record.devices)} != {devices}:
-        return f"ran on {len(record.devices)} devices"
+    if record.config.devices != devices:
+        return f"ran on {record.config.devices} devices"
     if record.source_sha256 != source_digest(framework):
         return "stale, as the code has changed since: run it again"
-    if len(record.epochs) != (planned := number_of_epochs(record.config)):
-        return f"has the figures of {len(record.epochs)} epochs, of {planned}"
     return ""
 
 
-def _unfinished(record: Record) -> str:
-    """What became of a run that is not complete; if it failed, what its traceback ends with."""
-    if record.status != "failed":
-        return f"the run is {record.status}, not complete"
-    lines = [line for line in (record.failure or "").splitlines() if line.strip()]
-    raised = [line for line in lines if RAISED.match(line)]
-    last = ([*lines, *raised] or ["it does not say why"])[-1]
-    return f"the run failed: {last.removeprefix('common.errors.RunError: ')}"
-
-
 def identity(record: Record) -> dict[str, Any]:
-    """What has to be the same in all records that are compared."""
+    """What has to be the same in all records that say the same."""
     return {
         **record.config.mathematics(),
         "data": record.data.sha256,
@@ -113,25 +99,48 @@ def identity(record: Record) -> dict[str, Any]:
     }
 
 
-def _most_common(records: Sequence[Record]) -> dict[str, Any]:
-    identities = Counter(tuple(identity(record).items()) for record in records)
-    return dict(identities.most_common(1)[0][0]) if identities else {}
+def _shared(run: Run) -> dict[str, Any]:
+    """What all runs of a suite have in common, also those that normalize other shards."""
+    config = run.record.config
+    shared = {name: value for name, value in identity(run.record).items() if name != "shards"}
+    preset = PRESETS[config.chapter].get(config.preset)
+    # With more devices, such a preset takes larger minibatches, and larger steps.
+    for name in ("batch_size", "lr") if preset and preset.per_device else ():
+        if shared[name] == getattr(preset, name) * config.devices:
+            shared[name] = f"{getattr(preset, name)} a device"
+    return {**shared, "minibatches": _minibatches(run)}
 
 
-def _compared(
-    found: Found, common: dict[int | None, dict[str, Any]], settings: dict[str, Any]
-) -> Found:
-    """`found`, unless it is of another configuration than the others or than was asked for."""
+def _minibatches(run: Run) -> str:
+    """The SHA-256 over the minibatches that a run has kept, and the images it was probed with."""
+    state = hashlib.sha256()
+    for name, values in sorted(run.arrays.items()):
+        if name.startswith(("trace/images/", "trace/labels/", "probe/", "test/labels")):
+            state.update(f"{name}{values.shape}".encode())
+            state.update(np.ascontiguousarray(values).tobytes())
+    return state.hexdigest()
+
+
+def _most_common(identities: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    counts = Counter(tuple(each.items()) for each in identities)
+    return dict(counts.most_common(1)[0][0]) if counts else {}
+
+
+def _as_asked(found: Found, asked: Asked) -> Found:
+    """`found`, unless it is of another setting than was asked for."""
     if found.run is None:
         return found
-    config = found.run.record.config.model_dump()
-    for key, value in settings.items():
-        if config[key] != value:
-            trouble = f"{key} is {config[key]}, and the suite asks for {value}"
-            return replace(found, run=None, trouble=trouble)
-    expected = common[found.run.record.config.shards()]
-    for key, value in identity(found.run.record).items():
-        if expected[key] != value:
-            trouble = f"{key} is {value}, and most others have {expected[key]}"
+    config = found.run.record.config
+    for name, value in asked(config).items():
+        trouble = f"{name} is {getattr(config, name)}, and the suite asks for {value}"
+        return replace(found, run=None, trouble=trouble)
+    return found
+
+
+def _like_others(found: Found, own: Mapping[str, Any], common: Mapping[str, Any]) -> Found:
+    """`found`, unless it is of another setting than the others."""
+    for name, value in own.items():
+        if common[name] != value:
+            trouble = f"{name} is {value}, and others have {common[name]}"
             return replace(found, run=None, trouble=trouble)
     return found

@@ -44,7 +44,7 @@ class Job:
         replicas = training.replicate(self.weights)
         if rank == 0:
             write_record(self.out, self.record)
-        outcome = training.train(replicas)
+        outcome = training.train(replicas, self.weights)
         if rank == 0:
             self.finish(outcome)
 

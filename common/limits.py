@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from common.checks import NUMERICAL, Check, Run, numerical_checks, setting
+from common.checks import NUMERICAL, Check, Run, allowed, setting
+from common.replay import KINDS
 from common.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, CURVE, Tolerance
 
 
@@ -16,7 +17,11 @@ def tolerance_of(check: Check, run: Run) -> Tolerance | None:
     if check.check in ("accuracy", "spread"):
         table = ACCURACY_FLOOR if check.check == "accuracy" else ACCURACY_SPREAD
         return table[setting(run.record)]
-    return numerical_checks(run)[compared(check)][1]
+    known = allowed(run)
+    if check.check == "steps":
+        kinds = (known[kind] for kind in KINDS if kind in known)
+        return next(each for each in kinds if each.limit == check.tolerance)
+    return known[compared(check)]
 
 
 def compared(check: Check) -> str:
@@ -51,6 +56,9 @@ def place(check: Check, run: Run) -> tuple[str, str]:
     """The array, with the entry, and the step at which a check found the largest distance."""
     if check.tolerance is None or check.check in ("curve", "accuracy", "spread"):
         return check.where, ""
+    if check.check == "steps":
+        step, _, where = check.where.partition(", ")
+        return where, step
     last = f"after step {len(run.record.losses)}"
     steps = {"forward": "before step 1", "gradient": "step 1", "weights": last, "outcome": last}
     name = compared(check)

@@ -13,7 +13,7 @@ from common.files import sha256, write_text
 from common.interface import Weights
 from common.weights import load_arrays, save_weights
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 
@@ -58,9 +58,12 @@ class TensorFile(Strict):
 
 
 class Record(Strict):
-    """Everything that is known of one run. Sizes are in bytes, times in seconds."""
+    """Everything that is known of one run. Sizes are in bytes, times in seconds.
 
-    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    `sha256` is that of the rest: see `seal`.
+    """
+
+    schema_version: Literal[2] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed"]
@@ -79,6 +82,7 @@ class Record(Strict):
     peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
     traffic: Traffic | None = None
     tensors: TensorFile | None = None
+    sha256: str = ""
 
     def file_name(self) -> str:
         """The record's name in its folder."""
@@ -93,9 +97,18 @@ def write_record(folder: Path, record: Record, tensors: Weights | None = None) -
         save_weights(beside, tensors)
         named = TensorFile(file=beside.name, sha256=sha256(beside))
         record = record.model_copy(update={"tensors": named})
+    record = record.model_copy(update={"sha256": seal(record)})
     text = record.model_dump_json(by_alias=True, indent=2) + "\n"
     write_text(path, text)
     return path
+
+
+def seal(record: Record) -> str:
+    """The SHA-256 over everything else that a record says: it tells if one was changed later.
+
+    Whoever changes a record on purpose can seal it again; this is for files that were mixed up.
+    """
+    return hashlib.sha256(record.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
 
 
 def read_record(path: Path) -> Record:

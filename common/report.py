@@ -14,9 +14,11 @@ from common.verdict import Comparison, Verdict
 HEADINGS = {
     "record": "complete, fresh, same setting",
     "shapes": "names, shapes, counts",
+    "peers": "compared with another run",
     "forward": "logits before training",
     "gradient": "gradient of the first step",
     "trajectory": "losses of the first steps",
+    "steps": "each step, from its own weights",
     "weights": "weights at the end",
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
@@ -125,7 +127,16 @@ def conclusion(verdict: Verdict) -> str:
     failed = len(failures(verdict))
     if failed:
         return f"{failed} of {len(checks)} checks FAILED"
-    return f"all {len(checks)} checks passed: every framework computed the same"
+    return f"all {len(checks)} checks passed: {agreement(verdict)}"
+
+
+def agreement(verdict: Verdict) -> str:
+    """Who computed the same, in words: no more than was compared."""
+    names = [set(frameworks(comparison)) for comparison in verdict.comparisons]
+    if all(len(each) > 1 for each in names):
+        return "every framework computed the same"
+    alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
+    return f"{alone} computed the same as on other devices; no other framework was compared"
 
 
 def _cell(checks: Sequence[Check]) -> tuple[str, bool]:

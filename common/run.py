@@ -178,5 +178,5 @@ def new_record(
             test_examples=config.test_examples,
         ),
         initial_weights_sha256=digest(weights),
-        traffic=traffic(config, weights),
+        traffic=traffic(config),
     )

@@ -12,7 +12,7 @@ from common.gather import Found
 from common.interface import Weights
 from common.models import shapes_of
 from common.report import HEADINGS
-from common.training import number_of_steps
+from common.steps import number_of_steps
 from common.verdict import Examined
 
 ENDED, NEVER, LATE = -1, 99, 10

@@ -125,7 +125,13 @@ def records_of(
     folder: Path, seed: int, chapter: str, frameworks: Sequence[str], devices: int
 ) -> list[Record]:
     """One seed's record of every framework. Raises RequestError about the first that is wrong."""
-    found = gather(folder / str(seed), chapter, frameworks, [devices], {"seed": seed})
+    found = gather(
+        folder / str(seed),
+        chapter,
+        frameworks,
+        [devices],
+        lambda config: {} if config.seed == seed else {"seed": seed},
+    )
     for each in found:
         if each.run is None:
             raise RequestError(f"seed {seed}, {each.framework}: {each.trouble}; `nox -s seeds`")

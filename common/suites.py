@@ -42,7 +42,7 @@ class Suite:
 _LENET: Final[Settings] = {
     "batch_size": 100,
     "lr": 0.2,
-    "steps": 20,
+    "steps": 10,
     "train_examples": 2000,
     "test_examples": 100,
 }

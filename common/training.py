@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, SupportsFloat
 
 import numpy as np
@@ -14,6 +15,8 @@ from common.errors import RunError
 from common.interface import Array, Chapter, Weights
 from common.progress import Reporter
 from common.record import Epoch
+from common.steps import examples_in, learning_rate, steps_of_epochs
+from common.trace import Trace
 
 PROBE: Final = 100
 """Examples in the probe batch: the first of the test set."""
@@ -30,8 +33,10 @@ class Outcome:
     """What a run measured: the loss of every step, every epoch's figures, and tensors.
 
     The tensors are the first step's gradient (`gradients/NAME`), the final weights
-    (`weights/NAME`) and the probe batch's logits (`logits/before`, `logits/after`); if asked for,
-    also what each layer makes of its first images (`layers/before/NAME`, `layers/after/NAME`).
+    (`weights/NAME`), the probe batch (`probe/images`) and its logits (`logits/before`,
+    `logits/after`), the labels of the test set (`test/labels`) and the class that each epoch ends
+    with for each of them (`test/predictions`), and the trace of `common.trace`; if asked for, also
+    what each layer makes of the first probe images (`layers/before/NAME`, `layers/after/NAME`).
     """
 
     losses: list[float]
@@ -53,27 +58,28 @@ class Training:
         """The chapter's replicas, one on each device."""
         return self.chapter.replicate(weights, self.devices, **self.config.options())
 
-    def train(self, replicas: Any) -> Outcome:
-        """Trains the replicas. Raises RunError if the loss is no number or replicas part."""
-        probe = pixels(self.data.test_images[:PROBE], self.config.dtype)
-        before = self.chapter.predict(probe, replicas, self.devices)
-        tensors = self._layers(probe, replicas, "before")
+    def train(self, replicas: Any, weights: Weights) -> Outcome:
+        """Trains the replicas, which have these weights.
+
+        Raises RunError if the loss is no number or replicas part.
+        """
+        images = self.data.test_images[:PROBE]
+        probe = pixels(images, self.config.dtype)
+        tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
+        tensors["logits/before"] = self.chapter.predict(probe, replicas, self.devices)
+        tensors |= self._layers(probe, replicas, "before")
         options = self.config.step_options()
         first = next(self._minibatches(0))
         gradients = self.chapter.gradients(*first, replicas, self.devices, **options)
-        losses: list[float] = []
-        epochs: list[Epoch] = []
-        for epoch, steps in enumerate(steps_of_epochs(self.config)):
-            figures, new_losses = self._epoch(replicas, epoch, steps, first_step=len(losses))
-            epochs.append(figures)
-            losses += new_losses
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
+        trace = Trace(self.config, weights)
+        epochs, losses, tensors["test/predictions"] = self._epochs(replicas, trace)
         trained = self.chapter.export(replicas)
         require_finite(trained, len(losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
-        after = self.chapter.predict(probe, replicas, self.devices)
+        tensors["logits/after"] = self.chapter.predict(probe, replicas, self.devices)
         tensors |= self._layers(probe, replicas, "after")
-        return Outcome(losses, epochs, tensors | {"logits/before": before, "logits/after": after})
+        return Outcome(losses, epochs, tensors | trace.tensors)
 
     def _layers(self, probe: Array, replicas: Any, when: str) -> Weights:
         """What each layer makes of the first images of the probe batch, if that is asked for."""
@@ -83,35 +89,55 @@ class Training:
         found = chapter.activations(probe[:LAYERS_PROBE], replicas, self.devices)
         return {f"layers/{when}/{name}": found[name] for name in found}
 
-    def _epoch(
-        self, replicas: Any, epoch: int, steps: int, first_step: int
-    ) -> tuple[Epoch, list[float]]:
-        """Trains for `steps` minibatches of one epoch and then evaluates."""
-        started = time.perf_counter()
-        queued = self._steps(replicas, epoch, steps, first_step)
-        self.chapter.synchronize(replicas)
-        seconds = time.perf_counter() - started
-        losses = finite([float(loss) for loss in queued], first_step)
-        figures = Epoch(
-            epoch=epoch + 1,
-            steps=steps,
-            test_accuracy=self.accuracy(replicas),
-            seconds=seconds,
-            images_per_second=examples_in(self.config, steps) / seconds,
-        )
-        self.report.epoch(figures, float(np.mean(losses)), len(steps_of_epochs(self.config)))
-        return figures, losses
+    def _epochs(self, replicas: Any, trace: Trace) -> tuple[list[Epoch], list[float], Array]:
+        """Trains and evaluates; every epoch's figures, every loss, every epoch's predictions."""
+        figures: list[Epoch] = []
+        losses: list[float] = []
+        predictions: list[Array] = []
+        for epoch, steps in enumerate(steps_of_epochs(self.config)):
+            seconds, new_losses = self._epoch(replicas, epoch, steps, trace, len(losses))
+            losses += new_losses
+            predictions.append(self.predictions(replicas))
+            figures.append(
+                Epoch(
+                    epoch=epoch + 1,
+                    steps=steps,
+                    test_accuracy=accuracy(predictions[-1], self.data.test_labels),
+                    seconds=seconds,
+                    images_per_second=examples_in(self.config, steps) / seconds,
+                )
+            )
+            mean_loss = float(np.mean(new_losses))
+            self.report.epoch(figures[-1], mean_loss, len(steps_of_epochs(self.config)))
+        return figures, losses, np.stack(predictions)
 
-    def _steps(self, replicas: Any, epoch: int, steps: int, first_step: int) -> list[SupportsFloat]:
+    def _epoch(
+        self, replicas: Any, epoch: int, steps: int, trace: Trace, first_step: int
+    ) -> tuple[float, list[float]]:
+        """Trains for `steps` minibatches of one epoch; the seconds it took, and the losses."""
+        started, kept = time.perf_counter(), trace.seconds
+        queued = self._steps(replicas, epoch, steps, trace, first_step)
+        self.chapter.synchronize(replicas)
+        seconds = time.perf_counter() - started - (trace.seconds - kept)
+        return seconds, finite([float(loss) for loss in queued], first_step)
+
+    def _steps(
+        self, replicas: Any, epoch: int, steps: int, trace: Trace, first_step: int
+    ) -> list[SupportsFloat]:
         """Queues `steps` steps; the losses stay where they are until someone waits for them."""
         losses: list[SupportsFloat] = []
         options = self.config.step_options()
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size) as bar:
             for (X, y), _ in zip(self._minibatches(epoch), range(steps), strict=False):
-                lr = learning_rate(self.config, first_step + len(losses))
+                step = first_step + len(losses) + 1
+                trace.before(step, X, y)
+                lr = learning_rate(self.config, step - 1)
                 loss = self.chapter.train_batch(X, y, replicas, self.devices, lr, **options)
                 losses.append(loss)
                 bar.step(loss)
+                if step in trace.snapshots:
+                    self.chapter.synchronize(replicas)  # what is queued is training
+                    trace.after(step, partial(self.chapter.export, replicas))
         return losses
 
     def _minibatches(self, epoch: int) -> Iterator[tuple[Array, Array]]:
@@ -125,49 +151,19 @@ class Training:
             dtype=config.dtype,
         )
 
-    def accuracy(self, replicas: Any) -> float:
-        """The share of the test set that is classified rightly, in 0..1."""
-        right = 0
-        labels = self.data.test_labels
-        for start in range(0, len(labels), EVALUATION_BATCH):
-            chosen = slice(start, start + EVALUATION_BATCH)
-            X = pixels(self.data.test_images[chosen], self.config.dtype)
-            logits = self.chapter.predict(X, replicas, self.devices)
-            right += int((logits.argmax(axis=1) == labels[chosen]).sum())
-        return right / len(labels)
+    def predictions(self, replicas: Any) -> Array:
+        """The class (n,) that the replicas give each image of the test set, as bytes."""
+        found = []
+        for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
+            images = self.data.test_images[start : start + EVALUATION_BATCH]
+            X = pixels(images, self.config.dtype)
+            found.append(self.chapter.predict(X, replicas, self.devices).argmax(axis=1))
+        return np.concatenate(found).astype(np.uint8)
 
 
-def steps_of_epochs(config: Config) -> list[int]:
-    """How many minibatches each epoch trains on; with `steps`, the last one may be cut short."""
-    whole = math.ceil(config.train_examples / config.batch_size)
-    if config.steps is None:
-        return [whole] * (config.epochs or 0)
-    epochs, rest = divmod(config.steps, whole)
-    return [whole] * epochs + [rest] * (rest > 0)
-
-
-def number_of_epochs(config: Config) -> int:
-    """How many epochs a run trains, the last one perhaps cut short."""
-    whole = math.ceil(config.train_examples / config.batch_size)
-    return math.ceil(number_of_steps(config) / whole)
-
-
-def number_of_steps(config: Config) -> int:
-    """How many minibatches a run trains on."""
-    whole = math.ceil(config.train_examples / config.batch_size)
-    return (config.epochs or 0) * whole if config.steps is None else config.steps
-
-
-def learning_rate(config: Config, step: int) -> float:
-    """That of a step, counted from 0; with linear decay it would be 0 one step after the last."""
-    if config.lr_decay == "none":
-        return config.lr
-    return config.lr * (1 - step / sum(steps_of_epochs(config)))
-
-
-def examples_in(config: Config, steps: int) -> int:
-    """The number of examples in the first `steps` minibatches of an epoch."""
-    return min(steps * config.batch_size, config.train_examples)
+def accuracy(predictions: Array, labels: Array) -> float:
+    """The share of predictions (n,) that are the labels (n,), in 0..1."""
+    return int((predictions == labels).sum()) / len(labels)
 
 
 def require_finite(weights: Weights, steps: int) -> None:

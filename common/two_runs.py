@@ -17,6 +17,7 @@ from common.pairs import alone, limit_of, pair_up
 from common.record import Record, read_record, read_tensors, source_digest
 from common.suites import CHAPTERS, FRAMEWORKS
 from common.tolerances import CURVE, TOLERANCES
+from common.trust import contradiction, distrust
 
 Part = tuple[str, Weights, Weights, float]
 """A check, the arrays of both that it compares, and their limit; infinite where there is none."""
@@ -31,9 +32,11 @@ DIGESTS: Final = ("data", "initial weights")
 def read_run(path: Path) -> Run:
     """A run from its record and the tensors beside it. Raises RunError if it cannot be trusted."""
     record = read_record(path)
-    if trouble := _distrust(record):
+    if trouble := distrust(record):
         raise RunError(f"{path}: {trouble}")
     arrays = read_tensors(path, record)
+    if trouble := contradiction(record, arrays):
+        raise RunError(f"{path}: {trouble}")
     if lacking := [name for name in _required(record) if name not in arrays]:
         raise RunError(f"{path}: its tensors lack {lacking[0]}")
     return Run(record, {**arrays, "losses": np.array(record.losses)})
@@ -104,21 +107,6 @@ def _chosen(prefix: str, ours: Weights, expected: Weights) -> tuple[Weights, Wei
 def _curve(run: Run) -> Weights:
     steps = [epoch.steps for epoch in run.record.epochs]
     return {"losses by epoch": epoch_means(run.arrays["losses"], steps)}
-
-
-def _distrust(record: Record) -> str:
-    """Why a record is not that of a run that went well; empty if it is."""
-    config = record.config
-    if record.status != "complete":
-        return f"the run is {record.status}, not complete"
-    if (record.framework, record.chapter) != (config.framework, config.chapter):
-        return "its configuration is of another framework or chapter"
-    if len(record.devices) != config.devices:
-        return f"ran on {len(record.devices)} devices, and {config.devices} were asked for"
-    steps = [epoch.steps for epoch in record.epochs]
-    if min(steps, default=0) < 1 or sum(steps) != len(record.losses):
-        return f"has {len(record.losses)} losses, and {sum(steps)} steps in its epochs"
-    return ""
 
 
 def _required(record: Record) -> Iterator[str]:

@@ -1,32 +1,33 @@
 """The verdict on a suite: every check of every expected record, passed or not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from common.accuracies import spread
+from common.accuracies import accuracy_checks
 from common.answers import Answer
 from common.checks import (
     Check,
     Run,
-    accuracy,
-    accuracy_floor,
+    allowed,
     check_shapes,
     epoch_means,
     head,
     is_long,
+    measured,
     numerical_checks,
-    setting,
 )
 from common.config import Config
 from common.distances import Distance, compare, distance
 from common.gather import Found
 from common.interface import Weights
+from common.pinned import preset_of
 from common.record import DataUsed
-from common.tolerances import ACCURACY_SPREAD, CURVE, Tolerance
-from common.training import steps_of_epochs
+from common.replay import Replay, replay
+from common.steps import steps_of_epochs
+from common.tolerances import CURVE, Tolerance
 
 
 class Comparison(BaseModel):
@@ -65,26 +66,31 @@ class Examined:
 def compare_suite(
     suite: str, chapter: str, found: Sequence[Found], answers: Mapping[int | None, Answer]
 ) -> Comparison:
-    """Checks every expected record against its answer."""
+    """Checks every expected record against its answer, and its own steps against the reference."""
     runs = [each.run for each in found if each.run]
+    replays = {id(run): replay(run) for run in runs if check_shapes(run)[0] and allowed(run)}
     checks = [
         Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
         for each in found
-        for part in _parts(each, runs, answers)
+        for part in _parts(each, runs, answers, replays.get(id(each.run)))
     ]
     names = dict.fromkeys(answer.name for answer in answers.values())
+    reference = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
     return Comparison(
         suite=suite,
         chapter=chapter,
         config=runs[0].record.config if runs else None,
         data=runs[0].record.data if runs else None,
-        compared_with=" and ".join(names) or "nothing",
+        compared_with=" and ".join([*reference, *names]) or "nothing",
         checks=checks,
     )
 
 
 def _parts(
-    found: Found, runs: Sequence[Run], answers: Mapping[int | None, Answer]
+    found: Found,
+    runs: Sequence[Run],
+    answers: Mapping[int | None, Answer],
+    replayed: Replay | None,
 ) -> Iterator[dict[str, Any]]:
     """What each check of one record found, as fields of `Check`."""
     yield {"check": "record", "passed": found.run is not None, "note": found.trouble}
@@ -94,75 +100,62 @@ def _parts(
     yield {"check": "shapes", "passed": passed, "note": note}
     if not passed:
         return
-    if not numerical_checks(found.run):
+    if not allowed(found.run):
         note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
         yield {"check": "forward", "passed": False, "note": note}
         return
-    yield from _numbers(found.run, answers[found.run.shards].arrays)
+    answer = answers[found.run.shards]
+    if len(runs) < 2 or (answer.runs < 2 and replayed is None):
+        note = "no other run is of this setting: run another framework, or other --devices"
+        yield {"check": "peers", "passed": False, "note": note}
+    yield from _numbers(found.run, answer.arrays, replayed)
     if found.devices > 1 and found.run.shards is None:
-        yield _devices(found.run, _single(found.framework, runs))
-    yield from _accuracies(found.run, runs)
+        scales = replayed.scales if replayed else {}
+        yield _devices(found.run, _single(found.framework, runs), scales)
+    yield from accuracy_checks(found.run, runs)
 
 
-def _numbers(run: Run, expected: Weights) -> Iterator[dict[str, Any]]:
-    ours, theirs = head(run, run.arrays), head(run, expected)
-    for name, (prefix, tolerance) in numerical_checks(run).items():
-        yield _farthest(name, compare(ours, theirs, prefix), tolerance)
-    if is_long(run):
-        steps = steps_of_epochs(run.record.config)
-        curves = [epoch_means(arrays["losses"], steps) for arrays in (run.arrays, expected)]
+def _numbers(run: Run, answer: Weights, replayed: Replay | None) -> Iterator[dict[str, Any]]:
+    checks = numerical_checks(run)
+    scales = replayed.scales if replayed else {}
+    if replayed:
+        answer = {**answer, **replayed.expected}
+    ours, theirs = head(run, run.arrays), head(run, answer)
+    for name, (prefix, tolerance) in checks.items():
+        yield _farthest(name, compare(ours, theirs, prefix, scales), tolerance)
+    if replayed:
+        steps = {kind: each for kind, each in replayed.steps.items() if each}
+        yield _nearest_to_failing(
+            _farthest("steps", found, allowed(run)[kind]) for kind, found in steps.items()
+        )
+    if is_long(run) and preset_of(run.record.config):
+        steps_each = steps_of_epochs(run.record.config)
+        curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, answer)]
         far, index = distance(curves[0], curves[1])
         where = f"epoch {index[0] + 1}" if index else ""
-        yield _measured("curve", far, where, CURVE[run.record.chapter])
+        yield measured("curve", far, where, CURVE[run.record.chapter])
 
 
-def _devices(run: Run, single: Run | None) -> dict[str, Any]:
+def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> dict[str, Any]:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
     if single is None:
         note = "there is no run on one device to compare with"
         return {"check": "devices", "passed": False, "note": note}
     ours, theirs = head(run, run.arrays), head(run, single.arrays)
-    measured = [
-        _farthest("devices", compare(ours, theirs, prefix), tolerance)
+    return _nearest_to_failing(
+        _farthest("devices", compare(ours, theirs, prefix, scales), tolerance)
         for prefix, tolerance in numerical_checks(run).values()
-    ]
+    )
+
+
+def _nearest_to_failing(measured: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return max(measured, key=lambda part: part["distance"] / part["tolerance"])
-
-
-def _accuracies(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
-    """A run's accuracy against its floor, and its framework's against the others'."""
-    floor = accuracy_floor(run.record)
-    if floor is None:
-        return
-    ours = accuracy(run.record)
-    yield {
-        "check": "accuracy",
-        "passed": ours >= floor.limit,
-        "distance": ours,
-        "tolerance": floor.limit,
-        "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
-    }
-    framework = run.record.framework
-    farthest, gap = spread(framework, runs)
-    where = "next to the median" if farthest == framework else f"from {farthest}"
-    yield _measured("spread", gap, where, ACCURACY_SPREAD[setting(run.record)])
 
 
 def _farthest(name: str, found: Sequence[Distance], tolerance: Tolerance) -> dict[str, Any]:
     worst = max(found, key=lambda each: each.far)
     parted = [each.array for each in found if not each.far <= tolerance.limit]
-    return {**_measured(name, worst.far, worst.where, tolerance), "parted": parted}
-
-
-def _measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:
-    # JSON has no infinity: what cannot be compared has no distance.
-    return {
-        "check": name,
-        "passed": far <= tolerance.limit,
-        "distance": min(far, 1e308),
-        "tolerance": tolerance.limit,
-        "where": where,
-    }
+    return {**measured(name, worst.far, worst.where, tolerance), "parted": parted}
 
 
 def _single(framework: str, runs: Sequence[Run]) -> Run | None:

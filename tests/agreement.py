@@ -1,22 +1,26 @@
 """Folders of records in which four frameworks agree, and ways to spoil them."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from common.checks import Check
 from common.config import Config
 from common.data import Dataset
+from common.errors import RunError
 from common.interface import Weights
 from common.job import Job
 from common.models import initial_weights, shapes_of
-from common.record import read_record, read_tensors, write_record
+from common.record import read_record, read_tensors, seal, write_record
 from common.run import launch, new_record
 from common.synthetic import synthetic
 from common.verdict import Verdict
 
-DATA = Dataset("synthetic", *synthetic(40, 10))
+DATA = Dataset("synthetic", *synthetic(40, 100))
 SETTINGS: dict[str, Any] = {
     "chapter": "scratch",
     "device_kind": "cpu",
@@ -32,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "dataset": "synthetic",
     "train_examples": 40,
     "test_examples": 10,
-    "init_weights": None,
+    "init_weights": "eight times the book's",
 }
 
 
@@ -53,9 +57,10 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     # Eight times the book's scale, so that the first steps already train.
     drawn = initial_weights(shapes_of(config.chapter, config.width), 0, config.dtype)
     weights = {k: values if "bn" in k else 8 * values for k, values in drawn.items()}
-    record = new_record(config, DATA, weights, names)
+    data = DATA.first(config.train_examples, config.test_examples)
+    record = new_record(config, data, weights, names)
     folder.mkdir(exist_ok=True)
-    job = JobOf(names, config, DATA, weights, record, folder, None, "", quiet=True, backend=backend)
+    job = JobOf(names, config, data, weights, record, folder, None, "", quiet=True, backend=backend)
     launch(backend, job)
     return folder / record.file_name()
 
@@ -71,9 +76,26 @@ def failures(verdict: Verdict) -> list[Check]:
 
 
 def edit(path: Path, **changes: Any) -> None:
-    """Changes fields of a record, its tensors as they are."""
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | changes))
+    """Changes fields of a record, its tensors as they are, and seals it again if it can."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with suppress(RunError):
+        record = read_record(path)
+        sealed = record.model_copy(update={"sha256": seal(record)})
+        path.write_text(sealed.model_dump_json(by_alias=True))
+
+
+def answer(path: Path, *accuracies: float) -> None:
+    """Changes what a run has predicted, and so its accuracy after each of its epochs."""
+    record = read_record(path)
+    labels = read_tensors(path, record)["test/labels"]
+    predictions = np.stack([labels] * len(accuracies))
+    for row, accuracy in zip(predictions, accuracies, strict=True):
+        row[round(accuracy * len(labels)) :] += 1
+    figures = zip(record.epochs, accuracies, strict=True)
+    epochs = [each.model_copy(update={"test_accuracy": accuracy}) for each, accuracy in figures]
+    changed = record.model_copy(update={"epochs": epochs})
+    tensors = {**read_tensors(path, record), "test/predictions": predictions}
+    write_record(path.parent, changed, tensors)
 
 
 def rewrite(path: Path, tensors: Weights) -> None:

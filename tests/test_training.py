@@ -14,15 +14,8 @@ from common.data import Dataset, minibatches, pixels
 from common.errors import RunError
 from common.models import LENET, initial_weights
 from common.progress import Reporter
-from common.training import (
-    PROBE,
-    Outcome,
-    Training,
-    examples_in,
-    finite,
-    learning_rate,
-    steps_of_epochs,
-)
+from common.steps import examples_in, learning_rate, steps_of_epochs
+from common.training import PROBE, Outcome, Training, accuracy, finite
 
 CONFIG = Config(
     framework="pytorch",
@@ -61,8 +54,8 @@ def training(chapter: FakeChapter, **changes: object) -> Training:
 
 
 def run(chapter: FakeChapter, **changes: object) -> Outcome:
-    made = training(chapter, **changes)
-    return made.train(made.replicate(initial_weights(LENET, 0, "float64")))
+    made, weights = training(chapter, **changes), initial_weights(LENET, 0, "float64")
+    return made.train(made.replicate(weights), weights)
 
 
 counts = st.integers(1, 300)
@@ -102,7 +95,9 @@ def test_losses_that_are_numbers_pass_and_the_first_that_is_none_is_named() -> N
 
 
 def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
-    assert training(FakeChapter()).accuracy([{"fc2.bias": np.zeros(10)}]) == 1932 / 2300
+    predictions = training(FakeChapter()).predictions([{"fc2.bias": np.zeros(10)}])
+    assert predictions.dtype == np.uint8
+    assert accuracy(predictions, data().test_labels) == 1932 / 2300
 
 
 def test_epochs_train_on_the_minibatches_in_their_order() -> None:
@@ -184,8 +179,12 @@ def test_the_gradient_is_of_the_first_minibatch_before_any_step() -> None:
 
 def test_the_clock_is_read_after_synchronizing_and_before_evaluating() -> None:
     chapter = FakeChapter()
-    run(chapter, epochs=1)
-    assert chapter.calls[2:7] == ["train_batch"] * 3 + ["synchronize", "predict"]
+    run(chapter, epochs=8)  # of the second epoch, the last step alone is kept
+    kept = ["train_batch", "synchronize"]
+    assert chapter.calls[2:9] == [*kept * 3, "synchronize"]
+    second = chapter.calls.index("predict", 9) + 3
+    assert chapter.calls[second : second + 6] == ["train_batch", *kept * 2, "synchronize"]
+    assert chapter.calls[second + 6] == "predict"
 
 
 def test_the_logits_are_of_the_same_probe_before_and_after() -> None:
