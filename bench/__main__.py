@@ -11,38 +11,43 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
 from common.arguments import Parser, positive
-from common.errors import RequestError, RunError
-from common.files import require_writable, write_text
+from common.cli import status
+from common.errors import RunError
+from common.files import require_file, write_text
 from common.machine import describe_machine, now
 from common.suites import FRAMEWORKS
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""
 
+FILES: Final = ("bench.json", "bench.md")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and writes. Returns 0, 1 (a measurement failed) or 2."""
-    flags = parser().parse_args(argv)
+    """Measures and writes. Returns 0, 1 (a measurement failed), 2 (a bad request) or 130."""
+    made = parser()
+    flags = made.parse_args(argv)
+    return status(made.prog, lambda: measure_all(flags))
+
+
+def measure_all(flags: argparse.Namespace) -> None:
+    """Measures round by round. Raises RequestError or RunError."""
     pythons = dict(flags.python)
     plan = entries(tuple(name for name in FRAMEWORKS if name in pythons), tuple(flags.chapters))
-    try:
-        require_writable(flags.out)
-        found: list[Sample] = []
-        for number in range(1, flags.rounds + 1):
-            found += one_round(plan, pythons, f"round {number}/{flags.rounds}")
-            # Whoever stops it keeps the rounds that are done.
-            bench = write(flags.out, found, number)
-    except (RequestError, RunError) as error:
-        print(f"python -m bench: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, RequestError) else 1
+    for name in FILES:
+        require_file(flags.out / name, "--out")
+    found: list[Sample] = []
+    for number in range(1, flags.rounds + 1):
+        found += one_round(plan, pythons, f"round {number}/{flags.rounds}")
+        # Whoever stops it keeps the rounds that are done.
+        bench = write(flags.out, found, number)
     print_report(bench)
-    return 0
 
 
 def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
@@ -55,8 +60,9 @@ def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
         rounds=rounds,
         samples=gathered((entry, each["figures"]) for entry, each in found),
     )
-    write_text(folder / "bench.json", bench.model_dump_json(by_alias=True, indent=2) + "\n")
-    write_text(folder / "bench.md", markdown(bench))
+    data, table = (folder / name for name in FILES)
+    write_text(data, bench.model_dump_json(by_alias=True, indent=2) + "\n")
+    write_text(table, markdown(bench))
     return bench
 
 

@@ -2,3 +2,11 @@
 
 Nothing in here imports a deep learning framework; NumPy 1.23 and NumPy 2 both serve.
 """
+
+import sys
+
+# What imports this first can be read by an older Python; what follows cannot be.
+if sys.version_info < (3, 11):  # noqa: UP036
+    old = ".".join(str(part) for part in sys.version_info[:2])
+    print(f"this is Python {old}: start it with Python 3.11 or a later one", file=sys.stderr)
+    raise SystemExit(2)

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import pooch
 import requests
 
+from common.files import destination
+
 SHA256: Final = {
     "train-images-idx3-ubyte.gz": (
         "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"
@@ -106,7 +108,8 @@ def _fetch(url: str, known: str, folder: Path, progress: bool) -> None:
     pooch.get_logger().setLevel("WARNING")  # else it announces every file, even with --quiet
     downloader = pooch.HTTPDownloader(progressbar=progress, timeout=PATIENCE, chunk_size=1 << 16)
     name = url.rsplit("/", 1)[1]
-    pooch.retrieve(url, f"sha256:{known}", fname=name, path=folder, downloader=downloader)
+    path = destination(folder / name)
+    pooch.retrieve(url, f"sha256:{known}", fname=path.name, path=path.parent, downloader=downloader)
 
 
 def _host(mirror: str) -> str:

@@ -1,10 +1,13 @@
 """The virtual environments that the sessions share; only the standard library, as for the plan."""
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from common.files import write_text
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,14 @@ class Environment:
             yield [*install, "--no-deps", self.alone]
 
     def complete(self) -> bool:
-        """Whether it was made from the same wishes and versions, to the end."""
-        return self._stamp.is_file() and self._stamp.read_text() == self._digest()
+        """Whether it was made from the same wishes and versions, to the end, and still runs."""
+        # Its interpreter is a link to the one that made it, which may be gone.
+        runs = os.access(self.python, os.X_OK)
+        return runs and self._stamp.is_file() and self._stamp.read_text() == self._digest()
 
     def confirm(self) -> None:
         """Says that it is complete."""
-        self._stamp.write_text(self._digest())
+        write_text(self._stamp, self._digest())
 
     @property
     def _stamp(self) -> Path:

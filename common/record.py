@@ -86,7 +86,12 @@ class Record(Strict):
 
     def file_name(self) -> str:
         """The record's name in its folder."""
-        return f"{self.framework}-{self.chapter}-{self.config.devices}dev.json"
+        return record_name(self.framework, self.chapter, self.config.devices)
+
+
+def record_name(framework: str, chapter: str, devices: int) -> str:
+    """The name of a run's record in its folder."""
+    return f"{framework}-{chapter}-{devices}dev.json"
 
 
 def write_record(folder: Path, record: Record, tensors: Weights | None = None) -> Path:

@@ -12,14 +12,14 @@ from common.config import Config, preset_name, take_examples, with_preset
 from common.data import Dataset, load
 from common.errors import RequestError
 from common.estimate import book_hours
-from common.files import require_writable
+from common.files import require_apart, require_file, require_writable
 from common.interface import Chapter, Weights
 from common.job import Job, names
 from common.machine import describe_machine, native_errors_held_back, now
 from common.memory import keep_memory
 from common.models import initial_weights, shapes_of
 from common.progress import Reporter
-from common.record import ROOT, DataUsed, Record, source_digest, versions
+from common.record import ROOT, DataUsed, Record, record_name, source_digest, versions
 from common.traffic import traffic
 from common.weights import digest, load_weights, shape_in
 
@@ -36,7 +36,7 @@ def run(
     quiet = flags.quiet or another
     report = Reporter(quiet=quiet)
     with_preset(chapter, flags, preset_name(chapter, flags), flags.devices or 1)
-    require_places(flags)
+    require_places(flags, framework, chapter, flags.devices)
     given = given_weights(chapter, flags)
     progress = sys.stderr.isatty() and not quiet
     data = load(flags.dataset, flags.data_dir, report.notice, progress=progress)
@@ -46,6 +46,7 @@ def run(
         report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
     backend = import_backend(framework, chapter, threads)
     devices = backend.devices(flags.devices, flags.device_kind, flags.threads)
+    require_places(flags, framework, chapter, len(devices))
     preset = preset_name(chapter, flags, devices)
     arguments = with_preset(chapter, flags, preset, len(devices))
     data = take_examples(chapter, arguments, data)
@@ -74,13 +75,23 @@ def launch(backend: Chapter[Any, Any], job: Job) -> None:
         raise
 
 
-def require_places(flags: argparse.Namespace) -> None:
-    """Raises RequestError if what the run leaves could not be written in the end."""
+def require_places(
+    flags: argparse.Namespace, framework: str, chapter: str, devices: int | None
+) -> None:
+    """Raises RequestError if what the run leaves could not be written in the end.
+
+    The number of devices, which the names of the record have, may not be known yet.
+    """
     require_writable(flags.out)
+    record = flags.out / record_name(framework, chapter, devices or 0)
+    beside = record.with_suffix(".safetensors")
+    written = {"the record": record, "its file of tensors": beside} if devices else {}
+    for path in written.values():
+        require_file(path, "--out")
     if flags.save_weights is not None:
-        if flags.save_weights.is_dir():
-            raise RequestError(f"--save-weights {flags.save_weights} is a folder: name a file")
-        require_writable(flags.save_weights.parent)
+        require_file(flags.save_weights, "--save-weights")
+        written["--save-weights"] = flags.save_weights
+    require_apart(written)
 
 
 def given_weights(chapter: str, flags: argparse.Namespace) -> Weights | None:

@@ -14,7 +14,7 @@ import numpy as np
 from common.arguments import Parser
 from common.checks import accuracy
 from common.errors import RequestError, RunError
-from common.files import write_atomically
+from common.files import require_file, write_atomically
 from common.interface import Array
 from common.record import Record, read_record
 from common.suites import FRAMEWORKS
@@ -116,6 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     made.add_argument("--picture", type=Path, metavar="FILE", help="draw the runs to this SVG")
     flags = made.parse_args(argv)
     try:
+        if flags.picture is not None:
+            require_file(flags.picture, "--picture")
         found = records(flags.folder)
         print(table(found))
         if flags.picture is not None:

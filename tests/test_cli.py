@@ -117,7 +117,7 @@ FLAWS = {
     "--dataset synthetic --train-examples 31": "--train-examples 31: synthetic has only 30",
     "--dataset synthetic --test-examples 11": "--test-examples 11: synthetic has only 10",
     "--train-examples 0": f"--train-examples: '0' {WHOLE}",
-    "--save-weights results": "--save-weights results is a folder: name a file",
+    "--save-weights results": "--save-weights: cannot write to results: it is a folder, not a file",
     "--out new/folder --init-weights nowhere": "cannot read weights from nowhere",
     "--init-weights nowhere": "cannot read weights from nowhere",
     "--step 5": "unrecognized arguments: --step 5",

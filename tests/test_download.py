@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -103,6 +104,23 @@ def test_a_wrong_file_does_not_replace_what_was_there(start: Start, tmp_path: Pa
     with pytest.raises(DownloadError, match="hash"):
         download(tmp_path, unheard, progress=False, mirrors=[start(serve, garbage).url])
     assert contents(tmp_path) == {FIRST: b"old"}
+
+
+def test_a_link_in_the_cache_is_followed_and_stays(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "file").write_bytes(b"damaged")
+    (tmp_path / "cache" / FIRST).symlink_to("../file")
+    download(tmp_path / "cache", unheard, progress=False, mirrors=[start(serve, serve).url])
+    assert (tmp_path / "cache" / FIRST).is_symlink()
+    assert (tmp_path / "file").read_bytes() == CONTENTS[FIRST]
+    assert contents(tmp_path / "cache") == CONTENTS
+
+
+def test_what_is_no_file_in_the_cache_stays(start: Start, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FIRST)
+    with pytest.raises(DownloadError, match="it is a pipe, not a file"):
+        download(tmp_path, unheard, progress=False, mirrors=[start(serve, serve).url])
+    assert (tmp_path / FIRST).is_fifo()
 
 
 @pytest.mark.parametrize("get", [garbage, cut, hang, missing])

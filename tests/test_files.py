@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,42 @@ def test_others_may_read_what_the_umask_allows(tmp_path: Path, mask: int) -> Non
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_keeps_its_mode_and_its_owner(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with suppress(PermissionError):  # only root may
+        os.chown(path, 1234, 2345)
+    path.chmod(mode)
+    before = path.stat()
+    write_atomically(path, fill)
+    after = path.stat()
+    assert after.st_mode & 0o777 == mode
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+@pytest.mark.parametrize("letter", "xé…\N{ANGER SYMBOL}")
+def test_the_longest_names_can_be_written(tmp_path: Path, letter: str) -> None:
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    write_atomically(path, fill)
+    assert path.read_text() == "new"
+
+
+def test_content_that_does_not_reach_the_disk_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "file"
+    path.write_text("old")
+    monkeypatch.setattr("common.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, fill)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_that_could_be_made_is_left_to_whoever_writes_first(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Which requests `python -m common.scaling` refuses, and what it says."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,6 +68,16 @@ FLAWS = {
 @pytest.mark.parametrize(("flags", "complaint"), FLAWS.items(), ids=FLAWS.keys())
 def test_a_bad_request_is_refused_in_one_line(refused: Refused, flags: str, complaint: str) -> None:
     assert re.search(complaint, refused(*flags.split()))
+
+
+@pytest.mark.parametrize("name", ["scaling.json", "scaling.svg"])
+def test_what_cannot_become_a_file_is_refused_before_it_measures(
+    refused: Refused, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / name)
+    line = refused("--out=out")
+    assert f"error: --out: cannot write to out/{name}: it is a pipe, not a file" in line
 
 
 @pytest.mark.parametrize(

@@ -116,12 +116,14 @@ def _add_cluster(made: Parser) -> None:
 
 def scale(flags: argparse.Namespace) -> None:
     """Measures or reads, simulates, prints and writes. Raises RequestError or RunError."""
-    from common.files import require_writable, write_text
+    from common.files import require_file, write_text
     from common.scaling.results import Scaling, read_scaling
     from common.scaling.simulate import as_measured, given, simulate
     from common.scaling.tables import show
 
-    require_writable(flags.out)
+    path = flags.out / "scaling.json"
+    for each in (path, path.with_suffix(".svg")):
+        require_file(each, "--out")
     by_flags = given(flags)
     if flags.measured is not None:
         if flags.framework or flags.sizes:
@@ -135,7 +137,6 @@ def scale(flags: argparse.Namespace) -> None:
     scaling = Scaling(measured=measured, constants=cluster, simulated=simulate(cluster))
     if not flags.quiet:
         show(scaling)
-    path = flags.out / "scaling.json"
     write_text(path, scaling.model_dump_json(by_alias=True, indent=2) + "\n")
     print(f"written: {path}")
     draw(scaling, path)
