@@ -96,7 +96,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
 
 
 def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> None:
-    """Writes `parity.html` to `folder`; where it cannot be made, says so and leaves no old one."""
+    """Writes `parity.html` to `folder`; where it cannot be made, says so."""
     path = folder / "parity.html"
     try:
         from common.page import page
@@ -105,14 +105,27 @@ def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> 
     except ModuleNotFoundError as missing:
         if missing.name not in PAGE_NEEDS:
             raise
-        path.unlink(missing_ok=True)
         print(f"no {path}: it takes {' and '.join(PAGE_NEEDS)}; `nox -s parity` has them")
+
+
+def leave(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> None:
+    """Writes the verdict and its page; says what cannot be written."""
+    from common.report import VERDICT_FILES, write_verdict
+
+    try:
+        write_verdict(folder, verdict)
+        write_page(folder, verdict, examined)
+    except (RequestError, OSError) as error:
+        unwritten = f"the verdict is only printed: {error}"
+        if any((folder / name).exists() for name in VERDICT_FILES):
+            unwritten += "; what is called parity there is of an earlier comparison"
+        print(f"python -m common.parity: {unwritten}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2.
 
-    Of two files, it prints the table alone.
+    Of two files, it prints the table alone. What cannot be written is said, and changes no verdict.
     """
     made = parser()
     flags = made.parse_intermixed_args(argv)
@@ -121,8 +134,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return report(flags.folder, flags.second, flags.tolerance)
     from common.layers import layer_tables, report_layers, require_layers
-    from common.report import print_verdict, write_verdict
+    from common.report import print_verdict, withdraw_verdict
 
+    withdraw_verdict(flags.folder)
     try:
         examined = examine(
             flags.folder,
@@ -135,11 +149,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         tables = layer_tables(examined) if flags.layers else []
         if flags.layers:
             require_layers(tables)
-        write_verdict(flags.folder, verdict)
-        write_page(flags.folder, verdict, examined)
     except (RequestError, OSError) as error:
         print(f"python -m common.parity: error: {error}", file=sys.stderr)
         return 2
+    leave(flags.folder, verdict, examined)
     print_verdict(verdict)
     together = not tables or report_layers(tables)
     return 0 if verdict.passed and together else 1

@@ -1,6 +1,7 @@
 """The verdict for people: a table on the terminal, `parity.md`, and `parity.json`."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -8,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.checks import Check
-from common.files import require_writable, write_text
+from common.files import destination, require_writable, write_text
 from common.verdict import Comparison, Verdict
 
 HEADINGS = {
@@ -28,12 +29,28 @@ HEADINGS = {
 }
 """What each check compares, in words."""
 
+VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
+"""What a comparison leaves in its folder."""
+
 NO_DISTANCE = 1e300
 """Beyond it, a distance says that there was NaN, or another shape."""
 
 
+def withdraw_verdict(folder: Path) -> None:
+    """Removes what an earlier comparison has left in `folder`: it must not outlive a later one.
+
+    What cannot be removed stays; `write_verdict` will fail there, too.
+    """
+    for name in VERDICT_FILES:
+        with suppress(OSError):
+            destination(folder / name).unlink(missing_ok=True)
+
+
 def write_verdict(folder: Path, verdict: Verdict) -> None:
-    """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all."""
+    """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all.
+
+    Raises RequestError or OSError.
+    """
     require_writable(folder)
     write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
     write_text(folder / "parity.md", markdown(verdict))

@@ -1,7 +1,6 @@
 """Folders of records in which four frameworks agree, and ways to spoil them."""
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,10 +77,18 @@ def failures(verdict: Verdict) -> list[Check]:
 def edit(path: Path, **changes: Any) -> None:
     """Changes fields of a record, its tensors as they are, and seals it again if it can."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    with suppress(RunError):
+    reseal(path)
+
+
+def reseal(path: Path) -> bool:
+    """Seals a record again that was changed; returns whether it is one."""
+    try:
         record = read_record(path)
-        sealed = record.model_copy(update={"sha256": seal(record)})
-        path.write_text(sealed.model_dump_json(by_alias=True))
+    except RunError:
+        return False
+    sealed = record.model_copy(update={"sha256": seal(record)})
+    path.write_text(sealed.model_dump_json(by_alias=True))
+    return True
 
 
 def answer(path: Path, *accuracies: float) -> None:

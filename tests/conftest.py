@@ -38,6 +38,7 @@ collect_ignore_glob = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
+    parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 

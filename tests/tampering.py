@@ -1,0 +1,184 @@
+"""Changes folders of records at random, in every way that files can be changed."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+from agreement import reseal
+from safetensors.numpy import load_file, save_file
+
+from common.files import sha256
+
+HARMLESS: Final = {
+    "command": "what was typed; the configuration says what was done",
+    "started": "a time; whether a record is stale, its code's digest says",
+    "machine": "where a run was; nothing is compared with it",
+    "versions": "which packages were there; nothing is compared with them",
+    "peak_memory": "a figure of speed and size; nothing is compared with it",
+    "epochs.*.seconds": "a figure of speed, that fits the one of images per second",
+    "config.threads": "how many threads computed decides rounding alone",
+    "config.device_kind": "what was asked for; the devices' names say what it was",
+    "devices": "a device's name, where no two have the same and all are of one kind",
+    "config.init_weights": "a file's name; the weights are known by their digest",
+}
+"""Fields that may say something else, sealed again, without a number or a setting being another."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change in words, and of a record's field its path, with * for a place in a list."""
+
+    text: str
+    field: str = ""
+    sealed: bool = False
+
+    def harmless(self) -> str:
+        """Why this change may pass; empty if it must not."""
+        fields = (name for name in HARMLESS if self.field.split(".*")[0] != "")
+        found = [name for name in fields if self.field == name or self.field.startswith(f"{name}.")]
+        return HARMLESS[found[0]] if found and self.sealed else ""
+
+
+def tamper(folder: Path, random: Random) -> Change:
+    """Changes one thing in a folder of records."""
+    return random.choice([field, field, tensor, tensor, exchange, cut])(folder, random)
+
+
+def records(folder: Path) -> list[Path]:
+    """All records below a folder."""
+    return sorted(folder.rglob("*dev.json"))
+
+
+def field(folder: Path, random: Random) -> Change:
+    """Changes, adds or removes one field of one record, which may be sealed again."""
+    path = random.choice(records(folder))
+    content = json.loads(path.read_text())
+    holder, key, name = random.choice(list(_leaves(content)))
+    before = holder[key]
+    if random.random() < 0.1:
+        del holder[key]
+        after: Any = "nothing"
+    else:
+        after = holder[key] = _other(before, random)
+    path.write_text(json.dumps(content))
+    sealed = random.random() < 0.7 and reseal(path)
+    text = f"{path.relative_to(folder)}: {name} was {before!r:.60}, is {after!r:.60}"
+    return Change(f"{text}{', sealed again' if sealed else ''}", name, sealed)
+
+
+def _leaves(content: Any, name: str = "") -> Iterator[tuple[Any, Any, str]]:
+    """Every place in a record that holds a value: its holder, its key there, and its path."""
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        path = f"{name}.{key if isinstance(content, dict) else '*'}".strip(".")
+        yield content, key, path
+        if isinstance(value, dict | list):
+            yield from _leaves(value, path)
+
+
+def _other(value: Any, random: Random) -> Any:
+    """Another value, mostly of the same type."""
+    others: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: "",
+        lambda: -1,
+        lambda: [],
+        lambda: 1e99,
+    ]
+    if isinstance(value, bool):
+        others = [lambda: not value]
+    elif isinstance(value, int):
+        others += 3 * [lambda: value + 1, lambda: value * 2, lambda: value - 1]
+    elif isinstance(value, float):
+        others += 3 * [lambda: value * 1.01, lambda: value + 1e-6, lambda: -value or 1.0]
+    elif isinstance(value, str) and value:
+        others += 6 * [lambda: value[:-1] + ("0" if value[-1] != "0" else "1")]
+        others += [lambda: value.replace("float64", "float32").replace("sync", "per-device") + "x"]
+    elif isinstance(value, list) and value:
+        others += [lambda: value[:-1], lambda: [*value, value[-1]], lambda: value[:1] * len(value)]
+    found = random.choice(others)()
+    return value + 1 if found == value and isinstance(value, int) else found
+
+
+def tensor(folder: Path, random: Random) -> Change:
+    """Changes, adds or removes one tensor of one record, which may vouch for it."""
+    path = random.choice(records(folder))
+    beside = path.with_suffix(".safetensors")
+    tensors = load_file(beside)
+    name = random.choice(sorted(tensors))
+    how = random.choice(
+        ["entry", "entry", "entry", "nan", "dtype", "turned", "gone", "more", "swap"]
+    )
+    values = tensors[name].copy()
+    if how == "entry":
+        place = random.randrange(values.size)
+        large = float(np.abs(values.astype(float)).max()) or 1.0
+        values.flat[place] += 1 if values.dtype == np.uint8 else 0.01 * large
+    elif how == "nan" and values.dtype.kind == "f":
+        values.flat[0] = np.nan
+    elif how == "dtype":
+        values = values.astype(np.float16)
+    elif how == "swap":
+        other = random.choice(sorted(tensors))
+        values = tensors[other].copy()
+        how = f"{how} with {other}"
+    else:
+        values = values.reshape(-1, 1)
+    if how == "gone":
+        del tensors[name]
+    else:
+        tensors[f"{name}.more" if how == "more" else name] = values
+    save_file({key: np.ascontiguousarray(each) for key, each in tensors.items()}, beside)
+    vouched = random.random() < 0.8 and _vouch(path)
+    words = ", and vouched for" if vouched else ""
+    return Change(f"{path.relative_to(folder)}: tensor {name}, {how}{words}", f"tensor {name}")
+
+
+def _vouch(path: Path) -> bool:
+    """Makes a record vouch for the tensors beside it, and seals it."""
+    content = json.loads(path.read_text())
+    beside = path.with_suffix(".safetensors")
+    content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
+    path.write_text(json.dumps(content))
+    return reseal(path)
+
+
+def exchange(folder: Path, random: Random) -> Change:
+    """Puts one record, with its tensors, in the place of another, perhaps under its name."""
+    ours, theirs = random.sample(records(folder), 2)
+    shutil.copy(theirs, ours)
+    shutil.copy(theirs.with_suffix(".safetensors"), ours.with_suffix(".safetensors"))
+    forged = random.random() < 0.7
+    if forged:
+        framework, chapter, rest = ours.stem.split("-", 2)
+        content = json.loads(ours.read_text())
+        own = {"framework": framework, "chapter": chapter}
+        devices = int(rest.removesuffix("dev"))
+        content |= own
+        content["config"] |= own | ({"devices": devices} if random.random() < 0.5 else {})
+        if random.random() < 0.5:
+            content["devices"] = [f"numpy:{index}" for index in range(devices)]
+        ours.write_text(json.dumps(content))
+        with suppress(ValueError):
+            _vouch(ours)
+    text = f"{theirs.relative_to(folder)} in the place of {ours.relative_to(folder)}"
+    return Change(f"{text}{', under its name' if forged else ''}", "exchange")
+
+
+def cut(folder: Path, random: Random) -> Change:
+    """Removes, cuts off, or changes a byte of one file."""
+    path = random.choice(sorted(each for each in folder.rglob("*") if each.is_file()))
+    how, content = random.choice(["removed", "cut off", "a byte"]), bytearray(path.read_bytes())
+    if how == "removed":
+        path.unlink()
+    elif how == "cut off":
+        path.write_bytes(content[: random.randrange(len(content))])
+    else:
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+        path.write_bytes(content)
+    return Change(f"{path.relative_to(folder)}: {how}", "bytes")
