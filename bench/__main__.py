@@ -5,21 +5,26 @@ python -m bench --python jax=.nox/bench-jax/bin/python --out results
 
 import argparse
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
 from common.arguments import Parser, positive
-from common.errors import RequestError, RunError
+from common.cli import status
+from common.errors import RunError
 from common.files import require_writable, write_text
 from common.machine import describe_machine, now
+from common.signals import interruptible
 from common.suites import FRAMEWORKS
 
 Sample = tuple[Entry, dict[str, Any]]
@@ -27,22 +32,23 @@ Sample = tuple[Entry, dict[str, Any]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and writes. Returns 0, 1 (a measurement failed) or 2."""
+    """Measures and writes. Returns 0, 1 (a measurement failed), 2, 130 or 143."""
     flags = parser().parse_args(argv)
+    with interruptible(signal.SIGTERM):
+        return status("python -m bench", lambda: run(flags))
+
+
+def run(flags: argparse.Namespace) -> None:
+    """Measures what the flags ask for. Raises RequestError or RunError."""
     pythons = dict(flags.python)
     plan = entries(tuple(name for name in FRAMEWORKS if name in pythons), tuple(flags.chapters))
-    try:
-        require_writable(flags.out)
-        found: list[Sample] = []
-        for number in range(1, flags.rounds + 1):
-            found += one_round(plan, pythons, f"round {number}/{flags.rounds}")
-            # Whoever stops it keeps the rounds that are done.
-            bench = write(flags.out, found, number)
-    except (RequestError, RunError) as error:
-        print(f"python -m bench: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, RequestError) else 1
+    require_writable(flags.out)
+    found: list[Sample] = []
+    for number in range(1, flags.rounds + 1):
+        found += one_round(plan, pythons, f"round {number}/{flags.rounds}")
+        # Whoever stops it keeps the rounds that are done.
+        bench = write(flags.out, found, number)
     print_report(bench)
-    return 0
 
 
 def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
@@ -73,8 +79,10 @@ def one_round(plan: Sequence[Entry], pythons: Mapping[str, str], name: str) -> I
 def measure(entry: Entry, python: str) -> dict[str, Any]:
     """What the measuring process printed. Raises RunError if it failed."""
     what = [entry.framework, entry.chapter or "none", entry.contender, str(entry.devices)]
-    command = [python, "-m", "bench.measure", *what, "--started", repr(time.time())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [python, "-m", "bench.measure", *what, "--child", "--started", repr(time.time())]
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it may be killed in the middle
+        environment = os.environ | {"TMPDIR": folder}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise RunError(f"{entry.key()} failed: {last}")
