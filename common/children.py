@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
+from common.signals import held_back, let_through
+
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
 
@@ -20,7 +22,8 @@ def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:
     """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone."""
     context = multiprocessing.get_context("fork")
     process = context.Process(target=_work, args=(os.getpid(), work, arguments))
-    process.start()
+    with held_back():  # until it minds them in its own way
+        process.start()
     return process
 
 
@@ -28,6 +31,7 @@ def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) 
     # A terminal sends Ctrl-C to everyone: the parent hears it, too, and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    let_through()
     end_with(parent)
     work(*arguments)
 

@@ -4,8 +4,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 from common.errors import Terminated
+
+ENDING: Final = {signal.SIGINT, signal.SIGTERM}
+"""The signals that end a command."""
 
 
 @contextmanager
@@ -34,3 +38,18 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Both signals come only afterwards; in what is forked meanwhile, once it lets them through."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        let_through()
+
+
+def let_through() -> None:
+    """Both signals come again."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
