@@ -1,5 +1,6 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, available, handover
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
+# Then nox ends what it has started, as after Ctrl-C.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 RESULTS = Path("results")
 HANDOVER = RESULTS / "handover"

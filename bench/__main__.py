@@ -5,12 +5,15 @@ python -m bench --python jax=.nox/bench-jax/bin/python --out results
 
 import argparse
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from bench.plan import WORKLOADS, Entry, entries
@@ -21,6 +24,7 @@ from common.cli import status
 from common.errors import RunError
 from common.files import require_file, write_text
 from common.machine import describe_machine, now
+from common.signals import interruptible
 from common.suites import FRAMEWORKS
 
 Sample = tuple[Entry, dict[str, Any]]
@@ -30,10 +34,11 @@ FILES: Final = ("bench.json", "bench.md")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and writes. Returns 0, 1 (a measurement failed), 2 (a bad request) or 130."""
+    """Measures and writes. Returns 0, 1 (a measurement failed), 2 (a bad request), 130 or 143."""
     made = parser()
     flags = made.parse_args(argv)
-    return status(made.prog, lambda: measure_all(flags))
+    with interruptible(signal.SIGTERM):
+        return status(made.prog, lambda: measure_all(flags))
 
 
 def measure_all(flags: argparse.Namespace) -> None:
@@ -79,8 +84,10 @@ def one_round(plan: Sequence[Entry], pythons: Mapping[str, str], name: str) -> I
 def measure(entry: Entry, python: str) -> dict[str, Any]:
     """What the measuring process printed. Raises RunError if it failed."""
     what = [entry.framework, entry.chapter or "none", entry.contender, str(entry.devices)]
-    command = [python, "-m", "bench.measure", *what, "--started", repr(time.time())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [python, "-m", "bench.measure", *what, "--child", "--started", repr(time.time())]
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it may be killed in the middle
+        environment = os.environ | {"TMPDIR": folder}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise RunError(f"{entry.key()} failed: {last}")

@@ -19,6 +19,7 @@ from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry, Workload
 from bench.products import PRODUCTS
 from common.arguments import cores
+from common.children import end_with
 from common.data import Dataset, load
 from common.machine import peak_memory
 from common.record import DataUsed, versions
@@ -135,7 +136,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("contender")
     parser.add_argument("devices", type=int)
     parser.add_argument("--started", type=float, default=time.time())
+    parser.add_argument("--child", action="store_true", help="end with the process that starts it")
     flags = parser.parse_args(argv)
+    if flags.child:
+        end_with(os.getppid())
     entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices)
     if entry.contender == "machine":
         report(entry, machine(entry.framework), None)

@@ -1,4 +1,4 @@
-"""The two ways a command can fail, and the exit status of each."""
+"""The ways a command can fail, and the exit status of each."""
 
 
 class RequestError(Exception):
@@ -7,3 +7,7 @@ class RequestError(Exception):
 
 class RunError(Exception):
     """The run failed on its way; the message says why. Exit status 1."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come, which ends a command as Ctrl-C does. Exit status 143."""

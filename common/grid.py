@@ -5,20 +5,25 @@ python -m common.grid jax
 
 import argparse
 import importlib
-import multiprocessing
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from multiprocessing.context import BaseContext
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from common.arguments import Parser, cores, positive
+from common.children import end, fork
 from common.cli import main as run_chapter
+from common.cli import status
+from common.machine import native_errors_held_back
+from common.signals import interruptible
 from common.suites import CHAPTERS, FRAMEWORKS, SUITES
 
 Command = tuple[str, list[str]]
@@ -45,47 +50,73 @@ def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
     ]
 
 
-def server(framework: str) -> BaseContext:
-    """A context whose processes are forked by one that has imported the framework, where it can.
+def preload(framework: str) -> None:
+    """Imports the framework, where it can: the runs are forked, and each would spend seconds on it.
 
-    Each would spend seconds on it.
+    Where it cannot, each run says so.
     """
     # Read when a framework is loaded; every run of the grid has one thread.
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
     package: Any = importlib.import_module(f"frameworks.{framework}")
-    context.set_forkserver_preload(["common.run", *package.PRELOAD])
-    return context
+    with suppress(ImportError), native_errors_held_back():
+        for module in ("common.run", *package.PRELOAD):
+            importlib.import_module(module)
 
 
-def run_one(context: BaseContext, framework: str, command: Command) -> int:
-    """Runs one command in a process of its own; prints what it said once it is done."""
-    chapter, flags = command
-    with tempfile.TemporaryDirectory() as folder:
-        said = Path(folder) / "said"
-        process = context.Process(target=work, args=(framework, chapter, flags, said))  # type: ignore[attr-defined]
-        process.start()
-        process.join()
-        shown = said.read_text(encoding="utf-8").rstrip() if said.exists() else ""
-    print(f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}\n{shown}", flush=True)
-    status: int = process.exitcode
-    if status < 0:
-        print(f"it was ended by {signal.Signals(-status).name}", file=sys.stderr)
-    return abs(status)
+@dataclass(frozen=True)
+class Run:
+    """A run under way; what it says lands in a file without a name, which nobody has to remove."""
+
+    command: str
+    said: IO[bytes]
+    process: BaseProcess
+
+    def finish(self) -> int:
+        """Waits for its end and prints what it said; its status."""
+        self.process.join()
+        self.said.seek(0)
+        print(f"{self.command}\n{self.said.read().decode(errors='replace').rstrip()}", flush=True)
+        status = self.process.exitcode or 0
+        if status < 0:
+            print(f"it was ended by {signal.Signals(-status).name}", file=sys.stderr)
+        return abs(status)
 
 
-def work(framework: str, chapter: str, flags: list[str], said: Path) -> None:
+def begin(framework: str, chapter: str, flags: list[str]) -> Run:
+    """Begins a run in a process of its own."""
+    said = tempfile.TemporaryFile()  # noqa: SIM115
+    command = f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}"
+    return Run(command, said, fork(work, framework, chapter, flags, said.fileno()))
+
+
+def work(framework: str, chapter: str, flags: list[str], said: int) -> None:
     """What the process of a run does: what the command does, with its output in a file."""
-    with said.open("w", encoding="utf-8") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
+    for stream in (1, 2):
+        os.dup2(said, stream)
     raise SystemExit(run_chapter(framework, chapter, flags))
 
 
+def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
+    """Runs all commands. Returns 0, or the status of the first that failed: no more begin then."""
+    preload(framework)
+    waiting, failed = iter(todo), 0
+    running: dict[Any, Run] = {}  # by what becomes ready when it ends
+    try:
+        while True:
+            for command in islice(waiting, 0 if failed else at_once - len(running)):
+                run = begin(framework, *command)
+                running[run.process.sentinel] = run
+            if not running:
+                return failed
+            for sentinel in wait(list(running)):
+                status_of_run = running.pop(sentinel).finish()
+                failed = failed or status_of_run
+    finally:
+        end(run.process for run in running.values())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the grid. Returns 0, or the status of the first run that failed."""
+    """Runs the grid. Returns 0, the status of the first run that failed, 130 or 143."""
     parser = Parser(
         prog="python -m common.grid",
         description=__doc__,
@@ -106,13 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         todo = commands(flags.out, more_devices=flags.more_devices)
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
-    run = partial(run_one, server(flags.framework), flags.framework)
-    with ThreadPoolExecutor(workers) as pool:
-        for status in pool.map(run, todo):
-            if status:
-                pool.shutdown(cancel_futures=True)
-                return status
-    return 0
+    with interruptible(signal.SIGTERM):
+        return status(parser.prog, lambda: run_all(flags.framework, todo, workers))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
 """The runs of the parity grid: which they are, and that they are what the commands do."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from common import grid
 from common.arguments import parser
 from common.suites import SUITES
 
+ROOT = Path(__file__).parent.parent
 FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
 
 
@@ -32,39 +30,39 @@ def test_every_suite_runs_on_its_devices() -> None:
         parser("jax", chapter).parse_args(flags)
 
 
-def test_what_fails_is_said_and_ends_the_grid(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(grid, "cores", lambda: 1)
-    wrong = ["--devices=0", f"--out={tmp_path}"]
-    monkeypatch.setattr(grid, "commands", lambda *_, **__: [("scratch", wrong)] * 20)
-    assert grid.main(["pytorch"]) == 2
-    said = capfd.readouterr().out
-    assert said.count("'0' is not a whole number") in (1, 2)  # the next one may have begun
-    assert f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}" in said
+def run_grid(framework: str, *todo: list[str]) -> "subprocess.CompletedProcess[str]":
+    """Runs `todo` on one core: the grid forks, so it has to be a process of its own."""
+    lines = [
+        "from common import grid",
+        "grid.cores = lambda: 1",
+        f"grid.commands = lambda *_, **__: [('scratch', flags) for flags in {todo}]",
+        f"raise SystemExit(grid.main(['{framework}']))",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_what_fails_is_said_and_ends_the_grid(tmp_path: Path) -> None:
+    done = run_grid("pytorch", *[["--devices=0", f"--out={tmp_path}"]] * 20)
+    assert done.returncode == 2
+    assert done.stdout.count("'0' is not a whole number") == 1
+    assert f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}" in done.stdout
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_is_what_its_command_does(
-    framework: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):  # restored, whatever the grid sets
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-    records = []
+def test_a_run_is_what_its_command_does(framework: str, tmp_path: Path) -> None:
+    ran = {}
     for name in ("forked", "command"):
         flags = [*FLAGS.split(), "--devices=2", "--threads=1", f"--out={tmp_path / name}"]
         if name == "forked":
-            status = grid.run_one(grid.server(framework), framework, ("scratch", flags))
-            assert status == 0
+            done = run_grid(framework, flags)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert "test acc: " in done.stdout
         else:
             command = [sys.executable, "-m", f"frameworks.{framework}.scratch", *flags]
-            subprocess.run(command, check=True)
+            subprocess.run(command, cwd=ROOT, check=True)
         record = json.loads((tmp_path / name / f"{framework}-scratch-2dev.json").read_text())
         assert record["command"] == ["python", "-m", f"frameworks.{framework}.scratch", *flags]
-        records.append(record)
-    assert records[0]["status"] == "complete"
-    assert records[0]["losses"] == records[1]["losses"]
-    assert "test acc: " in capfd.readouterr().out
+        assert record["status"] == "complete"
+        ran[name] = record["losses"]
+    assert ran["forked"] == ran["command"]

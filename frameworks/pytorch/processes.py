@@ -1,13 +1,18 @@
 """One process for each device, as DistributedDataParallel wants it: started, watched, ended."""
 
 import gc
+import importlib
+import multiprocessing
 import os
 import signal
-import threading
+import socket
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
-from multiprocessing.queues import SimpleQueue
-from typing import Any
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,22 +20,36 @@ import torch
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
 import torch.distributed.nn
 from torch import distributed as dist
-from torch import multiprocessing
-from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
+from common.children import end, end_with, fork
 from common.errors import RequestError, RunError
+from common.signals import uninterrupted
 from frameworks.pytorch.devices import exact_float32
 
 Worker = Callable[[int], None]
+
+Outcomes = dict[Any, tuple[int, BaseProcess]]
+"""By the pipe that tells how a process ends: which device's it is, and the process."""
 
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
 PRELOAD = ("common.run", "frameworks.pytorch.resnet", "torch._dynamo")
-"""What all processes import, but for the chapter: each runs it, and would warn of a first copy."""
+"""What all processes import, and one that they are forked from does for all: it takes seconds."""
 
 GRACE = 5
 """Seconds that the others have to end by themselves once a process has failed."""
+
+
+class Failure(NamedTuple):
+    """Why a run ended; of several, the first one of the lowest `order` is the cause.
+
+    What a worker said, who was killed, and then the rest: the death of another may have caused it.
+    """
+
+    order: int
+    error: Exception
+    details: str
 
 
 def launch_processes(worker: Worker, count: int) -> None:
@@ -60,7 +79,11 @@ def run_in_group(
     """
     torch.set_num_threads(threads)
     exact_float32()
-    dist.init_process_group(store=store, rank=rank, world_size=count, timeout=PATIENCE)
+    try:
+        dist.init_process_group(store=store, rank=rank, world_size=count, timeout=PATIENCE)
+    except RuntimeError:
+        require_loopback()
+        raise
     try:
         worker(rank)
     finally:
@@ -69,56 +92,98 @@ def run_in_group(
         dist.destroy_process_group()
 
 
+def require_loopback() -> None:
+    """Raises RunError if this machine does not reach itself: then processes wait for ever."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=GRACE).close()
+    except OSError as error:
+        raise RunError(
+            f"processes cannot meet at 127.0.0.1 ({error.strerror or error}): "
+            "`ip link set lo up` switches the loopback interface on"
+        ) from None
+
+
 def _spawn(worker: Worker, count: int, threads: int) -> None:
+    require_loopback()
     # The system chooses the port, so two runs never ask for the same one.
     store = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
-    how = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    # They are forked by a server that has imported PyTorch, and what DistributedDataParallel asks
-    # for: that takes seconds, and each would spend them.
-    multiprocessing.set_forkserver_preload(list(PRELOAD))
-    reasons: SimpleQueue[Exception] = multiprocessing.get_context(how).SimpleQueue()
-    arguments = (worker, count, threads, store.port, reasons)
-    context = multiprocessing.start_processes(
-        _process, arguments, nprocs=count, join=False, start_method=how
+    outcome, tell = Pipe(duplex=False)
+    # They are forked by a process that has no thread yet and no GPU, as this one may have.
+    server = multiprocessing.get_context("spawn").Process(
+        target=_serve, args=(os.getpid(), worker, count, threads, store.port, tell)
     )
     try:
-        while not context.join(grace_period=GRACE):
-            pass
-    except (ProcessRaisedException, ProcessExitedException) as error:
-        raise _reason(context.processes, reasons, error) from error
+        with uninterrupted():
+            server.start()
+        tell.close()
+        failure: Failure | None = outcome.recv()
+    except EOFError:
+        server.join()
+        raise RunError(f"the process of devices 0 to {count - 1} {_end(server)}") from None
     finally:
-        for process in context.processes:
-            process.kill()
+        end([server])
+    if failure is not None:
+        raise failure.error from RuntimeError(failure.details)
+
+
+def _serve(
+    parent: int, worker: Worker, count: int, threads: int, port: int, tell: Connection
+) -> None:
+    """Forks a process for each device, and tells how they ended."""
+    for module in PRELOAD:
+        importlib.import_module(module)
+    outcomes: Outcomes = {}
+    for rank in range(count):
+        outcome, of_rank = Pipe(duplex=False)
+        process = fork(_process, rank, worker, count, threads, port, of_rank)
+        of_rank.close()  # or the next process would keep it open
+        outcomes[outcome] = rank, process
+    end_with(parent)
+    processes = [process for _, process in outcomes.values()]
+    failures = _failures(outcomes)
+    end(processes)
+    tell.send(min(failures, key=lambda failure: failure.order, default=None))
 
 
 def _process(
-    rank: int, worker: Worker, count: int, threads: int, port: int, reasons: "SimpleQueue[Any]"
+    rank: int, worker: Worker, count: int, threads: int, port: int, tell: Connection
 ) -> None:
-    """What each process does; errors that are meant for people reach the parent as they are."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    """What the process of a device does; it tells how it ended."""
+    failure = None
     try:
+        store = dist.TCPStore("127.0.0.1", port, is_master=False)
         run_in_group(worker, rank, count, threads, store)
     except (RequestError, RunError) as error:
-        reasons.put(error)
-        raise
+        failure = Failure(0, error, traceback.format_exc())
+    except Exception as error:
+        last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+        failure = Failure(2, RunError(f"a process failed: {last}"), traceback.format_exc())
+    tell.send(failure)
 
 
-def _end_with_parent() -> None:
-    """Ends this process as soon as the one that asked for it is gone, however that ended."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _failures(outcomes: Outcomes) -> list[Failure]:
+    """What went wrong, in this order; after a failure, the others have GRACE seconds to end."""
+    found: list[Failure] = []
+    while outcomes and (ready := wait(list(outcomes), GRACE if found else None)):
+        for outcome in ready:
+            failure = _failure(outcome, *outcomes.pop(outcome))
+            found += [failure] if failure else []
+    return found
 
 
-def _reason(processes: list[Any], reasons: "SimpleQueue[Exception]", error: Exception) -> Exception:
-    """Why the run ended: what a worker said, who was killed, or the first error of all."""
-    if not reasons.empty():
-        return reasons.get()
-    for rank, process in enumerate(processes):
-        if process.exitcode not in (0, 1, -signal.SIGTERM):
-            status = process.exitcode
-            how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-            return RunError(f"the process of device {rank} was ended {how}")
-    return RunError(f"a process failed: {str(error).strip().splitlines()[-1]}")
+def _failure(outcome: Any, rank: int, process: BaseProcess) -> Failure | None:
+    """What went wrong in the process of a device, by what it told or how it ended."""
+    failure: Failure | None = None
+    with suppress(EOFError):
+        failure = outcome.recv()
+    process.join(GRACE)
+    if failure or not process.exitcode:
+        return failure
+    return Failure(1, RunError(f"the process of device {rank} {_end(process)}"), "it did not say")
+
+
+def _end(process: BaseProcess) -> str:
+    status = process.exitcode or 0
+    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+    return f"was ended {how}"

@@ -22,7 +22,7 @@ from common.splitting import same_everywhere, shard_sizes
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
 from frameworks.tensorflow.layers import activations as activations
-from frameworks.tensorflow.resnet import named_variables, resnet18
+from frameworks.tensorflow.resnet import named_variables, resnet18, summed
 
 Tensor: TypeAlias = tf.Tensor
 
@@ -93,7 +93,7 @@ def forward_backward(X: Tensor, y: Tensor, replicas: Replicas) -> tuple[Tensor, 
             y_hat = replicas.net(X_shard, training=True)
             shard_loss = tf.reduce_sum(loss(y_hat, y_shard)) / X.shape[0]
         found = shard_loss, tape.gradient(shard_loss, replicas.params)
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, found)
+        return tf.nest.map_structure(summed, found)
 
     everyones = (split_batch(X, replicas), split_batch(y, replicas))
     mean_loss, grads = replicas.strategy.run(on_device, everyones)

@@ -95,9 +95,10 @@ def sums(X: Tensor) -> Tensor:
 @tf.custom_gradient
 def all_reduce(tensor: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """The sum of a tensor over all devices, on each of them, as a function with a gradient."""
-    # Everyone's sum depends on this tensor, so everyone's gradient counts. TensorFlow's own
-    # function would search the whole graph whenever it is called in the backward pass.
-    return summed(tensor), summed
+    # Everyone's sum depends on this tensor, so everyone's gradient counts. TensorFlow searches the
+    # graph behind what this returns for variables, at each call and on all devices, unless there
+    # is no gradient: with 8 devices that would take minutes.
+    return tf.stop_gradient(summed(tensor)), summed
 
 
 def summed(tensor: Tensor) -> Tensor:
