@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from bench.ours import Ours
 from bench.plan import TITLES, WORKLOADS
-from common.arguments import Parser, cores, positive
+from common.arguments import Parser, cores
 from common.data import load
 from common.run import import_backend
 from common.suites import FRAMEWORKS
+from common.values import REPEATS, count
 
 Work = Callable[[], None]
 Spent = Counter[str]
@@ -114,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     made.add_argument("framework", choices=FRAMEWORKS)
     made.add_argument("chapter", choices=WORKLOADS)
-    made.add_argument("--rows", type=positive, default=12, metavar="N", help="(%(default)s)")
+    made.add_argument("--rows", type=count(REPEATS), default=12, metavar="N", help="(%(default)s)")
     flags = made.parse_args(argv)
     backend: Any = import_backend(flags.framework, flags.chapter, cores())
     devices = backend.devices(1, "cpu", cores())

@@ -17,9 +17,10 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
-from common.arguments import Parser, cores, positive
+from common.arguments import Parser, cores
 from common.cli import main as run_chapter
 from common.suites import CHAPTERS, FRAMEWORKS, SUITES
+from common.values import REPEATS, count
 
 Command = tuple[str, list[str]]
 """A chapter and its flags."""
@@ -95,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--more-devices", action="store_true", help="only runs on more than two")
     parser.add_argument(
-        "--seeds", type=positive, metavar="N", help="instead: the quick preset with N seeds"
+        "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
     parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="of --seeds")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")

@@ -10,10 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.arguments import Parser, above_zero, cores, positive
+from common.arguments import Parser, cores
 from common.cli import status
 from common.errors import RequestError
 from common.suites import FRAMEWORKS
+from common.values import ENTRIES, THREADS, above_zero, count
 
 if TYPE_CHECKING:
     from common.scaling.results import Measured, Scaling
@@ -68,14 +69,14 @@ def _add_measuring(made: Parser) -> None:
     )
     add(
         "--threads",
-        type=positive,
+        type=count(THREADS),
         default=cores(),
         metavar="N",
         help="threads that all devices share (every core: %(default)s)",
     )
     add(
         "--sizes",
-        type=positive,
+        type=count(ENTRIES),
         nargs="+",
         metavar="N",
         help="float32 numbers in the vectors that are summed (the gradients of LeNet, 129068, and "
