@@ -17,6 +17,7 @@ from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
 from common.arguments import Parser
+from common.cli import status
 from common.errors import RequestError, RunError
 from common.files import require_writable, write_text
 from common.machine import describe_machine, now
@@ -114,4 +115,4 @@ def framework_and_python(text: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status("python -m bench", main))

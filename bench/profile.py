@@ -15,6 +15,7 @@ from typing import Any, Final
 from bench.ours import Ours
 from bench.plan import TITLES, WORKLOADS
 from common.arguments import Parser, cores
+from common.cli import status
 from common.data import load
 from common.run import import_backend
 from common.suites import FRAMEWORKS
@@ -140,4 +141,4 @@ def report(backend: Any, devices: Sequence[Any], flags: argparse.Namespace) -> N
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status("python -m bench.profile", main))

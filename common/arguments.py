@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from common.presets import ALLREDUCES, AUTO, BATCH_NORMS, LR_DECAYS, PRESETS, TITLES, WRAPPERS
+from common.streams import require_printed
 from common.values import DEVICES, STEPS, THREADS, WIDTH, above_zero, count, seed
 from common.values import distance as distance
 
@@ -30,6 +31,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends the program: `message` says what is wrong."""
         self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the program. Raises RunError if its answer cannot be printed."""
+        require_printed()
+        super().exit(status, message)
 
 
 def parser(framework: str, chapter: str) -> Parser:

@@ -19,6 +19,7 @@ from typing import Any
 
 from common.arguments import Parser, cores
 from common.cli import main as run_chapter
+from common.cli import status as status_of
 from common.suites import CHAPTERS, FRAMEWORKS, SUITES
 from common.values import REPEATS, count
 
@@ -117,4 +118,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status_of("python -m common.grid", main))

@@ -14,6 +14,7 @@ from common.interface import Chapter, Weights
 from common.machine import peak_memory
 from common.progress import Reporter
 from common.record import Record, read_record, write_record
+from common.streams import open_streams, require_printed
 from common.training import Outcome, Training
 from common.weights import save_weights
 
@@ -38,6 +39,7 @@ class Job:
         The record says "running" at once, so that an earlier one is not taken for this run's,
         should it die.
         """
+        open_streams()  # this may be a process of its own
         report = Reporter(quiet=self.quiet or rank > 0)
         report.notice(self.introduction)
         training = Training(self.chapter(), self.devices, self.config, self.data, report)
@@ -56,7 +58,7 @@ class Job:
         return backend
 
     def finish(self, outcome: Outcome) -> None:
-        """Writes what the run leaves and prints the closing line."""
+        """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
         if self.save_weights is not None:
             save_weights(self.save_weights, trained_weights(outcome))
         complete = {
@@ -67,12 +69,14 @@ class Job:
         }
         write_record(self.out, self.record.model_copy(update=complete), outcome.tensors)
         print(closing_line(outcome, self.record.devices), flush=True)
+        require_printed()
 
     def mark_failed(self, failure: str) -> None:
-        """Says so in the record, if this run has begun one."""
+        """Says so in the record, if this run has begun one and not completed it."""
         with suppress(RunError):
             begun = read_record(self.out / self.record.file_name())
-            if (begun.started, begun.command) == (self.record.started, self.record.command):
+            ours = (begun.started, begun.command) == (self.record.started, self.record.command)
+            if ours and begun.status == "running":
                 changed = {"status": "failed", "failure": failure}
                 write_record(self.out, self.record.model_copy(update=changed))
 

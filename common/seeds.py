@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from common.arguments import Parser
+from common.cli import status
 from common.errors import RequestError
 from common.files import write_text
 from common.spread import FILE, Spread, spread_in
@@ -156,4 +157,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status("python -m common.seeds", main))

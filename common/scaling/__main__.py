@@ -191,8 +191,7 @@ def importable(threads: int) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Does what the command line says. Returns 0, 1 (it failed), 2 (a bad request) or 130."""
     made = parser()
-    flags = made.parse_args(argv)
-    return status(made.prog, lambda: scale(flags))
+    return status(made.prog, lambda: scale(made.parse_args(argv)))
 
 
 if __name__ == "__main__":
