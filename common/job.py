@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from common.config import Config
 from common.data import Dataset
 from common.errors import RunError
@@ -45,7 +47,7 @@ class Job:
         training = Training(self.chapter(), self.devices, self.config, self.data, report)
         replicas = training.replicate(self.weights)
         if rank == 0:
-            write_record(self.out, self.record)
+            self.write(self.record)
         outcome = training.train(replicas)
         if rank == 0:
             self.finish(outcome)
@@ -67,18 +69,32 @@ class Job:
             "epochs": outcome.epochs,
             "peak_memory": peak_memory(),
         }
-        write_record(self.out, self.record.model_copy(update=complete), outcome.tensors)
+        self.write(self.record.model_copy(update=complete), outcome.tensors)
         print(closing_line(outcome, self.record.devices), flush=True)
         require_printed()
 
+    def write(self, record: Record, tensors: Weights | None = None) -> None:
+        """Writes the record, and its tensors before it. Raises RunError if there is no place."""
+        try:
+            write_record(self.out, record, tensors)
+        except (OSError, SafetensorError) as error:
+            path = self.out / self.record.file_name()
+            raise RunError(f"cannot write {path}: {error}") from None
+
     def mark_failed(self, failure: str) -> None:
-        """Says so in the record, if this run has begun one and not completed it."""
+        """Says so in the record, unless it is complete or a later run's; no earlier one stays."""
+        path, found = self.out / self.record.file_name(), None
         with suppress(RunError):
-            begun = read_record(self.out / self.record.file_name())
-            ours = (begun.started, begun.command) == (self.record.started, self.record.command)
-            if ours and begun.status == "running":
-                changed = {"status": "failed", "failure": failure}
-                write_record(self.out, self.record.model_copy(update=changed))
+            found = read_record(path)
+        ours = found is None or _begin(found) == _begin(self.record)
+        if found and (found.status != "running" if ours else found.started >= self.record.started):
+            return
+        try:
+            self.write(self.record.model_copy(update={"status": "failed", "failure": failure}))
+        except RunError:
+            if not ours:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def trained_weights(outcome: Outcome) -> Weights:
@@ -89,6 +105,11 @@ def trained_weights(outcome: Outcome) -> Weights:
         for name, values in outcome.tensors.items()
         if name.startswith(prefix)
     }
+
+
+def _begin(record: Record) -> tuple[str, list[str]]:
+    """What tells a run's own record from another run's."""
+    return record.started, record.command
 
 
 def closing_line(outcome: Outcome, devices: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from torch import multiprocessing
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from common.errors import RequestError, RunError
+from common.torchrun import place
 from frameworks.pytorch.devices import exact_float32
 
 Worker = Callable[[int], None]
@@ -40,8 +41,8 @@ def launch_processes(worker: Worker, count: int) -> None:
     worker did, and RunError if a process died; all others are ended then.
     """
     threads = max(1, torch.get_num_threads() // count)
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if started := place():
+        rank, world = started
         if world != count:
             raise RequestError(f"torchrun started {world} processes for {count} devices")
         run_in_group(worker, rank, count, threads)
