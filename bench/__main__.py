@@ -19,13 +19,14 @@ from typing import Any, Final
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
-from common.arguments import Parser, positive
+from common.arguments import Parser
 from common.cli import status
 from common.errors import RunError
 from common.files import require_file, write_text
 from common.machine import describe_machine, now
 from common.signals import interruptible
 from common.suites import FRAMEWORKS
+from common.values import REPEATS, count
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""
@@ -112,7 +113,7 @@ def parser() -> Parser:
         help="the Python that has a framework and its rivals; once for each framework",
     )
     made.add_argument("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
-    made.add_argument("--rounds", type=positive, default=3, metavar="N", help="(%(default)s)")
+    made.add_argument("--rounds", type=count(REPEATS), default=3, metavar="N", help="(%(default)s)")
     made.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
     return made
 
@@ -126,4 +127,4 @@ def framework_and_python(text: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status("python -m bench", main))

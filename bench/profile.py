@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from bench.ours import Ours
 from bench.plan import TITLES, WORKLOADS
-from common.arguments import Parser, cores, positive
+from common.arguments import Parser, cores
+from common.cli import status
 from common.data import load
 from common.run import import_backend
 from common.suites import FRAMEWORKS
+from common.values import REPEATS, count
 
 Work = Callable[[], None]
 Spent = Counter[str]
@@ -114,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     made.add_argument("framework", choices=FRAMEWORKS)
     made.add_argument("chapter", choices=WORKLOADS)
-    made.add_argument("--rows", type=positive, default=12, metavar="N", help="(%(default)s)")
+    made.add_argument("--rows", type=count(REPEATS), default=12, metavar="N", help="(%(default)s)")
     flags = made.parse_args(argv)
     backend: Any = import_backend(flags.framework, flags.chapter, cores())
     devices = backend.devices(1, "cpu", cores())
@@ -139,4 +141,4 @@ def report(backend: Any, devices: Sequence[Any], flags: argparse.Namespace) -> N
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status("python -m bench.profile", main))

@@ -1,15 +1,14 @@
 """The command line of every chapter. Only the standard library, so that `--help` is instant."""
 
 import argparse
-import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
 from common.presets import ALLREDUCES, AUTO, BATCH_NORMS, LR_DECAYS, PRESETS, TITLES, WRAPPERS
-
-Conversion = Callable[[str], float]
+from common.streams import require_printed
+from common.values import DEVICES, STEPS, THREADS, WIDTH, above_zero, count, seed
+from common.values import distance as distance
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -32,6 +31,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends the program: `message` says what is wrong."""
         self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the program. Raises RunError if its answer cannot be printed."""
+        require_printed()
+        super().exit(status, message)
 
 
 def parser(framework: str, chapter: str) -> Parser:
@@ -59,7 +63,12 @@ def cores() -> int:
 def _add_devices(made: Parser) -> None:
     group = made.add_argument_group("devices")
     add = group.add_argument
-    add("--devices", type=positive, metavar="N", help="how many (every GPU there is, else 2)")
+    add(
+        "--devices",
+        type=count(DEVICES),
+        metavar="N",
+        help=f"how many, at most {DEVICES} (every GPU there is, else 2)",
+    )
     add(
         "--device-kind",
         choices=("auto", "cpu", "gpu"),
@@ -69,10 +78,10 @@ def _add_devices(made: Parser) -> None:
     )
     add(
         "--threads",
-        type=positive,
+        type=count(THREADS),
         default=cores(),
         metavar="N",
-        help="threads that all CPU devices share (every core: %(default)s)",
+        help=f"threads that all CPU devices share, at most {THREADS} (every core: %(default)s)",
     )
 
 
@@ -92,7 +101,7 @@ def _add_training(made: Parser, chapter: str) -> None:
         default="auto",
         help=f"{presets}; auto: {AUTO[chapter]}. A flag given by hand wins (%(default)s)",
     )
-    add("--batch-size", type=positive, metavar="N", help="examples in the global minibatch")
+    add("--batch-size", type=count(), metavar="N", help="examples in the global minibatch")
     add("--lr", type=above_zero, metavar="X", help="learning rate")
     add(
         "--lr-decay",
@@ -100,13 +109,13 @@ def _add_training(made: Parser, chapter: str) -> None:
         help="linear: it falls to 0 over the run (the preset's; with --steps: none)",
     )
     length = group.add_mutually_exclusive_group()
-    length.add_argument("--epochs", type=positive, metavar="N", help="passes over the data")
+    length.add_argument("--epochs", type=count(STEPS), metavar="N", help="passes over the data")
     length.add_argument(
-        "--steps", type=positive, metavar="N", help="exactly N minibatches, over several epochs"
+        "--steps", type=count(STEPS), metavar="N", help="exactly N minibatches, over several epochs"
     )
     add(
         "--seed",
-        type=_seed,
+        type=seed,
         default=SEED,
         metavar="N",
         help="seed of the initial weights and of the minibatch order (%(default)s)",
@@ -125,7 +134,12 @@ def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
             + " (%(default)s)",
         )
         return
-    add("--width", type=positive, metavar="N", help="channels of the first stage; the book's: 64")
+    add(
+        "--width",
+        type=count(WIDTH),
+        metavar="N",
+        help=f"channels of the first stage, at most {WIDTH}; the book's: 64",
+    )
     add(
         "--batch-norm",
         choices=BATCH_NORMS,
@@ -158,8 +172,8 @@ def _add_data(made: Parser) -> None:
         help="where the four files of Fashion-MNIST are "
         "(else $FASHION_MNIST_DIR, the user's cache, a download)",
     )
-    add("--train-examples", type=positive, metavar="N", help="train on the first N")
-    add("--test-examples", type=positive, metavar="N", help="test on the first N")
+    add("--train-examples", type=count(), metavar="N", help="train on the first N")
+    add("--test-examples", type=count(), metavar="N", help="test on the first N")
 
 
 def _add_files(made: Parser) -> None:
@@ -174,22 +188,3 @@ def _add_files(made: Parser) -> None:
         help="where the record goes (%(default)s)",
     )
     add("--quiet", action="store_true", help="print the closing line alone")
-
-
-def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> Conversion:
-    def convert(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None
-        if not good(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
-        return value
-
-    return convert
-
-
-positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
-distance = _number(float, lambda x: math.isfinite(x) and x >= 0, "a number of at least 0")
-_seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0 to 4294967295")
-above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

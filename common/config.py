@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from common.data import Dataset
 from common.errors import RequestError
 from common.presets import PRESETS
+from common.values import COUNT, LARGEST_SEED
 
 NOT_MATHEMATICS: Final = {
     "framework",
@@ -23,7 +24,7 @@ NOT_MATHEMATICS: Final = {
 }
 """How and where a run computes, as opposed to what."""
 
-Count = Annotated[int, Field(gt=0, lt=2**31)]
+Count = Annotated[int, Field(gt=0, le=COUNT)]
 """A number of things that there are."""
 
 
@@ -43,7 +44,7 @@ class Config(BaseModel):
     lr_decay: Literal["none", "linear"] = "none"
     epochs: Count | None
     steps: Count | None
-    seed: int = Field(ge=0, lt=2**32)
+    seed: int = Field(ge=0, le=LARGEST_SEED)
     dtype: Literal["float32", "float64"]
     allreduce: str | None = None
     width: Count | None = None

@@ -18,13 +18,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
-from common.arguments import Parser, cores, positive
+from common.arguments import Parser, cores
 from common.children import end, fork
 from common.cli import main as run_chapter
 from common.cli import status
 from common.machine import native_errors_held_back
 from common.signals import interruptible
 from common.suites import CHAPTERS, FRAMEWORKS, SUITES
+from common.values import REPEATS, count
 
 Command = tuple[str, list[str]]
 """A chapter and its flags."""
@@ -126,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--more-devices", action="store_true", help="only runs on more than two")
     parser.add_argument(
-        "--seeds", type=positive, metavar="N", help="instead: the quick preset with N seeds"
+        "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
     parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="of --seeds")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
@@ -142,4 +143,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status("python -m common.grid", main))

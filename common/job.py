@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from common.config import Config
 from common.data import Dataset
 from common.errors import RunError
@@ -14,6 +16,7 @@ from common.interface import Chapter, Weights
 from common.machine import peak_memory
 from common.progress import Reporter
 from common.record import Record, read_record, write_record
+from common.streams import open_streams, require_printed
 from common.training import Outcome, Training
 from common.weights import save_weights
 
@@ -38,12 +41,13 @@ class Job:
         The record says "running" at once, so that an earlier one is not taken for this run's,
         should it die.
         """
+        open_streams()  # this may be a process of its own
         report = Reporter(quiet=self.quiet or rank > 0)
         report.notice(self.introduction)
         training = Training(self.chapter(), self.devices, self.config, self.data, report)
         replicas = training.replicate(self.weights)
         if rank == 0:
-            write_record(self.out, self.record)
+            self.write(self.record)
         outcome = training.train(replicas, self.weights)
         if rank == 0:
             self.finish(outcome)
@@ -56,7 +60,7 @@ class Job:
         return backend
 
     def finish(self, outcome: Outcome) -> None:
-        """Writes what the run leaves and prints the closing line."""
+        """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
         if self.save_weights is not None:
             save_weights(self.save_weights, trained_weights(outcome))
         complete = {
@@ -65,16 +69,32 @@ class Job:
             "epochs": outcome.epochs,
             "peak_memory": peak_memory(),
         }
-        write_record(self.out, self.record.model_copy(update=complete), outcome.tensors)
+        self.write(self.record.model_copy(update=complete), outcome.tensors)
         print(closing_line(outcome, self.record.devices), flush=True)
+        require_printed()
+
+    def write(self, record: Record, tensors: Weights | None = None) -> None:
+        """Writes the record, and its tensors before it. Raises RunError if there is no place."""
+        try:
+            write_record(self.out, record, tensors)
+        except (OSError, SafetensorError) as error:
+            path = self.out / self.record.file_name()
+            raise RunError(f"cannot write {path}: {error}") from None
 
     def mark_failed(self, failure: str) -> None:
-        """Says so in the record, if this run has begun one."""
+        """Says so in the record, unless it is complete or a later run's; no earlier one stays."""
+        path, found = self.out / self.record.file_name(), None
         with suppress(RunError):
-            begun = read_record(self.out / self.record.file_name())
-            if (begun.started, begun.command) == (self.record.started, self.record.command):
-                changed = {"status": "failed", "failure": failure}
-                write_record(self.out, self.record.model_copy(update=changed))
+            found = read_record(path)
+        ours = found is None or _begin(found) == _begin(self.record)
+        if found and (found.status != "running" if ours else found.started >= self.record.started):
+            return
+        try:
+            self.write(self.record.model_copy(update={"status": "failed", "failure": failure}))
+        except RunError:
+            if not ours:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def trained_weights(outcome: Outcome) -> Weights:
@@ -85,6 +105,11 @@ def trained_weights(outcome: Outcome) -> Weights:
         for name, values in outcome.tensors.items()
         if name.startswith(prefix)
     }
+
+
+def _begin(record: Record) -> tuple[str, list[str]]:
+    """What tells a run's own record from another run's."""
+    return record.started, record.command
 
 
 def closing_line(outcome: Outcome, devices: Sequence[str]) -> str:

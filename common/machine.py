@@ -6,7 +6,7 @@ import resource
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,7 +49,8 @@ def native_errors_held_back() -> Iterator[None]:
             yield
         except BaseException:
             held.seek(0)
-            os.write(original, held.read())
+            with suppress(OSError):  # it may be closed or full; the exception matters more
+                os.write(original, held.read())
             raise
         finally:
             os.dup2(original, 2)

@@ -159,4 +159,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    from common.cli import status
+
+    raise SystemExit(status("python -m common.parity", main))

@@ -72,6 +72,9 @@ WRAPPERS: Final = {
 }
 """Each framework's own ways to train on several devices; the first is the default."""
 
+IN_PROCESSES: Final = ("ddp",)
+"""The wrappers that take a process for each device; all else takes one for all devices."""
+
 ALLREDUCES: Final = {
     "star": "sum on the first device, then broadcast, as in the book",
     "sharded": "a star for each slice, each with another device in its middle",

@@ -20,6 +20,7 @@ from common.memory import keep_memory
 from common.models import initial_weights, shapes_of
 from common.progress import Reporter
 from common.record import ROOT, DataUsed, Record, record_name, source_digest, versions
+from common.torchrun import require_suited
 from common.traffic import traffic
 from common.weights import digest, load_weights, shape_in
 
@@ -32,8 +33,8 @@ def run(
     Everything that can be checked without the framework is checked before it is imported.
     """
     # Of the processes that torchrun starts with the same command, the first speaks for all.
-    another = "TORCHELASTIC_RUN_ID" in os.environ and os.environ["RANK"] != "0"
-    quiet = flags.quiet or another
+    rank = require_suited(getattr(flags, "wrapper", None))
+    quiet = flags.quiet or rank > 0
     report = Reporter(quiet=quiet)
     with_preset(chapter, flags, preset_name(chapter, flags), flags.devices or 1)
     require_places(flags, framework, chapter, flags.devices)
@@ -63,15 +64,22 @@ def run(
         introduction=introduction(config, flags.preset, devices),
         quiet=flags.quiet,
     )
-    launch(backend, job)
+    launch(backend, job, rank)
 
 
-def launch(backend: Chapter[Any, Any], job: Job) -> None:
-    """Runs the job in as many processes as its wrapper needs; if it fails, the record says so."""
+def launch(backend: Chapter[Any, Any], job: Job, rank: int = 0) -> None:
+    """Runs the job in as many processes as its wrapper needs; if it fails, the record says so.
+
+    A request that only the framework can refuse leaves everything as it was.
+    """
     try:
         backend.launch(job, len(job.devices), **job.config.options())
+    except RequestError:
+        raise
     except BaseException:
-        job.mark_failed(traceback.format_exc().replace(str(ROOT), ".").replace(sys.prefix, "..."))
+        trace = traceback.format_exc().replace(str(ROOT), ".").replace(sys.prefix, "...")
+        if rank == 0:
+            job.mark_failed(trace)
         raise
 
 

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from common.arguments import Parser, positive
+from common.arguments import Parser
+from common.cli import status
 from common.errors import RequestError
 from common.files import write_text
 from common.spread import FILE, Spread, spread_in
 from common.suites import CHAPTERS, FRAMEWORKS
+from common.values import DEVICES, REPEATS, count
 
 NULL: Final = (
     "null hypothesis: which framework ran makes no difference: at each seed, their accuracies "
@@ -124,8 +126,13 @@ def parser() -> Parser:
     add("folder", type=Path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
     add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="(%(default)s)")
     add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
-    add("--seeds", type=positive, metavar="N", help="expect the seeds 0 to N - 1 (those there are)")
-    add("--devices", type=positive, default=1, metavar="N", help="of each run (%(default)s)")
+    add(
+        "--seeds",
+        type=count(REPEATS),
+        metavar="N",
+        help="expect the seeds 0 to N - 1 (those there are)",
+    )
+    add("--devices", type=count(DEVICES), default=1, metavar="N", help="of each run (%(default)s)")
     return made
 
 
@@ -150,4 +157,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status("python -m common.seeds", main))

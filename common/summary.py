@@ -13,6 +13,7 @@ import numpy as np
 
 from common.arguments import Parser
 from common.checks import accuracy
+from common.cli import status
 from common.errors import RequestError, RunError
 from common.files import require_file, write_atomically
 from common.interface import Array
@@ -129,4 +130,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(status("python -m common.summary", main))

@@ -93,7 +93,7 @@ FLAWS = {
     "--devices 1.5": f"--devices: '1.5' {WHOLE}",
     "--device-kind tpu": "choose from .*gpu",
     "--devices 5 --batch-size 4": "fewer --devices or a larger --batch-size",
-    "--devices 257": "257 devices cannot share a minibatch of 256",
+    "--devices 33 --batch-size 32": "33 devices cannot share a minibatch of 32",
     "--devices 17 --preset quick": "17 devices cannot share a minibatch of 16",
     "--threads 0": f"--threads: '0' {WHOLE}",
     "--batch-size 0": f"--batch-size: '0' {WHOLE}",

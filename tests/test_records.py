@@ -2,19 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_chapter import RECORD, CommandLine, written
 
-from common.data import Dataset
 from common.errors import RunError
 from common.job import closing_line
 from common.models import LENET, initial_weights
 from common.record import Epoch, read_record, read_tensors
-from common.synthetic import synthetic
 from common.training import Outcome
 from common.weights import digest, load_weights
 
@@ -154,21 +151,3 @@ def test_the_closing_line_is_the_books() -> None:
     ]
     line = closing_line(Outcome([1.0, 1.0], epochs, {}), ["cpu:0", "cpu:1"])
     assert line == "test acc: 0.84, 2.5 sec/epoch on [cpu:0, cpu:1]"
-
-
-@pytest.mark.parametrize("rank", ["0", "1"])
-def test_of_the_processes_that_torchrun_starts_one_speaks(
-    start: CommandLine,
-    rank: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def load(name: str, folder: Path, notify: Callable[[str], None], progress: bool) -> Dataset:
-        notify("found at last")
-        return Dataset(name, *synthetic(30, 10))
-
-    monkeypatch.setattr("common.run.load", load)
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("RANK", rank)
-    assert start() == 0
-    assert ("found at last" in capsys.readouterr().err) == (rank == "0")

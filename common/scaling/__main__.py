@@ -10,10 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.arguments import Parser, above_zero, cores, positive
+from common.arguments import Parser, cores
 from common.cli import status
 from common.errors import RequestError
 from common.suites import FRAMEWORKS
+from common.values import ENTRIES, THREADS, above_zero, count
 
 if TYPE_CHECKING:
     from common.scaling.results import Measured, Scaling
@@ -68,14 +69,14 @@ def _add_measuring(made: Parser) -> None:
     )
     add(
         "--threads",
-        type=positive,
+        type=count(THREADS),
         default=cores(),
         metavar="N",
         help="threads that all devices share (every core: %(default)s)",
     )
     add(
         "--sizes",
-        type=positive,
+        type=count(ENTRIES),
         nargs="+",
         metavar="N",
         help="float32 numbers in the vectors that are summed (the gradients of LeNet, 129068, and "
@@ -191,8 +192,7 @@ def importable(threads: int) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Does what the command line says. Returns 0, 1 (it failed), 2 (a bad request) or 130."""
     made = parser()
-    flags = made.parse_args(argv)
-    return status(made.prog, lambda: scale(flags))
+    return status(made.prog, lambda: scale(made.parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from torch import distributed as dist
 from common.errors import RequestError, RunError
 from common.interface import Array, Weights
 from common.models import trainable
+from common.presets import IN_PROCESSES
 from common.splitting import shard_sizes
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.layers import activations as activations
@@ -45,7 +46,7 @@ def launch(
     wrapper: str = "ddp",
 ) -> None:
     """Calls `worker(rank)` in a process for each device; `DataParallel` needs one for all."""
-    launch_processes(worker, count if wrapper == "ddp" else 1)
+    launch_processes(worker, count if wrapper in IN_PROCESSES else 1)
 
 
 def replicate(

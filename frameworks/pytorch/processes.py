@@ -24,6 +24,7 @@ from torch import distributed as dist
 from common.children import end, end_with, fork
 from common.errors import RequestError, RunError
 from common.signals import uninterrupted
+from common.torchrun import place
 from frameworks.pytorch.devices import exact_float32
 
 Worker = Callable[[int], None]
@@ -59,8 +60,8 @@ def launch_processes(worker: Worker, count: int) -> None:
     worker did, and RunError if a process died; all others are ended then.
     """
     threads = max(1, torch.get_num_threads() // count)
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if started := place():
+        rank, world = started
         if world != count:
             raise RequestError(f"torchrun started {world} processes for {count} devices")
         run_in_group(worker, rank, count, threads)
