@@ -30,7 +30,7 @@ def run(
 ) -> None:
     """Trains as the flags say and writes the record. Raises RequestError or RunError.
 
-    Everything that can be checked without the framework is checked before it is imported.
+    What needs no framework is checked before one is imported.
     """
     # Of the processes that torchrun starts with the same command, the first speaks for all.
     rank = require_suited(getattr(flags, "wrapper", None))

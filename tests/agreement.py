@@ -53,9 +53,9 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     """The record of a run of `backend`, a chapter, under a framework's name."""
     config = Config(framework=framework, devices=devices, **{**SETTINGS, **settings})
     names = backend.devices(devices, "cpu", 1)
-    # Eight times the book's scale, so that the first steps already train.
-    drawn = initial_weights(shapes_of(config.chapter, config.width), 0, config.dtype)
-    weights = {k: values if "bn" in k else 8 * values for k, values in drawn.items()}
+    weights = initial_weights(shapes_of(config.chapter, config.width), config.seed, config.dtype)
+    if config.init_weights:  # so that the first steps already train
+        weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
     data = DATA.first(config.train_examples, config.test_examples)
     record = new_record(config, data, weights, names)
     folder.mkdir(exist_ok=True)

@@ -50,6 +50,12 @@ def tamper(folder: Path, random: Random) -> Change:
     return random.choice([field, field, tensor, tensor, exchange, cut])(folder, random)
 
 
+def anew(path: Path) -> Path:
+    """`path`, to be written anew: other folders may share the file."""
+    path.unlink()
+    return path
+
+
 def records(folder: Path) -> list[Path]:
     """All records below a folder."""
     return sorted(folder.rglob("*dev.json"))
@@ -66,7 +72,7 @@ def field(folder: Path, random: Random) -> Change:
         after: Any = "nothing"
     else:
         after = holder[key] = _other(before, random)
-    path.write_text(json.dumps(content))
+    anew(path).write_text(json.dumps(content))
     sealed = random.random() < 0.7 and reseal(path)
     text = f"{path.relative_to(folder)}: {name} was {before!r:.60}, is {after!r:.60}"
     return Change(f"{text}{', sealed again' if sealed else ''}", name, sealed)
@@ -133,7 +139,7 @@ def tensor(folder: Path, random: Random) -> Change:
         del tensors[name]
     else:
         tensors[f"{name}.more" if how == "more" else name] = values
-    save_file({key: np.ascontiguousarray(each) for key, each in tensors.items()}, beside)
+    save_file({key: np.ascontiguousarray(each) for key, each in tensors.items()}, anew(beside))
     vouched = random.random() < 0.8 and _vouch(path)
     words = ", and vouched for" if vouched else ""
     return Change(f"{path.relative_to(folder)}: tensor {name}, {how}{words}", f"tensor {name}")
@@ -144,15 +150,15 @@ def _vouch(path: Path) -> bool:
     content = json.loads(path.read_text())
     beside = path.with_suffix(".safetensors")
     content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
-    path.write_text(json.dumps(content))
+    anew(path).write_text(json.dumps(content))
     return reseal(path)
 
 
 def exchange(folder: Path, random: Random) -> Change:
     """Puts one record, with its tensors, in the place of another, perhaps under its name."""
     ours, theirs = random.sample(records(folder), 2)
-    shutil.copy(theirs, ours)
-    shutil.copy(theirs.with_suffix(".safetensors"), ours.with_suffix(".safetensors"))
+    for kind in (".json", ".safetensors"):
+        shutil.copy(theirs.with_suffix(kind), anew(ours.with_suffix(kind)))
     forged = random.random() < 0.7
     if forged:
         framework, chapter, rest = ours.stem.split("-", 2)
@@ -177,8 +183,8 @@ def cut(folder: Path, random: Random) -> Change:
     if how == "removed":
         path.unlink()
     elif how == "cut off":
-        path.write_bytes(content[: random.randrange(len(content))])
+        anew(path).write_bytes(content[: random.randrange(len(content))])
     else:
         content[random.randrange(len(content))] ^= 1 << random.randrange(8)
-        path.write_bytes(content)
+        anew(path).write_bytes(content)
     return Change(f"{path.relative_to(folder)}: {how}", "bytes")

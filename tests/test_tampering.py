@@ -18,7 +18,7 @@ from common import verdict as verdicts
 from common.checks import Run
 from common.errors import RequestError
 from common.parity import judge
-from common.presets import WRAPPERS
+from common.presets import PRESETS, WRAPPERS
 from common.replay import Replay, replay
 from common.suites import FRAMEWORKS, SUITES, Suite
 
@@ -39,22 +39,16 @@ NAMES = sorted({suite.name for suite in PLANNED})
 def run(folder: Path, suite: Suite, framework: str, devices: int) -> None:
     """Makes one record of a suite."""
     concise = suite.chapter == "concise"
-    wanted = {name: value for name, value in suite.settings.items() if name != "init_weights"}
-    settings: dict[str, Any] = {"lr": 0.1, "preset": "quick" if concise else "book", **wanted}
+    preset = "quick" if concise else "book"
+    settings: dict[str, Any] = {"dtype": "float32", "init_weights": None, "preset": preset}
+    settings |= {"lr": PRESETS[suite.chapter][preset].lr, **suite.settings}
     if concise:
         settings |= {"allreduce": None, "wrapper": WRAPPERS[framework][0]}
         settings.setdefault("batch_norm", "per-device")
     backend = numpy_concise.NumpyConcise() if concise else numpy_chapter.NumpyChapter()
     place = folder / suite.folder
     place.mkdir(parents=True, exist_ok=True)
-    make(
-        place,
-        framework,
-        backend,
-        devices,
-        chapter=suite.chapter,
-        **{"dtype": "float32", **settings},
-    )
+    make(place, framework, backend, devices, chapter=suite.chapter, **settings)
 
 
 @pytest.fixture(scope="module")
