@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def gather(
     """One entry for each expected record, in order; `asked` tells what a run must have been."""
     counts = list(devices)
     found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
-    found = [_as_asked(each, asked) for each in found]
+    found = [_as_asked(each, asked) for each in _apart(found)]
     identities = {id(each): _shared(each.run) for each in found if each.run}
     common = _most_common(list(identities.values()))
     return [
@@ -124,6 +124,23 @@ def _minibatches(run: Run) -> str:
 def _most_common(identities: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts = Counter(tuple(each.items()) for each in identities)
     return dict(counts.most_common(1)[0][0]) if counts else {}
+
+
+def _apart(found: Sequence[Found]) -> Iterator[Found]:
+    """All of `found`; no longer as runs those that are one run under several names.
+
+    No two runs take the same time, to the last digit, in all of their epochs.
+    """
+    runs: dict[tuple[float, ...], list[Found]] = {}
+    for each in found:
+        if each.run:
+            seconds = tuple(epoch.seconds for epoch in each.run.record.epochs)
+            runs.setdefault(seconds, []).append(each)
+    copies = {id(each): same for same in runs.values() if len(same) > 1 for each in same}
+    for each in found:
+        names = [f"{one.framework} on {one.devices}" for one in copies.get(id(each), [])]
+        trouble = f"{' and '.join(names)} are one run: its figures are the same to the last digit"
+        yield replace(each, run=None, trouble=trouble) if names else each
 
 
 def _as_asked(found: Found, asked: Asked) -> Found:

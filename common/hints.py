@@ -134,21 +134,22 @@ def statistics(
     yield Hint("Of the weights, running statistics of batch normalization alone part.", names[0])
     if all(name.endswith("var") for name in names):
         yield Hint("Means are right: the momentum is, and the variance is taken otherwise.")
-    elif run.record.config.init_weights is None:
+    else:
         yield from _momentum(ours, expected, names, len(run.record.losses))
 
 
 def _momentum(
     ours: Mapping[str, Array], expected: Mapping[str, Array], names: Sequence[str], steps: int
 ) -> Iterator[Hint]:
-    """What momentum the variances have had, which start at 1 and move by about as much each.
+    """What momentum the variances have had, if they start at 1 and move by about as much each.
 
     From a start s₀, n steps with momentum m move a statistic that stays at s by the share
     1 − (1 − m)ⁿ of s − s₀. A statistic changes while it is trained, so this is rough.
     """
     variances = [f"weights/{name}" for name in names if name.endswith("var")]
     found = [_factor(ours[name] - 1, expected[name] - 1) for name in variances]
-    if not found:
+    starts = [ours.get(f"trace/weights/0/{name.partition('/')[2]}", 1) for name in variances]
+    if not found or any(np.any(start != 1) for start in starts):
         return
     factor, rest = np.median(found, axis=0)
     still = 1 - factor * (1 - (1 - MOMENTUM) ** steps)

@@ -30,6 +30,7 @@ LATER_LOSS = (
     "it is what an update leaves, on all devices or on some."
 )
 WEIGHTS = "Its logits, losses and first gradient are right, and weights are off in the end"
+STEP = "Its beginning is right, and what a step makes of the run's own weights is off."
 OUTCOME = "Its weights are right in the end, and their logits are off."
 
 
@@ -94,6 +95,10 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Sig
         array = failed["weights"].parted[0]
         what = f"{WEIGHTS} ({len(failed['weights'].parted)} of them)."
         sign = Sign(4, what, end, array.partition("/")[2], array)
+    elif "steps" in failed:
+        step, _, where = failed["steps"].where.partition(", ")
+        tensor = "" if where == "the loss" else where.partition("[")[0]
+        sign = Sign(4, STEP, step, tensor)
     elif "outcome" in failed:
         sign = Sign(5, OUTCOME, end, array="logits/after")
     else:

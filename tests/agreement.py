@@ -14,6 +14,7 @@ from common.errors import RunError
 from common.interface import Weights
 from common.job import Job
 from common.models import initial_weights, shapes_of
+from common.presets import WRAPPERS
 from common.record import read_record, read_tensors, seal, write_record
 from common.run import launch, new_record
 from common.synthetic import synthetic
@@ -51,6 +52,8 @@ class JobOf(Job):
 
 def make(folder: Path, framework: str, backend: Any, devices: int, **settings: Any) -> Path:
     """The record of a run of `backend`, a chapter, under a framework's name."""
+    if settings.get("chapter") == "concise":
+        settings = {"wrapper": WRAPPERS[framework][0], **settings}
     config = Config(framework=framework, devices=devices, **{**SETTINGS, **settings})
     names = backend.devices(devices, "cpu", 1)
     weights = initial_weights(shapes_of(config.chapter, config.width), config.seed, config.dtype)

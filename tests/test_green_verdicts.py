@@ -98,6 +98,15 @@ def test_one_record_is_not_compared_with_itself(tmp_path: Path) -> None:
     assert "jax computed the same as on other devices; no other framework" in conclusion(verdict)
 
 
+def test_a_run_under_two_names_is_one(tmp_path: Path) -> None:
+    path = make(tmp_path, "jax", chapters.NumpyChapter(), 1)
+    make(tmp_path, "mxnet", chapters.NumpyChapter(), 1)
+    edit(tmp_path / "mxnet-scratch-1dev.json", epochs=json.loads(path.read_text())["epochs"])
+    verdict = judge(tmp_path, frameworks=("jax", "mxnet"))
+    assert failed(verdict) == {("record", "jax", 1), ("record", "mxnet", 1)}
+    assert "jax on 1 and mxnet on 1 are one run" in failures(verdict)[0].note
+
+
 def test_two_runs_that_say_different_things_are_no_company(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from common.suites import FRAMEWORKS
 def test_a_page_of_good_runs_says_so_and_every_link_leads_somewhere(results: Path) -> None:
     page = shown(results)
     assert page.articles == []
-    assert page.headline == "✓ all 92 checks passed: every framework computed the same"
+    assert page.headline == "✓ all 104 checks passed: every framework computed the same"
     assert page.runs(failed=True) == []
     assert len(page.runs(failed=False)) == 4 * 3
     ids = page.values("id")
@@ -56,7 +56,7 @@ def test_the_guilty_framework_comes_first_with_tensor_and_step(
 ) -> None:
     make(results / "float64", "jax", bug(), devices)
     page = shown(results)
-    assert re.fullmatch(r"✗ \d+ of 92 checks FAILED", page.headline)
+    assert re.fullmatch(r"✗ \d+ of 104 checks FAILED", page.headline)
     (suspect,) = page.articles
     assert suspect.strip().startswith("✗ jax: ")
     for each in told:
@@ -72,10 +72,10 @@ def test_a_run_that_ended_itself_says_why(results: Path) -> None:
         make(results / "float64", "mxnet", chapters.StaleReplica(), 2)
     page = shown(results)
     (suspect,) = page.articles
-    assert suspect.strip().startswith("✗ mxnet: conv1.weight, found after step 4")
+    assert suspect.strip().startswith("✗ mxnet: conv1.weight, step 1")
     assert "The run failed: conv1.weight on device 1 differs from its copy" in suspect
     assert "On one device it passes: several devices are what goes wrong" in suspect
-    assert page.headline == "✗ 1 of 85 checks FAILED"
+    assert page.headline == "✗ 1 of 96 checks FAILED"
     assert "2 ✗ failed" in page.text
     with pytest.raises(RunError):
         make(results / "float64", "mxnet", chapters.NotANumber(), 2)
@@ -134,10 +134,10 @@ def test_what_float64_passes_is_rounding(results: Path) -> None:
     for framework in FRAMEWORKS:
         make(results / "float32", framework, chapters.NumpyChapter(), 1, dtype="float32")
     path = results / "float32/jax-scratch-1dev.json"
-    weights = read_tensors(path, read_record(path))["weights/fc1.bias"]
-    rewrite(path, {"weights/fc1.bias": weights + np.float32(1)})
+    gradient = read_tensors(path, read_record(path))["gradients/fc1.bias"]
+    rewrite(path, {"gradients/fc1.bias": gradient + np.float32(1)})
     (suspect,) = shown(results).articles
-    assert "jax: fc1.bias, after step 4" in suspect
+    assert "jax: fc1.bias, step 1" in suspect
     assert "In float64 the same run passes" in suspect
 
 

@@ -43,7 +43,7 @@ def harmless(page: Page) -> bool:
         {"script", "object", "iframe"}.isdisjoint(tag for tag, _ in page.tags)
         and all(source.startswith("data:image/svg+xml;base64,") for source in page.values("src"))
         and all(each.isprintable() for each in page.text)
-        and "all 92 checks passed" in page.headline
+        and "all 104 checks passed" in page.headline
     )
 
 

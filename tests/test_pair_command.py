@@ -73,10 +73,11 @@ def test_runs_are_shown_check_by_check(ours: Path, theirs: Path, capsys: Capture
 def test_runs_of_another_setting_are_no_comparison(
     ours: Path, theirs: Path, capsys: Captured
 ) -> None:
-    edit(ours, initial_weights_sha256=NASTY)
+    data = json.loads(ours.read_text())["data"]
+    edit(ours, data=data | {"sha256": NASTY})
     assert main([str(ours), str(theirs)]) == 2
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("not comparable, as the settings differ: initial weights is a\\x1b[31m")
+    assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +133,9 @@ def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: C
     [
         ("", "JSON"),
         ("{" * 100_000, "JSON"),
-        ("[]", "not a record of schema 1"),
-        ('{"schema": 1e999}', "not a record of schema 1"),
-        (json.dumps({NASTY: 1}), "not a record of schema 1"),
+        ("[]", "not a record of schema 2"),
+        ('{"schema": 1e999}', "not a record of schema 2"),
+        (json.dumps({NASTY: 1}), "not a record of schema 2"),
         (b"\xff\xfe\x00", "cannot be read"),
     ],
 )
@@ -150,9 +151,9 @@ def test_what_is_no_record_is_said_in_a_line(
 def test_a_spoiled_record_is_refused(ours: Path, theirs: Path, capsys: Captured) -> None:
     whole = ours.read_text()
     ours.write_text(whole[: len(whole) // 2])
-    assert "is not a record of schema 1" in refused(capsys, ours, theirs)
+    assert "is not a record of schema 2" in refused(capsys, ours, theirs)
     ours.write_text(whole.replace('"losses": [', '"losses": [NaN, '))
-    assert "is not a record of schema 1: losses" in refused(capsys, ours, theirs)
+    assert "is not a record of schema 2: losses" in refused(capsys, ours, theirs)
     ours.write_text(whole)
     edit(ours, **{NASTY: 1})
     assert SHOWN in refused(capsys, ours, theirs)

@@ -8,7 +8,6 @@ from agreement import edit, failed, make
 from numpy_concise import LocalStatistics, NumpyConcise, WrongMomentum
 
 from common.parity import judge
-from common.presets import WRAPPERS
 from common.record import read_record
 from common.suites import FRAMEWORKS
 from common.tolerances import TOLERANCES
@@ -34,7 +33,6 @@ def fill(
         for devices in (1, 2):
             chapter = chapters.get(framework, NumpyConcise())
             settings = {**SETTINGS, "batch_norm": batch_norm, "dtype": dtype, "steps": steps}
-            settings["wrapper"] = WRAPPERS[framework][0]
             make(folder / f"{dtype}-{batch_norm}", framework, chapter, devices, **settings)
 
 
