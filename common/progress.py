@@ -2,17 +2,33 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    track,
+)
 
 from common.record import Epoch
 
+Item = TypeVar("Item")
+
 REDRAW = 0.5
 """Seconds between two looks at the loss: each one waits for the device."""
+
+
+def tracked(work: Sequence[Item], description: str) -> Iterator[Item]:
+    """The pieces of work, with a bar where there is a terminal."""
+    console = Console(stderr=True)
+    hidden = not sys.stderr.isatty()
+    yield from track(work, description, console=console, transient=True, disable=hidden)
 
 
 class Reporter:

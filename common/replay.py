@@ -105,7 +105,8 @@ def compared(step: Taken, right: reference.Step, grads: Weights) -> dict[str, li
 
 def weights_after(run: Run, step: int) -> Weights:
     """The weights that a run had after one of the steps that it kept; 0: the initial ones."""
-    return part(run.arrays, f"trace/weights/{step}/")
+    last = step == len(run.record.losses)
+    return part(run.arrays, "weights/" if last else f"trace/weights/{step}/")
 
 
 def part(arrays: Mapping[str, Array], prefix: str) -> Weights:
@@ -165,7 +166,24 @@ def with_flips(
         return np.concatenate([(arrays[name] / scales[name]).ravel() for name in scales])
 
     off = vector({name: found[name] - grads[name] for name in grads})
-    shares, *_ = np.linalg.lstsq(np.stack([vector(each) for each in gained], 1), off, rcond=None)
-    chosen = [each for each, share in zip(gained, shares, strict=True) if share > 0.5]
-    moved = {name: sum((each[name] for each in chosen), grads[name]) for name in grads}
+    chosen = explaining(off, np.stack([vector(each) for each in gained]), limit)
+    moved = {name: sum((gained[i][name] for i in chosen), grads[name]) for name in grads}
     return moved, len(chosen)
+
+
+def explaining(off: Array, parts: Array, limit: float) -> list[int]:
+    """The fewest rows of `parts` (m, n) that are to be taken from `off` (n,) to reach the limit.
+
+    One after the other, the one that takes most of the distance away; each as a whole.
+    """
+    chosen: list[int] = []
+    sizes = (parts**2).sum(axis=1)
+    while np.abs(off).max() > limit:
+        nearer = 2 * parts @ off - sizes
+        nearer[chosen] = 0
+        best = int(nearer.argmax())
+        if nearer[best] <= 0:
+            break
+        chosen.append(best)
+        off = off - parts[best]
+    return chosen

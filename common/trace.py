@@ -6,7 +6,7 @@ run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -42,9 +42,17 @@ def traced_steps(config: Config) -> list[int]:
     first = range(1, 1 + (last[-1] if last[-1] <= WHOLE else FIRST))
     wanted = sorted({*first, *ends, last[-1]})
     operations = training_operations(config.chapter, config.width) * config.batch_size
-    # Before and after each step, its weights are needed.
-    fit = min(MOST_BYTES // (2 * snapshot_bytes(config)), MOST_OPERATIONS // operations)
-    return wanted if fit >= len(wanted) else [*wanted[: fit - 1], wanted[-1]] if fit else []
+    size = snapshot_bytes(config)
+    while wanted and (
+        len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
+    ):
+        del wanted[max(len(wanted) - 2, 0)]  # the last step stays longest
+    return wanted
+
+
+def around(steps: Sequence[int]) -> list[int]:
+    """Before and after which steps weights are needed, as the numbers of steps done."""
+    return sorted({step - back for step in steps for back in (0, 1)})
 
 
 def snapshot_bytes(config: Config) -> int:
@@ -54,8 +62,9 @@ def snapshot_bytes(config: Config) -> int:
 
 
 def snapshots(config: Config) -> list[int]:
-    """After which steps the weights are kept; 0: the initial ones."""
-    return sorted({step - back for step in traced_steps(config) for back in (0, 1)})
+    """After which steps the weights are kept; 0: the initial ones. The final ones are elsewhere."""
+    last = sum(steps_of_epochs(config))
+    return [step for step in around(traced_steps(config)) if step < last]
 
 
 def trace_shapes(config: Config) -> Shapes:

@@ -24,6 +24,7 @@ from common.distances import Distance, compare, distance
 from common.gather import Found
 from common.interface import Weights
 from common.pinned import preset_of
+from common.progress import tracked
 from common.record import DataUsed
 from common.replay import Replay, replay
 from common.steps import steps_of_epochs
@@ -68,7 +69,9 @@ def compare_suite(
 ) -> Comparison:
     """Checks every expected record against its answer, and its own steps against the reference."""
     runs = [each.run for each in found if each.run]
-    replays = {id(run): replay(run) for run in runs if check_shapes(run)[0] and allowed(run)}
+    sound = [run for run in runs if check_shapes(run)[0] and allowed(run)]
+    shown = tracked(sound, f"{chapter}, {suite}: computing steps again")
+    replays = {id(run): replay(run) for run in shown}
     checks = [
         Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
         for each in found

@@ -14,6 +14,7 @@ from agreement import reseal
 from safetensors.numpy import load_file, save_file
 
 from common.files import sha256
+from common.record import read_record
 
 HARMLESS: Final = {
     "command": "what was typed; the configuration says what was done",
@@ -34,14 +35,27 @@ HARMLESS: Final = {
 
 @dataclass(frozen=True)
 class Change:
-    """A change in words, and of a record's field its path, with * for a place in a list."""
+    """A change of one file, in words.
 
+    Of a record's field it has the path, with * for a place in a list, whether the record was sealed
+    again, and whether it says the same as before.
+    """
+
+    path: Path
     text: str
     field: str = ""
     sealed: bool = False
+    same: bool = False
+
+    @property
+    def chapter(self) -> str:
+        """The chapter whose verdict rests on the file."""
+        return self.path.stem.split("-")[1]
 
     def harmless(self) -> str:
         """Why this change may pass; empty if it must not."""
+        if self.same:
+            return "a field that was left out, and counts as it was"
         found = [name for name in HARMLESS if f"{self.field}.".startswith(f"{name}.")]
         return HARMLESS[found[0]] if found and self.sealed else ""
 
@@ -65,7 +79,7 @@ def records(folder: Path) -> list[Path]:
 def field(folder: Path, random: Random) -> Change:
     """Changes, adds or removes one field of one record, which may be sealed again."""
     path = random.choice(records(folder))
-    content = json.loads(path.read_text())
+    content, was = json.loads(path.read_text()), read_record(path)
     holder, key, name = random.choice(list(_leaves(content)))
     before = holder[key]
     if random.random() < 0.1:
@@ -76,7 +90,8 @@ def field(folder: Path, random: Random) -> Change:
     anew(path).write_text(json.dumps(content))
     sealed = random.random() < 0.7 and reseal(path)
     text = f"{path.relative_to(folder)}: {name} was {before!r:.60}, is {after!r:.60}"
-    return Change(f"{text}{', sealed again' if sealed else ''}", name, sealed)
+    same = sealed and read_record(path) == was
+    return Change(path, f"{text}{', sealed again' if sealed else ''}", name, sealed, same)
 
 
 def _leaves(content: Any, name: str = "") -> Iterator[tuple[Any, Any, str]]:
@@ -146,7 +161,7 @@ def tensor(folder: Path, random: Random) -> Change:
     vouched = random.random() < 0.8 and _vouch(path)
     words = ", and vouched for" if vouched else ""
     field = f"tensor {name.replace('/', '.')}"
-    return Change(f"{path.relative_to(folder)}: tensor {name}, {how}{words}", field, vouched)
+    return Change(path, f"{path.relative_to(folder)}: tensor {name}, {how}{words}", field, vouched)
 
 
 def _vouch(path: Path) -> bool:
@@ -177,7 +192,7 @@ def exchange(folder: Path, random: Random) -> Change:
         with suppress(ValueError):
             _vouch(ours)
     text = f"{theirs.relative_to(folder)} in the place of {ours.relative_to(folder)}"
-    return Change(f"{text}{', under its name' if forged else ''}", "exchange")
+    return Change(ours, f"{text}{', under its name' if forged else ''}", "exchange")
 
 
 def cut(folder: Path, random: Random) -> Change:
@@ -191,4 +206,4 @@ def cut(folder: Path, random: Random) -> Change:
     else:
         content[random.randrange(len(content))] ^= 1 << random.randrange(8)
         anew(path).write_bytes(content)
-    return Change(f"{path.relative_to(folder)}: {how}", "bytes")
+    return Change(path, f"{path.relative_to(folder)}: {how}", "bytes")

@@ -129,7 +129,7 @@ def test_a_layer_of_another_shape_is_no_layer(
     wrong = {"layers/before/bn1": np.zeros((2, 10))}
     rewrite(folder / "float64-sync" / "jax-concise-1dev.json", wrong)
     printed = said(folder, capsys, 1)
-    assert "layers/before/bn1 is (2, 10), expected (10, 1, 28, 28)" in printed
+    assert "layers/before/bn1 is float64 (2, 10), expected float64 (10, 1, 28, 28)" in printed
     assert "no layer parts" in printed  # of those that can be compared
 
 

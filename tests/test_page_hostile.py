@@ -106,10 +106,8 @@ def test_names_that_should_not_be_there_are_shown_as_text(results: Path, text: s
 def test_no_number_breaks_the_page(results: Path, number: float) -> None:
     for path in (results / "float64").glob("jax-*.json"):
         record = json.loads(path.read_text())
-        epochs = [
-            {**each, "seconds": abs(number), "images_per_second": 40 / abs(number or 1)}
-            for each in record["epochs"]
-        ]
+        seconds = 1e-300 * record["epochs"][0]["seconds"]
+        epochs = [{**record["epochs"][0], "seconds": seconds, "images_per_second": 40 / seconds}]
         losses = [number, *record["losses"][1:-1], -number]
         edit(path, losses=losses, epochs=epochs, peak_memory=2**63 - 1)
     assert main([str(results)]) == 1

@@ -55,6 +55,7 @@ def spread(folder: Path, frameworks: Sequence[str] = FRAMEWORKS) -> Spread:
 
 
 def refused(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    capsys.readouterr()
     assert main([str(folder), *flags]) == 2
     said = capsys.readouterr()
     assert said.out == ""
