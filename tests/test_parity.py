@@ -13,7 +13,6 @@ import pytest
 from agreement import answer, edit, failed, failures, make, rewrite
 
 from common.checks import accuracy
-from common.distances import compare, distance
 from common.errors import RequestError, RunError
 from common.parity import PAGE_NEEDS, judge, main
 from common.record import read_record, read_tensors, write_record
@@ -194,13 +193,3 @@ def test_the_command_prints_a_table_and_writes_all_files(
     assert main([str(results)]) == 1
     assert "FAILED record: mxnet scratch on 3" in capsys.readouterr().out
     assert "FAILED" in (results / "parity.md").read_text()
-
-
-def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> None:
-    expected = np.array([[0.0, 4.0], [1.0, -2.0]])
-    far, where = distance(expected + np.array([[0, 0], [0.2, 0]]), expected)
-    assert (round(far, 12), where) == (0.05, (1, 0))
-    assert distance(np.full((2, 2), np.nan), expected)[0] == np.inf
-    assert distance(expected[0], expected)[0] == np.inf
-    assert compare({}, {"a/b": expected}, "a/")[0].far == np.inf
-    assert compare({"a/b": expected}, {}, "a/")[0].far == np.inf
