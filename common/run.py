@@ -34,8 +34,7 @@ def run(
     """
     # Of the processes that torchrun starts with the same command, the first speaks for all.
     rank = require_suited(getattr(flags, "wrapper", None))
-    quiet = flags.quiet or rank > 0
-    report = Reporter(quiet=quiet)
+    report = Reporter(quiet=(quiet := flags.quiet or rank > 0))
     with_preset(chapter, flags, preset_name(chapter, flags), flags.devices or 1)
     require_places(flags, framework, chapter, flags.devices)
     given = given_weights(chapter, flags)
