@@ -158,7 +158,8 @@ class Training:
             images = self.data.test_images[start : start + EVALUATION_BATCH]
             X = pixels(images, self.config.dtype)
             found.append(self.chapter.predict(X, replicas, self.devices).argmax(axis=1))
-        return np.concatenate(found).astype(np.uint8)
+        classes: Array = np.concatenate(found).astype(np.uint8)
+        return classes
 
 
 def accuracy(predictions: Array, labels: Array) -> float:
