@@ -8,7 +8,7 @@ from typing import Any, Final
 from common.answers import Answer, answers_of, expected_of
 from common.config import Config
 from common.errors import RequestError
-from common.gather import Found, device_counts, gather
+from common.gather import Figures, Found, device_counts, gather
 from common.machine import now
 from common.pinned import other_settings, suite_of
 from common.suites import CHAPTERS, FRAMEWORKS, SUITES, Suite
@@ -37,6 +37,7 @@ def examine(
     Raises RequestError if there is nothing to compare.
     """
     examined: list[Examined] = []
+    elsewhere: dict[Figures, str] = {}
     for chapter in chapters:
         exact: dict[int | None, Answer] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
@@ -49,7 +50,7 @@ def examine(
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(place, chapter, frameworks, counts, asked)
+            found = gather(place, chapter, frameworks, counts, asked, elsewhere)
             answers = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             examined.append(Examined(compare_suite(name, chapter, found, answers), found, answers))

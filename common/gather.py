@@ -20,6 +20,10 @@ Asked = Callable[[Config], Mapping[str, Any]]
 """What is asked of a run: each setting that it has otherwise, with the value it should have."""
 
 
+Figures = tuple[float, ...]
+"""The seconds that each epoch of a run took."""
+
+
 @dataclass(frozen=True)
 class Found:
     """What was found of one expected record: a run to compare, or what is wrong with it.
@@ -35,12 +39,21 @@ class Found:
 
 
 def gather(
-    folder: Path, chapter: str, frameworks: Iterable[str], devices: Iterable[int], asked: Asked
+    folder: Path,
+    chapter: str,
+    frameworks: Iterable[str],
+    devices: Iterable[int],
+    asked: Asked,
+    elsewhere: dict[Figures, str] | None = None,
 ) -> list[Found]:
-    """One entry for each expected record, in order; `asked` tells what a run must have been."""
+    """One entry for each expected record, in order; `asked` tells what a run must have been.
+
+    `elsewhere` names the runs of other folders, by their seconds; those found here are added.
+    """
     counts = list(devices)
     found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
-    found = [_as_asked(each, asked) for each in _apart(found)]
+    known = {} if elsewhere is None else elsewhere
+    found = [_as_asked(each, asked) for each in _apart(found, known)]
     identities = {id(each): _shared(each.run) for each in found if each.run}
     common = _most_common(list(identities.values()))
     return [
@@ -126,21 +139,24 @@ def _most_common(identities: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return dict(counts.most_common(1)[0][0]) if counts else {}
 
 
-def _apart(found: Sequence[Found]) -> Iterator[Found]:
+def _apart(found: Sequence[Found], elsewhere: dict[Figures, str]) -> Iterator[Found]:
     """All of `found`; no longer as runs those that are one run under several names.
 
     No two runs take the same time, to the last digit, in all of their epochs.
     """
-    runs: dict[tuple[float, ...], list[Found]] = {}
+    names: dict[Figures, list[str]] = {seconds: [name] for seconds, name in elsewhere.items()}
+    seconds_of = {
+        id(each): tuple(epoch.seconds for epoch in each.run.record.epochs)
+        for each in found
+        if each.run
+    }
+    for each in (each for each in found if each.run):
+        names.setdefault(seconds_of[id(each)], []).append(f"{each.framework} on {each.devices}")
     for each in found:
-        if each.run:
-            seconds = tuple(epoch.seconds for epoch in each.run.record.epochs)
-            runs.setdefault(seconds, []).append(each)
-    copies = {id(each): same for same in runs.values() if len(same) > 1 for each in same}
-    for each in found:
-        names = [f"{one.framework} on {one.devices}" for one in copies.get(id(each), [])]
-        trouble = f"{' and '.join(names)} are one run: its figures are the same to the last digit"
-        yield replace(each, run=None, trouble=trouble) if names else each
+        same = names[seconds_of[id(each)]] if each.run else []
+        trouble = f"{' and '.join(same)} are one run: its figures are the same to the last digit"
+        yield replace(each, run=None, trouble=trouble) if len(same) > 1 else each
+    elsewhere |= {seconds: f"{name[0]} elsewhere" for seconds, name in names.items()} | elsewhere
 
 
 def _as_asked(found: Found, asked: Asked) -> Found:

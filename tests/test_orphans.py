@@ -39,6 +39,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started = []
 
     def begin(*command: str) -> "subprocess.Popen[str]":
+        # Tests that run in the background may ignore Ctrl-C, and so would all that they start.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         run = subprocess.Popen(
             [sys.executable, *command],
             cwd=ROOT,
@@ -48,6 +50,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             text=True,
             start_new_session=True,
         )
+        signal.signal(signal.SIGINT, before)
         started.append(run.pid)
         return run
 

@@ -8,6 +8,7 @@ import pytest
 
 from common.checks import allowed
 from common.replay import replay
+from common.trace import traced_steps
 from common.two_runs import read_run
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +35,4 @@ def test_every_step_is_numpys(
     for kind, found in again.steps.items():
         for each in found:
             assert each.far <= (1e-11 if dtype == "float64" else limits[kind].limit), each
-    assert len(again.steps["loss"]) == (
-        6 if "steps=6" in flags else 5 if "steps=5" in flags else 12
-    )
+    assert len(again.steps["loss"]) == len(traced_steps(run.record.config)) >= 5
