@@ -24,7 +24,7 @@ class Layers(resnet_judge.Evaluation):
         super().__init__(weights)
         self.made: Weights = {}
 
-    def conv(self, X: Array, name: str, stride: int, padding: int) -> resnet_judge.Layer:
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> resnet_judge.Layer:
         found = super().conv(X, name, stride, padding)
         self.made[name] = found[0]
         return found

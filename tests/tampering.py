@@ -134,8 +134,9 @@ def tensor(folder: Path, random: Random) -> Change:
     )
     values = tensors[name].copy()
     if how == "entry":
-        # Before a batch normalization, a bias has no gradient but rounding.
-        large = largest(tensors[yardstick(name, tensors)]) or 1.0
+        # Before a batch normalization a bias has no gradient but rounding, of many times as much.
+        measure = yardstick(name, tensors)
+        large = (largest(tensors[measure]) or 1.0) * (1 if measure == name else 100)
         values.flat[random.randrange(values.size)] += (
             1 if values.dtype == np.uint8 else 0.01 * large
         )

@@ -3,7 +3,6 @@
 import judge
 import numpy as np
 import pytest
-import resnet_judge
 
 from common import reference
 from common.data import pixels
@@ -38,20 +37,6 @@ def test_lenet_is_the_judges() -> None:
     assert max(far(found.gradients[name], gradients[name]) for name in gradients) < 1e-12
     logits = reference.logits("scratch", X, start("scratch"))
     assert far(logits, judge.forward(X, start("scratch"))["logits"]) < 1e-12
-
-
-@pytest.mark.parametrize("shards", [1, 3])
-def test_resnet_is_the_judges(shards: int) -> None:
-    weights, bounds = start("concise"), shard_bounds(len(X), shards)
-    found = reference.step("concise", X, Y, weights, bounds)
-    loss, gradients, statistics = resnet_judge.loss_and_gradients(X, Y, weights, bounds)
-    assert found.loss == pytest.approx(loss, rel=1e-13)
-    largest = max(np.abs(values).max() for values in gradients.values())
-    for name, values in gradients.items():
-        assert np.abs(found.gradients[name] - values).max() < 1e-11 * largest, name
-    assert max(far(found.statistics[name], statistics[name]) for name in statistics) < 1e-12
-    logits = reference.logits("concise", X, weights)
-    assert far(logits, resnet_judge.logits(X, weights)) < 1e-12
 
 
 @pytest.mark.parametrize("shards", [1, 3])
