@@ -60,10 +60,10 @@ def replay(run: Run) -> Replay | None:
     numbers = traced_steps(config)
     if not numbers:
         return None
-    probe = pixels(run.arrays["probe/images"], config.dtype)
+    probe, last = pixels(run.arrays["probe/images"], config.dtype), len(run.record.losses)
     before, after = (
         {f"logits/{when}": reference.logits(chapter, probe, weights_after(run, number))}
-        for when, number in (("before", 0), ("after", numbers[-1]))
+        for when, number in (("before", 0), ("after", last))
     )
     expected = before
     steps: dict[str, list[Distance]] = {kind: [] for kind in KINDS}
@@ -83,7 +83,7 @@ def replay(run: Run) -> Replay | None:
         flipped += units
         for kind, found in compared(step, right, grads).items():
             steps[kind] += at_step(number, found)
-    steps["logits"] = at_step(numbers[-1], compare(run.arrays, after, "logits/after"))
+    steps["logits"] = at_step(last, compare(run.arrays, after, "logits/after"))
     return Replay(expected, scales, steps, flipped)
 
 

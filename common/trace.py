@@ -46,7 +46,8 @@ def traced_steps(config: Config) -> list[int]:
     while wanted and (
         len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
     ):
-        del wanted[max(len(wanted) - 2, 0)]  # the last step stays longest
+        # The last step stays long, the first one longest: its gradient is compared, too.
+        wanted = [*wanted[:-2], wanted[-1]] if len(wanted) > 2 else wanted[:-1]
     return wanted
 
 

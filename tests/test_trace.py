@@ -51,7 +51,18 @@ def test_large_nets_and_minibatches_are_kept_in_few_steps_or_none() -> None:
     few = traced_steps(config(**net, width=16, dtype="float32", batch_size=256))
     assert few[-1] == 12
     assert 1 < len(few) < 12
+    assert traced_steps(config(**net, width=32, dtype="float32")) == [1]
     assert traced_steps(config(**net, width=64)) == []
+
+
+def test_a_run_of_which_one_step_fits_is_computed_again_in_that_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.trace.MOST_BYTES", 3 * 129_068 * 8)
+    for framework in ("jax", "mxnet"):
+        path = make(tmp_path, framework, chapters.NumpyChapter(), 1)
+    assert snapshots(read_run(path).record.config) == [0, 1]
+    assert judge(tmp_path, frameworks=("jax", "mxnet")).passed
 
 
 def test_the_last_minibatch_of_an_epoch_may_be_short() -> None:
