@@ -37,7 +37,7 @@ def environment(
     if not made.complete():
         session.log(f"installing the environment {made.folder}, once")
         for command in made.commands():
-            session.run(*command)
+            session.run_install(*command)
         made.confirm()
     return str(made.python)
 

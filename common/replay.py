@@ -29,8 +29,8 @@ class Replay:
 
     `expected` holds the logits before training and the first gradient, and `scales` what
     distances of some of them are relative to. `steps` holds, by kind, the distances of all steps
-    that were kept. `flipped` counts the ReLU units that
-    rounding has decided otherwise than float64 does.
+    that were kept. `flipped` counts the ReLU units that rounding has decided otherwise than float64
+    does.
     """
 
     expected: Weights

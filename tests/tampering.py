@@ -8,13 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-import numpy as np
 from agreement import reseal
-from safetensors.numpy import load_file, save_file
+from changed_tensors import another, vouch
 
-from common.distances import largest, yardstick
 from common.errors import RunError
-from common.files import sha256
 from common.record import read_record, source_digest
 
 HARMLESS: Final = {
@@ -38,14 +35,14 @@ class Change:
     """A change of one file, in words.
 
     Of a record's field it has the path, with * for a place in a list, whether the record was sealed
-    again, and whether it says the same as before.
+    again, and why it says the same as before, if it does.
     """
 
     path: Path
     text: str
     field: str = ""
     sealed: bool = False
-    same: bool = False
+    same: str = ""
 
     @property
     def chapter(self) -> str:
@@ -55,7 +52,7 @@ class Change:
     def harmless(self) -> str:
         """Why this change may pass; empty if it must not."""
         if self.same:
-            return "a field that was left out, and counts as it was"
+            return self.same
         found = [name for name in HARMLESS if f"{self.field}.".startswith(f"{name}.")]
         return HARMLESS[found[0]] if found and self.sealed else ""
 
@@ -92,7 +89,8 @@ def field(folder: Path, random: Random) -> Change:
     text = f"{path.relative_to(folder)}: {name} was {before!r:.60}, is {after!r:.60}"
     text += ", sealed again" if sealed else ""
     try:
-        return Change(path, text, name, sealed, same=read_record(path) == was)
+        same = "a field that was left out, and counts as it was" * (read_record(path) == was)
+        return Change(path, text, name, sealed, same)
     except RunError:
         return Change(path, text, name)
 
@@ -126,47 +124,10 @@ def _other(value: Any, random: Random) -> Any:
 def tensor(folder: Path, random: Random) -> Change:
     """Changes, adds or removes one tensor of one record, which may vouch for it."""
     path = random.choice(records(folder))
-    beside = path.with_suffix(".safetensors")
-    tensors = load_file(beside)
-    name = random.choice(sorted(tensors))
-    how = random.choice(
-        ["entry", "entry", "entry", "nan", "dtype", "turned", "gone", "more", "swap"]
-    )
-    values = tensors[name].copy()
-    if how == "entry":
-        # Before a batch normalization a bias has no gradient but rounding, of many times as much.
-        measure = yardstick(name, tensors)
-        large = (largest(tensors[measure]) or 1.0) * (1 if measure == name else 100)
-        values.flat[random.randrange(values.size)] += (
-            1 if values.dtype == np.uint8 else 0.01 * large
-        )
-    elif how == "nan" and values.dtype.kind == "f":
-        values.flat[0] = np.nan
-    elif how == "dtype":
-        values = values.astype(np.float16)
-    elif how == "swap":
-        other = random.choice([k for k in tensors if not np.array_equal(tensors[k], values)])
-        values = tensors[other].copy()
-        how = f"{how} with {other}"
-    else:
-        values = values.reshape(-1, 1)
-    if how == "gone":
-        del tensors[name]
-    else:
-        tensors[f"{name}.more" if how == "more" else name] = values
-    save_file({key: np.ascontiguousarray(each) for key, each in tensors.items()}, anew(beside))
-    vouched = random.random() < 0.8 and _vouch(path)
+    name, how, same = another(path, random)
+    vouched = random.random() < 0.8 and vouch(path)
     text = f"{path.relative_to(folder)}: tensor {name}, {how}{', vouched for' if vouched else ''}"
-    return Change(path, text, f"tensor {name.replace('/', '.')}", vouched)
-
-
-def _vouch(path: Path) -> bool:
-    """Makes a record vouch for the tensors beside it, and seals it."""
-    content = json.loads(path.read_text())
-    beside = path.with_suffix(".safetensors")
-    content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
-    anew(path).write_text(json.dumps(content))
-    return reseal(path)
+    return Change(path, text, f"tensor {name.replace('/', '.')}", vouched, same if vouched else "")
 
 
 def exchange(folder: Path, random: Random) -> Change:
@@ -185,7 +146,7 @@ def exchange(folder: Path, random: Random) -> Change:
             content["config"]["devices"] = devices
             content["devices"] = [f"numpy:{index}" for index in range(devices)]
         ours.write_text(json.dumps(content))
-        _vouch(ours)
+        vouch(ours)
     text = f"{theirs.relative_to(folder)} in the place of {ours.relative_to(folder)}"
     return Change(ours, f"{text}{', under its name' if forged else ''}", "exchange")
 

@@ -1,0 +1,82 @@
+"""Changes one tensor of a record's, at random."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import numpy as np
+from agreement import reseal
+from safetensors.numpy import load_file, save_file
+
+from common import reference
+from common.checks import allowed
+from common.distances import largest
+from common.files import sha256
+from common.interface import Array
+from common.replay import taken
+from common.two_runs import read_run
+
+WAYS: Final = ("entry", "entry", "entry", "nan", "dtype", "turned", "gone", "more", "swap")
+
+
+def another(path: Path, random: Random) -> tuple[str, str, str]:
+    """Changes, adds or removes a tensor beside the record at `path`.
+
+    Returns its name, what was done, and why that says the same as before; empty if it does not.
+    """
+    beside = path.with_suffix(".safetensors")
+    tensors = load_file(beside)
+    name, how, same = random.choice(sorted(tensors)), random.choice(WAYS), ""
+    values = tensors[name].copy()
+    if how == "entry":
+        off = 1 if values.dtype == np.uint8 else 0.01 * (largest(values) or 1.0)
+        values.flat[random.randrange(values.size)] += off
+        same = "less than rounding does to a sum that nearly cancels" * is_rounding(path, name, off)
+    elif how == "nan" and values.dtype.kind == "f":
+        values.flat[0] = np.nan
+    elif how == "dtype":
+        values = values.astype(np.float16)
+    elif how == "swap":
+        other = random.choice([k for k in tensors if not np.array_equal(tensors[k], values)])
+        values = tensors[other].copy()
+        how = f"{how} with {other}"
+    else:
+        values = values.reshape(-1, 1)
+    write(beside, {**tensors, f"{name}.more" if how == "more" else name: values}, how, name)
+    return name, how, same
+
+
+def write(beside: Path, tensors: dict[str, Array], how: str, name: str) -> None:
+    """Writes the tensors, all but `name` if it is to go; other folders may share the old file."""
+    kept = {
+        key: np.ascontiguousarray(values)
+        for key, values in tensors.items()
+        if (key, how) != (name, "gone")
+    }
+    beside.unlink()
+    save_file(kept, beside)
+
+
+def is_rounding(path: Path, name: str, off: float) -> bool:
+    """Whether rounding alone may move an entry of a first gradient so far.
+
+    What is added up there says so, not the sum, which may be a thousandth of it.
+    """
+    if not name.startswith("gradients/"):
+        return False
+    run = read_run(path)
+    step = taken(run, 1)
+    right = reference.step(step.chapter, step.X, step.y, step.before, step.shards)
+    scale = right.added.get(name.removeprefix("gradients/"), 0.0)
+    return off <= allowed(run)["gradient"].limit * scale
+
+
+def vouch(path: Path) -> bool:
+    """Makes a record vouch for the tensors beside it, and seals it."""
+    content = json.loads(path.read_text())
+    beside = path.with_suffix(".safetensors")
+    content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
+    path.unlink()  # other folders may share the file
+    path.write_text(json.dumps(content))
+    return reseal(path)
