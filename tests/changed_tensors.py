@@ -10,11 +10,12 @@ from agreement import reseal
 from safetensors.numpy import load_file, save_file
 
 from common import reference
-from common.checks import allowed
+from common.checks import Run, allowed
 from common.distances import largest
 from common.files import sha256
 from common.interface import Array
 from common.replay import taken
+from common.trace import traced_steps
 from common.two_runs import read_run
 
 WAYS: Final = ("entry", "entry", "entry", "nan", "dtype", "turned", "gone", "more", "swap")
@@ -59,17 +60,27 @@ def write(beside: Path, tensors: dict[str, Array], how: str, name: str) -> None:
 
 
 def is_rounding(path: Path, name: str, off: float) -> bool:
-    """Whether rounding alone may move an entry of a first gradient so far.
+    """Whether rounding alone may move an entry so far, of a first gradient or of weights in a step.
 
-    What is added up there says so, not the sum, which may be a thousandth of it.
+    What is added up in its gradient says so, not the sum, which may be a thousandth of it.
     """
-    if not name.startswith("gradients/"):
+    part, _, parameter = name.rpartition("/")
+    if part not in {"gradients", "weights"} and not part.startswith("trace/weights/"):
         return False
     run = read_run(path)
-    step = taken(run, 1)
+    if part == "gradients":
+        return off <= most(run, "gradient", 1, parameter)
+    at = len(run.record.losses) if part == "weights" else int(part.removeprefix("trace/weights/"))
+    steps = {at, at + 1} & set(traced_steps(run.record.config))
+    return bool(steps) and all(off <= most(run, "update", step, parameter) for step in steps)
+
+
+def most(run: Run, kind: str, number: int, parameter: str) -> float:
+    """How far rounding may move a gradient that nearly cancels, or its weight in a step; else 0."""
+    step = taken(run, number)
     right = reference.step(step.chapter, step.X, step.y, step.before, step.shards)
-    scale = right.added.get(name.removeprefix("gradients/"), 0.0)
-    return off <= allowed(run)["gradient"].limit * scale
+    rate = step.lr if kind == "update" else 1
+    return rate * allowed(run)[kind].limit * right.added.get(parameter, 0.0)
 
 
 def vouch(path: Path) -> bool:
