@@ -15,6 +15,10 @@ from frameworks.jax.convolution import conv2d
 AXIS = "device"
 """The axis of the mesh, along which a minibatch is divided into shards."""
 
+FEW = 4
+"""Images of which XLA adds up the pixels one by one, with up to 13 times the rounding: so rows are
+added up first."""
+
 Conv = partial(nnx.Conv, conv_general_dilated=conv2d)
 """Flax's layer; its gradients are fast on CPUs, too."""
 
@@ -51,6 +55,8 @@ class BatchNorm(nnx.Module):
 
     def total(self, values: Tensor) -> Tensor:
         """(n, rows, columns, channels) to the sums (channels,) over all that is normalized."""
+        if len(values) < FEW:
+            values = jax.lax.optimization_barrier(values.sum(axis=1, keepdims=True))
         sums = values.sum(axis=(0, 1, 2))
         return sums if self.axis is None else jax.lax.psum(sums, self.axis)
 
