@@ -8,8 +8,10 @@ import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
-from common.environments import Environment
-from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES, available, handover, mxnet_is_missing
+from common.backends.frameworks import FRAMEWORKS
+from common.compare.suites import SUITE_NAMES
+from common.settings.chapters import CHAPTERS
+from nox_support import Environment, available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -136,10 +138,9 @@ def tests(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def d2l(session: nox.Session) -> None:
     """Hold every framework to the book's own package, in environments of its own."""
-    files = sorted(str(path) for path in Path("tests").glob("test_d2l*.py"))
+    command = ["-m", "pytest", "tests/book_package", *session.posargs, "--framework"]
     for framework in available():
-        python = bench_environment(session, framework)
-        session.run(python, "-m", "pytest", *files, "--framework", framework, *session.posargs)
+        session.run(bench_environment(session, framework), *command, framework)
 
 
 @nox.session(venv_backend="none")
@@ -193,7 +194,7 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [environment(session, "lint", "lint", *COMMON), "-m", "mypy"]
-    session.run(*mypy, "bench", "common", "tests", "noxfile.py")
+    session.run(*mypy, "bench", "common", "tests", "noxfile.py", "nox_support.py")
     for framework in available():
         python = framework_environment(session, framework)
         session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)

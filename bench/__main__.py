@@ -19,14 +19,13 @@ from typing import Any, Final
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
-from common.arguments import Parser
-from common.cli import status
-from common.errors import RunError
-from common.files import require_file, write_text
-from common.machine import describe_machine, now
-from common.signals import interruptible
-from common.suites import FRAMEWORKS
-from common.values import REPEATS, count
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
+from common.base.files import require_file, write_text
+from common.base.machine import describe_machine, now
+from common.base.signals import interruptible
+from common.terminal.command import Parser, status
+from common.terminal.values import REPEATS, count
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""

@@ -8,7 +8,7 @@ from flax import linen as nn
 
 from bench.d2l_package import loader, package
 from bench.plan import Workload
-from common.data import Bytes
+from common.data.dataset import Bytes
 
 
 class Fit:

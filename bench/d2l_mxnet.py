@@ -10,7 +10,7 @@ from mxnet.gluon import nn
 
 from bench.d2l_package import loader, package
 from bench.plan import Workload
-from common.data import Bytes
+from common.data.dataset import Bytes
 
 
 class Fit:

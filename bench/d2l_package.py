@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest.mock import patch
 
-from common.data import Bytes
+from common.data.dataset import Bytes
 
 ABSENT: Final = {
     "IPython": "display",

@@ -8,7 +8,7 @@ from torch import nn
 from bench.d2l_package import loader, package
 from bench.plan import Workload
 from bench.torch_nets import lenet
-from common.data import Bytes
+from common.data.dataset import Bytes
 
 
 class Fit:

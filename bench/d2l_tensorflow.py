@@ -8,7 +8,7 @@ from keras import layers
 from bench.d2l_package import loader, package
 from bench.keras_fit import lenet, norm
 from bench.plan import Workload
-from common.data import Bytes
+from common.data.dataset import Bytes
 
 
 class Fit:

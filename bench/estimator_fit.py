@@ -9,7 +9,8 @@ from mxnet.gluon import nn
 from mxnet.gluon.contrib.estimator import Estimator
 
 from bench.plan import Workload
-from common.data import Bytes, pixels
+from common.data.dataset import Bytes
+from common.data.minibatches import pixels
 
 
 class Fit:

@@ -16,7 +16,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from bench.plan import Workload
 from bench.torch_nets import lenet, resnet18
-from common.data import Bytes, pixels
+from common.data.dataset import Bytes
+from common.data.minibatches import pixels
 
 
 class Fit:

@@ -6,7 +6,8 @@ import keras
 from keras import layers
 
 from bench.plan import Workload
-from common.data import Bytes, pixels
+from common.data.dataset import Bytes
+from common.data.minibatches import pixels
 
 
 class Fit:

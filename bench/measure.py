@@ -18,13 +18,13 @@ from bench.d2l_package import home
 from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry, Workload
 from bench.products import PRODUCTS
-from common.arguments import cores
-from common.children import end_with
-from common.data import Dataset, load
-from common.machine import peak_memory
-from common.record import DataUsed, versions
-from common.run import import_backend, one_thread_each
-from common.suites import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS
+from common.backends.loading import import_backend, one_thread_each
+from common.base.children import end_with
+from common.base.machine import cores, peak_memory
+from common.data.dataset import Dataset, load
+from common.records.fingerprint import versions
+from common.records.record import DataUsed
 
 
 @dataclass(frozen=True)

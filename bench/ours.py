@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.plan import Workload
-from common.data import Bytes, minibatches
-from common.interface import Array, Chapter
-from common.models import initial_weights, shapes_of
+from common.backends.interface import Chapter
+from common.base.arrays import Array
+from common.data.dataset import Bytes
+from common.data.minibatches import minibatches
+from common.models.nets import initial_weights, shapes_of
 
 
 class Ours:
-    """Training as `common.training` does it: losses stay on the device until the end."""
+    """Training as `common.training.loop` does it: losses stay on the device until the end."""
 
     def __init__(
         self, chapter: Chapter[Any, Any], workload: Workload, devices: Sequence[Any]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from common.data import Bytes
-from common.suites import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS
+from common.data.dataset import Bytes
 
 TITLES: Final = {"scratch": "LeNet", "concise": "ResNet-18"}
 

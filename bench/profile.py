@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from bench.ours import Ours
 from bench.plan import TITLES, WORKLOADS
-from common.arguments import Parser, cores
-from common.cli import status
-from common.data import load
-from common.run import import_backend
-from common.suites import FRAMEWORKS
-from common.values import REPEATS, count
+from common.backends.frameworks import FRAMEWORKS
+from common.backends.loading import import_backend
+from common.base.machine import cores
+from common.data.dataset import load
+from common.terminal.command import Parser, status
+from common.terminal.values import REPEATS, count
 
 Work = Callable[[], None]
 Spent = Counter[str]

@@ -8,7 +8,7 @@ from rich.table import Table
 from bench.plan import TITLES
 from bench.results import Bench, Samples
 from bench.targets import TARGETS
-from common.suites import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS
 
 MIB = 2**20
 

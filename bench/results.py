@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from bench.plan import Entry
-from common.record import DataUsed
+from common.records.record import DataUsed
 
 
 class Samples(BaseModel):

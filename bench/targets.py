@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from bench.plan import D2L, FABRIC, HIGH_LEVEL, TITLES, WORKLOADS, Rivals
 from bench.results import Bench, ratio
-from common.arithmetic import training_operations
-from common.suites import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS
+from common.models.operations import training_operations
 
 Figure = Callable[[Bench, str], float]
 """Of a benchmark and a framework. Raises LookupError if it was not measured."""

@@ -18,14 +18,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
-from common.arguments import Parser, cores
-from common.children import end, fork
-from common.cli import main as run_chapter
-from common.cli import status
-from common.machine import native_errors_held_back
-from common.signals import interruptible
-from common.suites import CHAPTERS, FRAMEWORKS, SUITES
-from common.values import REPEATS, count
+from common.backends.frameworks import FRAMEWORKS
+from common.base.children import end, fork
+from common.base.machine import cores, native_errors_held_back
+from common.base.signals import interruptible
+from common.compare.suites import SUITES
+from common.settings.chapters import CHAPTERS
+from common.terminal.command import Parser, status
+from common.terminal.values import REPEATS, count
+from common.training.cli import main as run_chapter
 
 Command = tuple[str, list[str]]
 """A chapter and its flags."""
@@ -59,8 +60,9 @@ def preload(framework: str) -> None:
     # Read when a framework is loaded; every run of the grid has one thread.
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     package: Any = importlib.import_module(f"frameworks.{framework}")
+    importlib.import_module("common.training.run")
     with suppress(ImportError), native_errors_held_back():
-        for module in ("common.run", *package.PRELOAD):
+        for module in package.PRELOAD:
             importlib.import_module(module)
 
 

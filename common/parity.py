@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from common.arguments import Parser, distance
-from common.errors import RequestError
-from common.examine import examine, verdict_on
-from common.examine import judge as judge
-from common.files import write_text
-from common.suites import CHAPTERS, FRAMEWORKS, SUITE_NAMES
-from common.verdict import Examined, Verdict
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
+from common.base.files import write_text
+from common.compare.folder import examine, verdict_on
+from common.compare.folder import judge as judge
+from common.compare.suite import Examined, Verdict
+from common.compare.suites import SUITE_NAMES
+from common.settings.chapters import CHAPTERS
+from common.terminal.command import Parser
+from common.terminal.values import distance
 
 PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 """What the page alone takes; frameworks' environments do not have it."""
@@ -99,7 +102,7 @@ def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> 
     """Writes `parity.html` to `folder`; where it cannot be made, says so."""
     path = folder / "parity.html"
     try:
-        from common.page import page
+        from common.report.page import page
 
         write_text(path, page(folder, verdict, examined))
     except ModuleNotFoundError as missing:
@@ -110,7 +113,7 @@ def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> 
 
 def leave(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> None:
     """Writes the verdict and its page; says what cannot be written."""
-    from common.report import VERDICT_FILES, write_verdict
+    from common.report.text import VERDICT_FILES, write_verdict
 
     try:
         write_verdict(folder, verdict)
@@ -130,11 +133,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = parser()
     flags = made.parse_intermixed_args(argv)
     if two_files(made, flags):
-        from common.pair_report import report
+        from common.report.two_files import report
 
         return report(flags.folder, flags.second, flags.tolerance)
-    from common.layers import layer_tables, report_layers, require_layers
-    from common.report import print_verdict, withdraw_verdict
+    from common.compare.layerwise import layer_tables, require_layers
+    from common.report.layers import report_layers
+    from common.report.text import print_verdict, withdraw_verdict
 
     withdraw_verdict(flags.folder)
     try:
@@ -159,6 +163,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from common.cli import status
+    from common.terminal.command import status
 
     raise SystemExit(status("python -m common.parity", main))

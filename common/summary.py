@@ -11,14 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from common.arguments import Parser
-from common.checks import accuracy
-from common.cli import status
-from common.errors import RequestError, RunError
-from common.files import require_file, write_atomically
-from common.interface import Array
-from common.record import Record, read_record
-from common.suites import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Array
+from common.base.errors import RequestError, RunError
+from common.base.files import require_file, write_atomically
+from common.compare.accuracy import accuracy
+from common.records.record import Record
+from common.records.store import read_record
+from common.terminal.command import Parser, status
 
 COLUMNS = (
     "framework",

@@ -17,8 +17,8 @@ import numpy_chapter
 import pytest
 
 from bench.d2l_package import home
-from common.record import read_record
-from common.suites import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS
+from common.records.store import read_record
 
 MOST_DEVICES = 5
 
@@ -28,11 +28,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 home()  # where Keras and MXNet look for data; they ask once
 
 # Matplotlib, Jinja2 and Playwright live in the common environment alone.
-collect_ignore = [] if find_spec("matplotlib") else ["test_picture.py"]
+collect_ignore = [] if find_spec("matplotlib") else ["report/test_picture.py"]
 # The book's package has environments of its own; `nox -s d2l` makes them.
 collect_ignore_glob = [
-    *([] if find_spec("d2l") else ["test_d2l*.py"]),
-    *([] if find_spec("playwright") else ["test_page*.py"]),
+    *([] if find_spec("d2l") else ["*/book_package/*"]),
+    *([] if find_spec("playwright") else ["*/report/test_page*.py"]),
 ]
 
 

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.arguments import Parser, cores
-from common.cli import status
-from common.errors import RequestError
-from common.suites import FRAMEWORKS
-from common.values import ENTRIES, THREADS, above_zero, count
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
+from common.base.machine import cores
+from common.terminal.command import Parser, status
+from common.terminal.values import ENTRIES, THREADS, above_zero, count
 
 if TYPE_CHECKING:
     from common.scaling.results import Measured, Scaling
@@ -117,7 +117,7 @@ def _add_cluster(made: Parser) -> None:
 
 def scale(flags: argparse.Namespace) -> None:
     """Measures or reads, simulates, prints and writes. Raises RequestError or RunError."""
-    from common.files import require_file, write_text
+    from common.base.files import require_file, write_text
     from common.scaling.results import Scaling, read_scaling
     from common.scaling.simulate import as_measured, given, simulate
     from common.scaling.tables import show
@@ -146,7 +146,7 @@ def scale(flags: argparse.Namespace) -> None:
 def measure_now(flags: argparse.Namespace) -> "Measured":
     """What the flags ask to measure."""
     from common.scaling.measure import measure
-    from common.scaling.steps import nets
+    from common.scaling.training_step import nets
 
     framework = flags.framework or importable(flags.threads)
     if not flags.quiet:
@@ -170,7 +170,7 @@ def draw(scaling: "Scaling", path: Path) -> None:
 
 def importable(threads: int) -> str:
     """The first framework that this Python can import. Raises RequestError if there is none."""
-    from common.run import import_backend, one_thread_each
+    from common.backends.loading import import_backend, one_thread_each
 
     broken = []
     for framework in FRAMEWORKS:

@@ -12,14 +12,14 @@ from typing import Final
 
 import numpy as np
 
-from common.estimate import matrix_rate
-from common.machine import describe_machine, now
-from common.record import versions
-from common.run import one_thread_each
-from common.scaling.laboratory import Allreduce, Call, Laboratory, Timed, Trial, laboratory
+from common.backends.loading import one_thread_each
+from common.base.machine import describe_machine, now
+from common.models.operations import matrix_rate
+from common.parallel.schedules import SCHEDULES
+from common.records.fingerprint import versions
 from common.scaling.predict import fit, predict
 from common.scaling.results import LIMITS, Compared, Costs, Measured, Probe, piece
-from common.schedules import SCHEDULES
+from common.scaling.workloads import Allreduce, Call, Laboratory, Timed, Trial, laboratory
 
 ROUNDS: Final = range(3, 25)
 """How often everything is timed, at least and less than, after once to warm up."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from common.interface import Array
+from common.base.arrays import Array
+from common.parallel.schedules import Schedule
+from common.parallel.shards import shard_sizes
 from common.scaling.results import Costs, Line, Lines, Probe, piece
-from common.schedules import Schedule
-from common.splitting import shard_sizes
 
 
 def predict(costs: Costs, schedule: Schedule, entries: int) -> float:

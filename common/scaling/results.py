@@ -5,8 +5,8 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from common.errors import RequestError
-from common.record import Strict
+from common.base.errors import RequestError
+from common.records.record import Strict
 from common.scaling.formulas import Link
 
 SCHEMA: Final = 1

@@ -3,11 +3,11 @@
 import argparse
 from typing import Final
 
-from common.errors import RequestError
-from common.estimate import EFFICIENCY
+from common.base.errors import RequestError
 from common.scaling.formulas import FORMULAS, ITEM
 from common.scaling.results import Constant, Constants, Line, Measured, Step
-from common.scaling.steps import COUNTS, Net, nets, timing
+from common.scaling.training_step import COUNTS, Net, nets, timing
+from common.settings.estimate import EFFICIENCY
 
 IMPLAUSIBLE: Final = 1e12
 """Bytes per second that no processor moves: what looks so fast was not moved."""

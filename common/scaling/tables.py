@@ -9,8 +9,8 @@ from rich.text import Text
 
 from common.scaling.formulas import ITEM, winners
 from common.scaling.results import LIMITS, Compared, Constants, Line, Measured, Scaling, Step
-from common.scaling.steps import Net, nets, timing
-from common.scaling.words import of_bytes, rate, seconds
+from common.scaling.training_step import Net, nets, timing
+from common.scaling.units import of_bytes, rate, seconds
 
 ALIKE = "✓: the fastest, and all that are as fast within 1 %"
 

@@ -11,8 +11,8 @@ from jax import numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from common.schedules import SCHEDULES, Schedule, carry_out
-from common.splitting import shard_bounds
+from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.shards import shard_bounds
 
 Params = dict[str, Tensor]
 

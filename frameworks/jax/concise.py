@@ -4,7 +4,7 @@ python -m frameworks.jax.concise --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before JAX is loaded: --help and a wrong flag are answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("jax", "concise"))
 
@@ -20,10 +20,10 @@ from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.models import trainable
-from common.splitting import same_everywhere, shard_bounds, shard_sizes
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.models.nets import trainable
+from common.parallel.shards import same_everywhere, shard_bounds, shard_sizes
 from frameworks.jax.devices import devices as devices
 from frameworks.jax.devices import synchronize as synchronize
 from frameworks.jax.layers import activations as activations

@@ -9,7 +9,7 @@ from jax import Array as Tensor
 from jax import lax
 from jax import numpy as jnp
 
-from common.machine import cpu_information, vectors
+from common.base.machine import cpu_information, vectors
 
 Sides = tuple[int, int]
 

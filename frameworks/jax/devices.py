@@ -4,7 +4,7 @@ import os
 
 import jax
 
-from common.errors import RequestError
+from common.base.errors import RequestError
 
 
 def devices(count: int | None, kind: str, threads: int) -> list[jax.Device]:

@@ -8,7 +8,7 @@ import numpy as np
 from flax import nnx
 from jax import numpy as jnp
 
-from common.interface import Array, Weights
+from common.base.arrays import Array, Weights
 from frameworks.jax.resnet import canonical
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from flax import nnx
 from jax import Array as Tensor
 from jax import numpy as jnp
 
-from common.interface import Array
-from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
+from common.base.arrays import Array
+from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
 from frameworks.jax.convolution import conv2d
 
 AXIS = "device"

@@ -4,7 +4,7 @@ python -m frameworks.jax.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before JAX is loaded: --help and a wrong flag are answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("jax", "scratch"))
 
@@ -15,9 +15,9 @@ import numpy as np
 from jax import Array as Tensor
 from jax import numpy as jnp
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.splitting import same_everywhere, shard_bounds
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.jax.collectives import allreduce_by
 from frameworks.jax.devices import devices as devices
 from frameworks.jax.devices import synchronize as synchronize

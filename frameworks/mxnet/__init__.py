@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import mxnet as mx
 
-    from common.interface import Concise, Scratch
+    from common.backends.interface import Concise, Scratch
     from frameworks.mxnet import concise, scratch
 
     # The type checker proves that the chapters keep the promises of the interface.

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import mxnet as mx
 from mxnet import np
 
-from common.schedules import SCHEDULES, Schedule, carry_out
-from common.splitting import shard_bounds
+from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.shards import shard_bounds
 
 Tensor: TypeAlias = np.ndarray
 Params = dict[str, Tensor]

@@ -4,7 +4,7 @@ python -m frameworks.mxnet.concise --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag are answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("mxnet", "concise"))
 
@@ -15,10 +15,10 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, gluon, np, npx
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.models import trainable
-from common.splitting import same_everywhere, shard_bounds
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.models.nets import trainable
+from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.mxnet.devices import devices as devices
 from frameworks.mxnet.layers import activations as activations
 from frameworks.mxnet.resnet import ResNet18, Shards, Tensor, resnet18

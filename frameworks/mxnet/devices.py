@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import mxnet as mx
 from mxnet import np, npx
 
-from common.errors import RequestError
+from common.base.errors import RequestError
 
 
 def devices(count: int | None, kind: str, threads: int) -> list[mx.Context]:

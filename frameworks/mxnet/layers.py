@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import mxnet as mx
 from mxnet import gluon, np
 
-from common.interface import Array, Weights
+from common.base.arrays import Array, Weights
 from frameworks.mxnet.resnet import Shards, Tensor
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy
 from mxnet import autograd, np, npx
 from mxnet.gluon import HybridBlock, nn
 
-from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
+from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
 
 Tensor: TypeAlias = np.ndarray
 Shards = list[Tensor]

@@ -4,7 +4,7 @@ python -m frameworks.mxnet.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag are answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("mxnet", "scratch"))
 
@@ -15,9 +15,9 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, gluon, np, npx
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.splitting import same_everywhere, shard_bounds
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.mxnet.collectives import allreduce_by
 from frameworks.mxnet.devices import devices as devices
 from frameworks.mxnet.devices import synchronize as synchronize

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-    from common.interface import Concise, Scratch
+    from common.backends.interface import Concise, Scratch
     from frameworks.pytorch import concise, scratch
 
     # The type checker proves that the chapters keep the promises of the interface.

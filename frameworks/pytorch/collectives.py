@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from common.schedules import SCHEDULES, Schedule, carry_out
-from common.splitting import shard_sizes
+from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.shards import shard_sizes
 
 Params = dict[str, Tensor]
 

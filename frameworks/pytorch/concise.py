@@ -5,7 +5,7 @@ torchrun --nproc-per-node 2 -m frameworks.pytorch.concise --devices 2 --preset q
 """
 
 if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag are answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("pytorch", "concise"))
 
@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from common.errors import RequestError, RunError
-from common.interface import Array, Weights
-from common.models import trainable
-from common.presets import IN_PROCESSES
-from common.splitting import shard_sizes
+from common.backends.frameworks import IN_PROCESSES
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError, RunError
+from common.models.nets import trainable
+from common.parallel.shards import shard_sizes
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.layers import activations as activations
 from frameworks.pytorch.processes import launch_processes

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from common.errors import RequestError
+from common.base.errors import RequestError
 
 
 def devices(count: int | None, kind: str, threads: int) -> list[torch.device]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from common.interface import Array, Weights
+from common.base.arrays import Array, Weights
 
 if TYPE_CHECKING:
     from frameworks.pytorch.concise import Replicas

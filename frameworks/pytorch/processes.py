@@ -21,10 +21,10 @@ import torch
 import torch.distributed.nn
 from torch import distributed as dist
 
-from common.children import end, end_with, fork
-from common.errors import RequestError, RunError
-from common.signals import uninterrupted
-from common.torchrun import place
+from common.backends.torchrun import place
+from common.base.children import end, end_with, fork
+from common.base.errors import RequestError, RunError
+from common.base.signals import uninterrupted
 from frameworks.pytorch.devices import exact_float32
 
 Worker = Callable[[int], None]
@@ -35,7 +35,7 @@ Outcomes = dict[Any, tuple[int, BaseProcess]]
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
-PRELOAD = ("common.run", "frameworks.pytorch.resnet", "torch._dynamo")
+PRELOAD = ("common.training.run", "frameworks.pytorch.resnet", "torch._dynamo")
 """What all processes import, and one that they are forked from does for all: it takes seconds."""
 
 GRACE = 5

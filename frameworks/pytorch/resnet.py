@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn import functional as F
 
-from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
+from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
 
 
 class BatchNorm2d(nn.BatchNorm2d):

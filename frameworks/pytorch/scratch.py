@@ -4,7 +4,7 @@ python -m frameworks.pytorch.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag are answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("pytorch", "scratch"))
 
@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.splitting import same_everywhere, shard_sizes
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.pytorch.collectives import allreduce_by
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.devices import synchronize as synchronize

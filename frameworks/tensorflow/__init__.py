@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from common.interface import Concise, Scratch
+    from common.backends.interface import Concise, Scratch
     from frameworks.tensorflow import concise, scratch
 
     # The type checker proves that the chapters keep the promises of the interface.

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 from tensorflow import Tensor
 
-from common.schedules import SCHEDULES, Schedule, carry_out
-from common.splitting import shard_sizes
+from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.shards import shard_sizes
 
 Grads = dict[str, Tensor]
 

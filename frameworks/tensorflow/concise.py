@@ -4,7 +4,7 @@ python -m frameworks.tensorflow.concise --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before TensorFlow is loaded: --help is answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("tensorflow", "concise"))
 
@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.models import trainable
-from common.splitting import same_everywhere, shard_sizes
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.models.nets import trainable
+from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
 from frameworks.tensorflow.layers import activations as activations

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from common.errors import RequestError
+from common.base.errors import RequestError
 
 
 def devices(count: int | None, kind: str, threads: int) -> list[str]:

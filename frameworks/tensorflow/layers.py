@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from common.interface import Array, Weights
+from common.base.arrays import Array, Weights
 
 if TYPE_CHECKING:
     from frameworks.tensorflow.concise import Replicas

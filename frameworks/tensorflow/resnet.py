@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from common.models import BLOCKS, EPSILON, MOMENTUM, STAGES
+from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
 
 Tensor: TypeAlias = tf.Tensor
 Shape = tuple[int | None, ...]

@@ -4,7 +4,7 @@ python -m frameworks.tensorflow.scratch --devices 2 --preset quick
 """
 
 if __name__ == "__main__":  # before TensorFlow is loaded: --help is answered at once
-    from common.cli import main
+    from common.training.cli import main
 
     raise SystemExit(main("tensorflow", "scratch"))
 
@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.interface import Array, Weights
-from common.launch import launch as launch
-from common.splitting import same_everywhere, shard_sizes
+from common.backends.launch import launch as launch
+from common.base.arrays import Array, Weights
+from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.tensorflow.collectives import allreduce_by
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize

@@ -1,0 +1,1 @@
+"""What a framework promises, and how its backend is loaded and launched."""

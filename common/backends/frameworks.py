@@ -1,0 +1,16 @@
+"""The frameworks, and what of each is known before it is loaded."""
+
+from typing import Final
+
+WRAPPERS: Final = {
+    "pytorch": ("ddp", "dp"),
+    "tensorflow": ("mirrored",),
+    "jax": ("sharding", "shard_map"),
+    "mxnet": ("device", "local"),
+}
+"""Each framework's own ways to train on several devices; the first is the default."""
+
+IN_PROCESSES: Final = ("ddp",)
+"""The wrappers that take a process for each device; all else takes one for all devices."""
+
+FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")

@@ -1,0 +1,133 @@
+"""What a chapter promises. Each backend is a plain module that satisfies these protocols (PEP 544).
+
+Shapes: n examples in a minibatch, k devices. `X` is (n, 1, 28, 28) pixels in 0..1, `y` is (n,)
+class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, SupportsFloat, TypeVar
+
+from common.base.arrays import Array, Weights
+
+Device = TypeVar("Device")
+
+Replicas = TypeVar("Replicas")
+
+
+class Chapter(Protocol[Device, Replicas]):
+    """What both chapters share, in every framework."""
+
+    def devices(self, count: int | None, kind: str, threads: int) -> list[Device]:
+        """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
+
+        CPU devices are virtual and share `threads` threads. Called once, before anything else.
+        Raises RequestError if there are fewer: never fewer, never silently others.
+        """
+
+    def launch(self, worker: Callable[[int], None], count: int, /, *_: Any, **options: Any) -> None:
+        """Calls `worker(rank)` in as many processes as `count` devices need: most need one.
+
+        Rank 0 is the one that speaks and writes for all. Raises what the worker raised, or
+        RunError if a process died. Options are those of `replicate`.
+        """
+
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[Device], /, *_: Any, **options: Any
+    ) -> Replicas:
+        """One copy of `weights` on each device, in their dtype; no two copies share memory.
+
+        A chapter may take `options` by name.
+        """
+
+    def train_batch(
+        self,
+        X: Array,
+        y: Array,
+        replicas: Replicas,
+        devices: Sequence[Device],
+        lr: float,
+        /,
+        *_: Any,
+        **options: Any,
+    ) -> SupportsFloat:
+        """One SGD step, in place, on one minibatch split over the devices.
+
+        `lr` may be another one at every step, and costs no new compilation.
+        Returns the mean loss before the step, without waiting for it: `float()` waits. A chapter
+        may take `options` by name.
+        """
+
+    def gradients(
+        self,
+        X: Array,
+        y: Array,
+        replicas: Replicas,
+        devices: Sequence[Device],
+        /,
+        *_: Any,
+        **options: Any,
+    ) -> Weights:
+        """The gradient of the mean loss over the whole minibatch, before any update.
+
+        Options are those of `train_batch`.
+        """
+
+    def predict(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Array:
+        """The logits of a batch of any size, split over the devices as well."""
+
+    def export(self, replicas: Replicas, /) -> Weights:
+        """The weights. Raises RunError if the replicas are not the same bit for bit."""
+
+    def synchronize(self, replicas: Replicas, /) -> None:
+        """Returns once all queued work on the replicas is done: read clocks only after it."""
+
+
+class Concise(Chapter[Device, Replicas], Protocol[Device, Replicas]):
+    """The concise chapter: ResNet-18 and the framework's own data parallelism."""
+
+    def replicate(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[Device],
+        /,
+        *,
+        batch_norm: str = "per-device",
+        wrapper: str = "",
+    ) -> Replicas:
+        """ResNet-18 with these weights and running statistics, on all devices.
+
+        `batch_norm` is "per-device" (statistics of each shard) or "sync" (of the minibatch);
+        `wrapper` is one of the framework's, by default the first of
+        `common.backends.frameworks.WRAPPERS`.
+        Raises RequestError if the wrapper cannot be had on these devices.
+        """
+
+    def activations(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Weights:
+        """What each layer with weights makes of a batch, by its name: (n, channels, rows, columns).
+
+        The first device evaluates the batch alone, after `predict`. That of `fc` is (n, 10).
+        """
+
+
+Tensor = TypeVar("Tensor")
+
+
+class Scratch(Chapter[Device, list[dict[str, Tensor]]], Protocol[Device, Tensor]):
+    """The chapter from scratch: LeNet and a hand-written allreduce, by the book's names."""
+
+    def get_params(self, weights: Mapping[str, Array], device: Device, /) -> dict[str, Tensor]:
+        """A copy of `weights` on one device."""
+
+    def lenet(self, X: Tensor, params: dict[str, Tensor], /) -> Tensor:
+        """The logits (n, 10) of `X` (n, 1, 28, 28)."""
+
+    def loss(self, y_hat: Tensor, y: Tensor, /) -> Tensor:
+        """The cross-entropy (n,) of each example, from its logits."""
+
+    def allreduce(self, data: Sequence[Tensor], /) -> list[Tensor]:
+        """The sum of k tensors that lie on k devices: one copy of it on each of them."""
+
+    def split_batch(
+        self, X: Array, y: Array, devices: Sequence[Device], /
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """A minibatch's k shards, each on its device; they differ by at most one example."""

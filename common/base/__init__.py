@@ -1,0 +1,1 @@
+"""What everything rests on: errors, arrays, files, processes, the machine."""

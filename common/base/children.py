@@ -1,0 +1,54 @@
+"""Processes that another one starts: they end with it, whatever ends it, and leave nothing behind.
+
+They are forked, with no server between: such a server's socket is a file, which a signal leaves.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+from common.base.signals import held_back, let_through
+
+LOOK: Final = 0.2
+"""Seconds between two looks at whether the parent is still there."""
+
+
+def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:
+    """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone."""
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_work, args=(os.getpid(), work, arguments))
+    with held_back():  # until it minds them in its own way
+        process.start()
+    return process
+
+
+def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    # A terminal sends Ctrl-C to everyone: the parent hears it, too, and ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    let_through()
+    end_with(parent)
+    work(*arguments)
+
+
+def end(processes: Iterable[BaseProcess]) -> None:
+    """Ends processes that this one has started; returns once they are gone."""
+    for process in processes:
+        process.kill()
+        process.join()
+
+
+def end_with(parent: int) -> None:
+    """Ends this process soon after `parent`, which has started it, is gone."""
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:  # else whoever takes in orphans
+        time.sleep(LOOK)
+    os._exit(1)

@@ -1,0 +1,158 @@
+"""Files that appear whole or not at all, and never in the place of what is no file."""
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+from typing import Final
+
+from common.base.errors import RequestError
+
+MOST_FIGURES: Final = 500_000
+"""Bytes of a file of figures, ten times what any is known to have."""
+
+KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+"""What may lie where a file is wanted; all the rest are devices."""
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Lets `write` fill a temporary file, which then takes the place of the file at `path`.
+
+    Links are followed. Whatever goes wrong, `path` holds its old content or the new one, and
+    nothing else is left. Raises OSError, also where something else than a file would be replaced.
+    """
+    path = destination(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A name may have 255 bytes, and a character up to 4.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        _finish(temporary, path)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def destination(path: Path) -> Path:
+    """The file, there or to be made, that is meant by `path`: where its links lead.
+
+    Raises OSError if it is no regular file, is write-protected, or a link leads nowhere.
+    """
+    real = Path(os.path.realpath(path))
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not real.parent.is_dir():
+            _nearest(path)
+        return real
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "a device")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
+    return real
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` to `path` in UTF-8, whole or not at all."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def require_small(path: Path) -> None:
+    """Raises OSError if a file is larger than any of figures is: what is read is shown whole."""
+    if (size := path.stat().st_size) > MOST_FIGURES:
+        raise OSError(f"{path} cannot be read: it has {size:,} bytes, {MOST_FIGURES:,} at most")
+
+
+def require_writable(folder: Path) -> None:
+    """Raises RequestError if no file can be written in `folder`, or it cannot be made.
+
+    The folder itself is made by whoever writes first: a request that is refused leaves nothing.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=_nearest(folder)):
+            pass
+    except OSError as error:
+        raise RequestError(
+            f"cannot write to {folder}: {error.strerror}; choose another folder"
+        ) from None
+
+
+def require_file(path: Path, flag: str) -> None:
+    """Raises RequestError, which names the flag, if no file can be written as `path`."""
+    try:
+        real = destination(path)
+    except OSError as error:
+        raise RequestError(
+            f"{flag}: cannot write to {path}: {error.strerror}; choose another folder or file"
+        ) from None
+    require_writable(real.parent)
+
+
+def require_apart(files: Mapping[str, Path]) -> None:
+    """Raises RequestError if two files, there or to be made, are one, however they are spelled.
+
+    The keys say what they are.
+    """
+    for this, that in combinations(files, 2):
+        (here, ours), (there, theirs) = _place(files[this]), _place(files[that])
+        # A name below another would make a folder of it: `zip` sees that, too.
+        same = all(a == b for a, b in zip(ours, theirs, strict=False))
+        if same and os.path.samestat(here, there):
+            raise RequestError(f"{that} {files[that]} is where {this} goes: name another file")
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _finish(temporary: Path, path: Path) -> None:
+    """Makes of `temporary` what may take the place of `path`."""
+    # Some disks say only now that they are full, and after a power cut, a name that was moved
+    # before the content was written stands for an empty file.
+    with temporary.open("r+b") as stream:
+        os.fsync(stream.fileno())
+    try:
+        # As if it had been written in place: a private file stays private, and the user's own.
+        old = path.stat()
+        with suppress(OSError, AttributeError):  # not everyone may, and Windows knows no owners
+            os.chown(temporary, old.st_uid, old.st_gid)
+        temporary.chmod(stat.S_IMODE(old.st_mode) & 0o777)
+    except FileNotFoundError:
+        # mkstemp makes private files; results are for everyone whom the umask lets in.
+        temporary.chmod(0o666 & ~_umask())
+
+
+def _nearest(path: Path) -> Path:
+    """`path`, or what is nearest above it. Raises OSError, also at a link that leads nowhere."""
+    for each in (path, *path.absolute().parents):
+        try:
+            each.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            if each.is_symlink():
+                raise OSError(errno.ENOENT, f"the link {each} leads nowhere", str(path)) from None
+        else:
+            return each
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def _place(path: Path) -> tuple[os.stat_result, tuple[str, ...]]:
+    """A file's place, however it is spelled: what there is of its path, and the names below."""
+    real = Path(os.path.realpath(path))
+    nearest = _nearest(real)
+    return nearest.stat(), real.relative_to(nearest).parts
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

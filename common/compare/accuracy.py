@@ -1,0 +1,82 @@
+"""How far the frameworks' accuracies are apart, and which of them answers for it."""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean, median
+from typing import Any, Final
+
+from common.compare.checks import Run, measured
+from common.compare.pinned import preset_of
+from common.compare.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, Tolerance
+from common.records.record import Record
+
+EQUAL: Final = 1e-12
+"""Accuracies whose distances from the median differ by no more are equally far from it."""
+
+
+def spread(framework: str, runs: Sequence[Run]) -> tuple[str, float]:
+    """The framework whose accuracy is farthest from that of `framework`, and how far.
+
+    Of two that are far apart the one that is farther from the median answers for it, both if they
+    are equally far: so one that is wrong does not make the others look so.
+    """
+    means = mean_accuracies(runs)
+    middle = median(means.values())
+    off = {name: abs(mean - middle) for name, mean in means.items()}
+    gaps = {
+        name: abs(mean - means[framework])
+        for name, mean in means.items()
+        if off[name] <= off[framework] + EQUAL
+    }
+    farthest = max(gaps, key=lambda name: gaps[name])
+    return farthest, gaps[farthest]
+
+
+def mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
+    """Each framework's accuracy, over its runs on all numbers of devices."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        found.setdefault(run.record.framework, []).append(accuracy(run.record))
+    return {framework: fmean(accuracies) for framework, accuracies in found.items()}
+
+
+def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """A run's accuracy against its floor, and its framework's against the others'."""
+    floor = accuracy_floor(run.record)
+    if floor is None:
+        return
+    ours = accuracy(run.record)
+    yield {
+        "check": "accuracy",
+        "passed": ours >= floor.limit,
+        "distance": ours,
+        "tolerance": floor.limit,
+        "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
+    }
+    framework = run.record.framework
+    farthest, gap = spread(framework, runs)
+    where = "next to the median" if farthest == framework else f"from {farthest}"
+    yield measured("spread", gap, where, ACCURACY_SPREAD[setting(run.record)])
+
+
+def accuracy(record: Record) -> float:
+    """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
+
+    At the book's learning rate a single epoch's figure swings by several points.
+    """
+    settled = record.config.lr_decay == "linear"
+    last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
+    return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last
+
+
+def accuracy_floor(record: Record) -> Tolerance | None:
+    """The accuracy that a run of this preset has to reach; None where none is known.
+
+    It is known of a whole preset: one flag by hand, and it may be another.
+    """
+    return ACCURACY_FLOOR.get(setting(record)) if preset_of(record.config) else None
+
+
+def setting(record: Record) -> tuple[str, str, str]:
+    """Where tolerances of accuracies stand: chapter, preset and data set."""
+    return record.chapter, record.config.preset, record.data.name

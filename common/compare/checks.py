@@ -1,0 +1,186 @@
+"""The numerical parity checks: what of a run is compared, with what, and how strictly."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from pydantic import BaseModel
+
+from common.base.arrays import Array, Weights
+from common.compare.pinned import suite_of
+from common.compare.tolerances import (
+    BEGINNING,
+    LONG,
+    TOLERANCES,
+    Tolerance,
+    Tolerances,
+)
+from common.records.contents import expected_arrays
+from common.records.record import Record
+from common.records.trace import traced_steps
+from common.terminal.text import Printable
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record that can be trusted, with its tensors and, as `losses`, the loss of every step."""
+
+    record: Record
+    arrays: Weights
+
+    @property
+    def devices(self) -> int:
+        """The number of devices it ran on."""
+        return self.record.config.devices
+
+    @property
+    def shards(self) -> int | None:
+        """What keeps its answer from being that of other runs: see `Config.shards`."""
+        return self.record.config.shards()
+
+
+class Check(BaseModel):
+    """One check of one run. `where` is the array, entry or step that is worst."""
+
+    suite: str
+    chapter: str
+    check: str
+    framework: str
+    devices: int
+    passed: bool
+    distance: float | None = None
+    tolerance: float | None = None
+    where: Printable = ""
+    note: Printable = ""
+    parted: list[Printable] = []
+    """Every array that is too far off, in the net's order."""
+
+
+NUMERICAL: Final = {
+    "forward": "logits/before",
+    "gradient": "gradients/",
+    "trajectory": "losses",
+    "weights": "weights/",
+    "outcome": "logits/after",
+}
+"""What each numerical check compares: the arrays whose names start so."""
+
+BEGINNINGS: Final = ("forward", "gradient", "trajectory")
+"""The checks that hold for runs of any length."""
+
+UNMEASURED: Final = ("trace/", "test/", "probe/")
+"""Arrays that are a run's own, or bytes."""
+
+
+def check_shapes(run: Run) -> tuple[bool, str]:
+    """Whether the arrays have just the expected names, shapes and types; if not, which has not."""
+    expected = expected_arrays(run.record)
+    found = {name: (array.shape, str(array.dtype)) for name, array in run.arrays.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            told = [
+                f"{each[1]} {each[0]}" if each else "missing"
+                for each in (found.get(name), expected.get(name))
+            ]
+            return False, f"{name} is {told[0]}, expected {told[1]}"
+    return True, ""
+
+
+def reference(runs: Sequence[Run]) -> Weights:
+    """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
+    medians: Weights = {}
+    shapes = {
+        name: each
+        for run in runs
+        for name, (each, _) in expected_arrays(run.record).items()
+        if not name.startswith(UNMEASURED)
+    }
+    for name, shape in shapes.items():
+        sound = [
+            run.arrays[name].astype(np.float64)
+            for run in runs
+            if name in run.arrays
+            and run.arrays[name].shape == shape
+            and np.isfinite(run.arrays[name]).all()
+        ]
+        if sound:
+            medians[name] = np.median(sound, axis=0)
+    return medians
+
+
+def allowed(run: Run) -> Tolerances:
+    """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
+    chapter, dtype = run.record.chapter, run.record.config.dtype
+    found = TOLERANCES.get(chapter, {}).get(dtype, {})
+    return {**found, **LONG[chapter].get(dtype, {})} if found and is_long(run) else found
+
+
+def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
+    """The prefix and tolerance of each numerical check that runs of one setting allow.
+
+    Training makes more of rounding with every step, so long runs are compared with each other in
+    their beginnings alone.
+    """
+    known, names = allowed(run), BEGINNINGS if is_long(run) else NUMERICAL
+    return {name: (NUMERICAL[name], known[name]) for name in names if known}
+
+
+def beginning(run: Run) -> int:
+    """The steps from the first on over which rounding stays rounding, in runs such as this one.
+
+    In float32 that is known of the suites alone; else the first step is certain.
+    """
+    exact = run.record.config.dtype == "float64" or suite_of(run.record.config) is not None
+    return BEGINNING[run.record.chapter] if exact or not is_traced(run) else 1
+
+
+def is_traced(run: Run) -> bool:
+    """Whether the run has kept steps that can be computed again."""
+    return bool(traced_steps(run.record.config))
+
+
+def is_long(run: Run) -> bool:
+    """Whether the run goes on where rounding has been amplified."""
+    return len(run.record.losses) > beginning(run)
+
+
+def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
+    """The arrays, with the losses of the run's beginning alone."""
+    return {**arrays, "losses": arrays.get("losses", np.empty(0))[: beginning(run)]}
+
+
+def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
+    """The mean loss of each epoch (epochs,), from that of every step."""
+    ends = np.cumsum(steps)
+    return np.array([part.mean() for part in np.split(losses, ends[:-1])])
+
+
+def measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:
+    """A check of a distance, as fields of `Check`."""
+    # JSON has no infinity: what cannot be compared has no distance.
+    return {
+        "check": name,
+        "passed": far <= tolerance.limit,
+        "distance": min(far, 1e308),
+        "tolerance": tolerance.limit,
+        "where": where,
+    }
+
+
+HEADINGS = {
+    "record": "complete, fresh, same setting",
+    "shapes": "names, shapes, counts",
+    "peers": "compared with another run",
+    "forward": "logits before training",
+    "gradient": "gradient of the first step",
+    "trajectory": "losses of the first steps",
+    "steps": "each step, from its own weights",
+    "weights": "weights at the end",
+    "outcome": "logits at the end",
+    "devices": "k devices = 1 device",
+    "curve": "mean loss of every epoch",
+    "accuracy": "test accuracy",
+    "spread": "spread of accuracies",
+}
+"""What each check compares, in words."""

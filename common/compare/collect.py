@@ -1,0 +1,181 @@
+"""Finds the records of a suite and decides which of them can be trusted and compared."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.base.errors import RunError
+from common.compare.checks import Run
+from common.records.fingerprint import source_digest
+from common.records.record import Record
+from common.records.store import read_record, read_tensors
+from common.records.trust import contradiction, distrust
+from common.settings.chapters import PRESETS
+from common.settings.config import Config
+
+Asked = Callable[[Config], Mapping[str, Any]]
+"""What is asked of a run: each setting that it has otherwise, with the value it should have."""
+
+
+Figures = tuple[float, ...]
+"""The seconds that each epoch of a run took."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of one expected record: a run to compare, or what is wrong with it.
+
+    `record` is there as soon as the file is a record, however little it can be trusted.
+    """
+
+    framework: str
+    devices: int
+    run: Run | None
+    trouble: str = ""
+    record: Record | None = None
+
+
+def gather(
+    folder: Path,
+    chapter: str,
+    frameworks: Iterable[str],
+    devices: Iterable[int],
+    asked: Asked,
+    elsewhere: dict[Figures, str] | None = None,
+) -> list[Found]:
+    """One entry for each expected record, in order; `asked` tells what a run must have been.
+
+    `elsewhere` names the runs of other folders, by their seconds; those found here are added.
+    """
+    counts = list(devices)
+    found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
+    known = {} if elsewhere is None else elsewhere
+    found = [_as_asked(each, asked) for each in _apart(found, known)]
+    identities = {id(each): _shared(each.run) for each in found if each.run}
+    common = _most_common(list(identities.values()))
+    return [
+        _like_others(each, identities[id(each)], common) if each.run else each for each in found
+    ]
+
+
+def device_counts(folder: Path, chapter: str, frameworks: Iterable[str]) -> list[int]:
+    """The device counts of which `folder` has a record of any of the frameworks, and 1.
+
+    Empty if there are no records at all.
+    """
+    counts: set[int] = set()
+    for framework in frameworks:
+        for path in folder.glob(f"{framework}-{chapter}-*dev.json"):
+            count = path.stem.removeprefix(f"{framework}-{chapter}-").removesuffix("dev")
+            counts |= {int(count)} if count.isdecimal() else set()
+    return sorted(counts | {1}) if counts else []
+
+
+def _find(folder: Path, framework: str, chapter: str, devices: int) -> Found:
+    path = folder / f"{framework}-{chapter}-{devices}dev.json"
+    if not path.is_file():
+        return Found(framework, devices, None, f"there is no {path}")
+    record = None
+    try:
+        record = read_record(path)
+        if trouble := _another(record, framework, chapter, devices) or distrust(record):
+            raise RunError(f"{trouble} ({path})")
+        arrays = read_tensors(path, record)
+        if trouble := contradiction(record, arrays):
+            raise RunError(f"{trouble} ({path})")
+    except RunError as error:
+        return Found(framework, devices, None, str(error), record)
+    run = Run(record, {**arrays, "losses": np.array(record.losses)})
+    return Found(framework, devices, run, record=record)
+
+
+def _another(record: Record, framework: str, chapter: str, devices: int) -> str:
+    """Why a record is not the one that its name promises; empty if it is."""
+    if (record.framework, record.chapter) != (framework, chapter):
+        return f"is of {record.framework} {record.chapter}"
+    if record.config.devices != devices:
+        return f"ran on {record.config.devices} devices"
+    if record.source_sha256 != source_digest(framework):
+        return "stale, as the code has changed since: run it again"
+    return ""
+
+
+def identity(record: Record) -> dict[str, Any]:
+    """What has to be the same in all records that say the same."""
+    return {
+        **record.config.mathematics(),
+        "data": record.data.sha256,
+        "initial weights": record.initial_weights_sha256,
+    }
+
+
+def _shared(run: Run) -> dict[str, Any]:
+    """What all runs of a suite have in common, also those that normalize other shards."""
+    config = run.record.config
+    shared = {name: value for name, value in identity(run.record).items() if name != "shards"}
+    preset = PRESETS[config.chapter].get(config.preset)
+    # With more devices, such a preset takes larger minibatches, and larger steps.
+    for name in ("batch_size", "lr") if preset and preset.per_device else ():
+        if shared[name] == getattr(preset, name) * config.devices:
+            shared[name] = f"{getattr(preset, name)} a device"
+    return {**shared, "minibatches": _minibatches(run)}
+
+
+def _minibatches(run: Run) -> str:
+    """The SHA-256 over the minibatches that a run has kept, and the images it was probed with."""
+    state = hashlib.sha256()
+    for name, values in sorted(run.arrays.items()):
+        if name.startswith(("trace/images/", "trace/labels/", "probe/", "test/labels")):
+            state.update(f"{name}{values.shape}".encode())
+            state.update(np.ascontiguousarray(values).tobytes())
+    return state.hexdigest()
+
+
+def _most_common(identities: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    counts = Counter(tuple(each.items()) for each in identities)
+    return dict(counts.most_common(1)[0][0]) if counts else {}
+
+
+def _apart(found: Sequence[Found], elsewhere: dict[Figures, str]) -> Iterator[Found]:
+    """All of `found`; no longer as runs those that are one run under several names.
+
+    No two runs take the same time, to the last digit, in all of their epochs.
+    """
+    names: dict[Figures, list[str]] = {seconds: [name] for seconds, name in elsewhere.items()}
+    seconds_of = {
+        id(each): tuple(epoch.seconds for epoch in each.run.record.epochs)
+        for each in found
+        if each.run
+    }
+    for each in (each for each in found if each.run):
+        names.setdefault(seconds_of[id(each)], []).append(f"{each.framework} on {each.devices}")
+    for each in found:
+        same = names[seconds_of[id(each)]] if each.run else []
+        trouble = f"{' and '.join(same)} are one run: its figures are the same to the last digit"
+        yield replace(each, run=None, trouble=trouble) if len(same) > 1 else each
+    elsewhere |= {seconds: f"{name[0]} elsewhere" for seconds, name in names.items()} | elsewhere
+
+
+def _as_asked(found: Found, asked: Asked) -> Found:
+    """`found`, unless it is of another setting than was asked for."""
+    if found.run is None:
+        return found
+    config = found.run.record.config
+    for name, value in asked(config).items():
+        trouble = f"{name} is {getattr(config, name)}, and the suite asks for {value}"
+        return replace(found, run=None, trouble=trouble)
+    return found
+
+
+def _like_others(found: Found, own: Mapping[str, Any], common: Mapping[str, Any]) -> Found:
+    """`found`, unless it is of another setting than the others."""
+    for name, value in own.items():
+        if common[name] != value:
+            trouble = f"{name} is {value}, and others have {common[name]}"
+            return replace(found, run=None, trouble=trouble)
+    return found

@@ -1,0 +1,93 @@
+"""How far arrays are apart, relative to the largest entry of what is expected, and where.
+
+NaN, or another shape, is infinitely far from anything.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from common.base.arrays import Array
+
+COUNTED: Final = {"losses": "step", "losses by epoch": "epoch"}
+"""Of arrays over time, what is counted."""
+
+
+def distance(
+    values: Array, expected: Array, scale: float | None = None
+) -> tuple[float, tuple[int, ...]]:
+    """The largest difference over `scale` (the largest expected entry), and where it is."""
+    if values.shape != expected.shape or not (finite(values) and finite(expected)):
+        return math.inf, ()
+    if not expected.size:
+        return 0.0, ()
+    with np.errstate(over="ignore"):
+        difference = np.abs(wide(values) - wide(expected))
+    worst = np.unravel_index(int(difference.argmax()), difference.shape)
+    scale = largest(expected) if scale is None else scale
+    far = float(difference[worst]) / (scale or 1.0)
+    return math.inf if math.isnan(far) else far, tuple(int(index) for index in worst)
+
+
+def finite(values: Array) -> bool:
+    """Whether no entry is NaN or infinite."""
+    return bool(np.isfinite(values).all())
+
+
+def wide(values: Array) -> Array:
+    """The same numbers in double precision."""
+    kind = np.complex128 if values.dtype.kind == "c" else np.float64
+    return values.astype(kind, copy=False)
+
+
+def largest(values: Array) -> float:
+    """The absolute value of the largest entry; 0 if there is none."""
+    return float(np.abs(wide(values)).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far an array is from the expected one, and at which entry or step it is farthest."""
+
+    array: str
+    far: float
+    where: str
+
+
+def compare(
+    arrays: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    prefix: str,
+    scales: Mapping[str, float] | None = None,
+) -> list[Distance]:
+    """The distance of every array whose name starts with `prefix`, in the net's order.
+
+    `scales` says of some arrays what their distance is relative to.
+    """
+    found = []
+    for name in (name for name in {**expected, **arrays} if name.startswith(prefix)):
+        if name not in expected or name not in arrays:
+            found.append(Distance(name, math.inf, name))
+            continue
+        scale = (scales or {}).get(name) or largest(expected[yardstick(name, expected)])
+        far, index = distance(arrays[name], expected[name], scale if math.isfinite(scale) else None)
+        step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
+        found.append(Distance(name, far, step or f"{name}{list(index)}"))
+    return found or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
+
+
+def yardstick(name: str, arrays: Mapping[str, Array]) -> str:
+    """The array whose largest entry is the measure for `name`: itself, but for some biases.
+
+    Batch normalization takes away whatever its convolution's bias adds. Such a bias has gradient
+    0, and what is found instead is the rounding of numbers as large as the weight's gradient.
+    """
+    layer, _, kind = name.rpartition(".")
+    path, _, convolution = layer.rpartition("conv")
+    needed = {f"{path}bn{convolution}.weight", f"{layer}.weight"}
+    if kind == "bias" and needed <= arrays.keys():
+        return f"{layer}.weight"
+    return name

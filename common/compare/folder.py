@@ -1,0 +1,92 @@
+"""Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
+from common.base.machine import now
+from common.compare.collect import Figures, Found, device_counts, gather
+from common.compare.pinned import other_settings, suite_of
+from common.compare.reference import Answer, answers_of, expected_of
+from common.compare.suite import Examined, Verdict, compare_suite
+from common.compare.suites import SUITES, Suite
+from common.settings.chapters import CHAPTERS
+from common.settings.config import Config
+
+TELLING: Final = ("dtype", "allreduce", "batch_norm")
+"""Settings that a suite's name promises, whoever made the runs in its folder."""
+
+OWN: Final = "own"
+"""What runs are called that are not those of the suite in whose folder they are."""
+
+
+def examine(
+    folder: Path,
+    *,
+    frameworks: Sequence[str] = FRAMEWORKS,
+    chapters: Sequence[str] = CHAPTERS,
+    suites: Sequence[str] = (),
+    more_devices: bool = False,
+) -> list[Examined]:
+    """Compares all records in `folder` and in the suites' folders below it.
+
+    Every framework is expected to have a record for every device count. `suites` names the
+    suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
+    on all; without it, whatever is there is compared.
+    Raises RequestError if there is nothing to compare.
+    """
+    examined: list[Examined] = []
+    elsewhere: dict[Figures, str] = {}
+    for chapter in chapters:
+        exact: dict[int | None, Answer] = {}
+        for suite in (suite for suite in SUITES if suite.chapter == chapter):
+            planned = suite.name in suites
+            place = folder / suite.folder
+            if planned:
+                counts = [*suite.devices, *(suite.more_devices if more_devices else ())]
+            else:
+                counts = device_counts(place, chapter, frameworks)
+            if not counts:
+                continue
+            asked = partial(other_settings if planned else _broken_promises, suite=suite)
+            found = gather(place, chapter, frameworks, counts, asked, elsewhere)
+            answers = expected_of(found, exact)
+            name = suite.name if planned else _name(found, suite)
+            examined.append(Examined(compare_suite(name, chapter, found, answers), found, answers))
+            if suite.name.startswith("float64"):
+                exact |= answers_of(found)
+    if not examined:
+        raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
+    return examined
+
+
+def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
+    """What the name of a suite says and a run in its folder is not."""
+    promised = {name: suite.settings[name] for name in TELLING if name in suite.settings}
+    return {name: value for name, value in promised.items() if getattr(config, name) != value}
+
+
+def _name(found: Sequence[Found], suite: Suite) -> str:
+    """What to call the runs in a suite's folder: by its name only if they are what it plans."""
+    runs = [each.run for each in found if each.run]
+    as_planned = all(suite_of(run.record.config) == suite for run in runs)
+    return suite.name if (runs and as_planned) or suite.folder != "." else OWN
+
+
+def judge(folder: Path, **chosen: Any) -> Verdict:
+    """The verdict on what `examine` finds; it takes the same arguments, and raises the same."""
+    return verdict_on(examine(folder, **chosen))
+
+
+def verdict_on(examined: Sequence[Examined]) -> Verdict:
+    """Passed, if every check of every suite has."""
+    comparisons = [each.comparison for each in examined]
+    checks = [check for comparison in comparisons for check in comparison.checks]
+    return Verdict(
+        passed=bool(checks) and all(check.passed for check in checks),
+        created=now(),
+        comparisons=comparisons,
+    )

@@ -1,0 +1,195 @@
+"""The layers of both nets in NumPy, forward and backward, by formulas that are derived by hand.
+
+They share no code with any framework. Every layer returns its output and its way back: a function
+that takes the output's gradient, notes the gradients of the layer's weights, and returns the
+input's gradient. Images are (n, channels, rows, columns).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+
+from common.base.arrays import Array, Weights
+from common.models.nets import EPSILON, MOMENTUM
+
+Back = Callable[[Array], Array]
+
+Layer = tuple[Array, Back]
+
+Bounds = Sequence[tuple[int, int]]
+
+Unit = tuple[int, tuple[int, ...]]
+"""A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
+
+SUMS: Final = 0.1
+"""What part of a sum of magnitudes stands for the largest entry of a gradient that nearly cancels.
+
+Rounding in single precision is at most 4.3e-6 of the sum of magnitudes in all suites, and up to
+6.1e-5 of the largest entry in other gradients: one limit holds for both.
+"""
+
+
+def composed(backs: Sequence[Back]) -> Back:
+    """The way back through layers that follow each other."""
+    return lambda d: reduce(lambda d, back: back(d), reversed(backs), d)
+
+
+class Pass:
+    """One pass over a minibatch, in the dtype of `weights`.
+
+    In training, `shards` are normalized each for itself; without any, running statistics are used.
+    After the way back `gradients` holds those of the loss. Some are sums that nearly cancel, such
+    as that of a bias before a batch normalization, which is 0. Rounding is relative to what was
+    added up: `added` holds for them what takes the place of the largest entry, see `SUMS`.
+    `statistics` holds the running statistics after this minibatch, as the first shard sees it.
+    `relu_inputs` are the inputs of the ReLU layers in order. On the way back the units in `flipped`
+    are open if they are shut, and shut if they are open: rounding decides that where an input is
+    next to zero.
+    """
+
+    def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
+        """Takes the weights as they are; empty shards count nowhere."""
+        self.weights = weights
+        self.shards = [(a, b) for a, b in shards if b > a]
+        self.gradients: Weights = {}
+        self.added: dict[str, float] = {}
+        self.statistics: Weights = {}
+        self.relu_inputs: list[Array] = []
+        self.flipped: set[Unit] = set()
+
+    def chain(self, X: Array, *layers: tuple[Any, ...]) -> Layer:
+        """Layers that follow each other, each a method's name and its arguments."""
+        backs = []
+        for kind, *arguments in layers:
+            X, back = getattr(self, kind)(X, *arguments)
+            backs.append(back)
+        return X, composed(backs)
+
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Layer:
+        """A convolution, as the product of its weight and the patches of all images."""
+        weight, edge = self.weights[f"{name}.weight"], (padding, padding)
+        matrix = weight.reshape(len(weight), -1)
+        # With images last, patches are copied in long runs.
+        padded = np.pad(X.transpose(1, 2, 3, 0), ((0, 0), edge, edge, (0, 0)))
+        places = [(side - weight.shape[2]) // stride + 1 for side in padded.shape[1:3]]
+        shape = (len(weight), *places, len(X))
+        out = (matrix @ patches(padded, weight.shape[2], stride)).reshape(shape)
+
+        def backward(d: Array) -> Array:
+            d = d.transpose(1, 2, 3, 0).reshape(len(weight), -1)
+            d_weight = d @ patches(padded, weight.shape[2], stride).T
+            self.gradients[f"{name}.weight"] = d_weight.reshape(weight.shape)
+            self.gradients[f"{name}.bias"] = d.sum(axis=1)
+            self.added[f"{name}.bias"] = largest_sum(d, axis=1)
+            parts = (matrix.T @ d).reshape(len(padded), -1, *shape[1:])
+            d_padded = np.zeros_like(padded)
+            for i, window in enumerate(windows(padded.shape, weight.shape[2], stride)):
+                d_padded[window] += parts[:, i]
+            inner = slice(padding, -padding or None)
+            return d_padded[:, inner, inner].transpose(3, 0, 1, 2)
+
+        return out.transpose(3, 0, 1, 2) + self.weights[f"{name}.bias"][:, None, None], backward
+
+    def norm(self, X: Array, name: str) -> Layer:
+        """Batch normalization, by each shard's statistics or, without shards, the running ones."""
+        scale, shift = (self.weights[f"{name}.{key}"][:, None, None] for key in ("weight", "bias"))
+        if not self.shards:
+            mean, var = (self.weights[f"{name}.running_{key}"] for key in ("mean", "var"))
+            normal = (X - mean[:, None, None]) / np.sqrt(var + EPSILON)[:, None, None]
+            return normal * scale + shift, lambda d: d
+        normal, deviations = np.empty_like(X), []
+        for index, (a, b) in enumerate(self.shards):
+            mean, var = X[a:b].mean(axis=(0, 2, 3)), X[a:b].var(axis=(0, 2, 3))
+            deviations.append(np.sqrt(var + EPSILON)[:, None, None])
+            normal[a:b] = (X[a:b] - mean[:, None, None]) / deviations[-1]
+            if index == 0:
+                self.remember(f"{name}.running_mean", mean)
+                self.remember(f"{name}.running_var", var)
+
+        def backward(d: Array) -> Array:
+            self.gradients[f"{name}.weight"] = (d * normal).sum(axis=(0, 2, 3))
+            self.gradients[f"{name}.bias"] = d.sum(axis=(0, 2, 3))
+            self.added[f"{name}.weight"] = largest_sum(d * normal, axis=(0, 2, 3))
+            self.added[f"{name}.bias"] = largest_sum(d, axis=(0, 2, 3))
+            d_normal, d_in = d * scale, np.empty_like(X)
+            for (a, b), deviation in zip(self.shards, deviations, strict=True):
+                part, unit = d_normal[a:b], normal[a:b]
+                along = (part * unit).mean(axis=(0, 2, 3))[:, None, None]
+                centred = part - part.mean(axis=(0, 2, 3))[:, None, None]
+                d_in[a:b] = (centred - unit * along) / deviation
+            return d_in
+
+        return normal * scale + shift, backward
+
+    def remember(self, name: str, value: Array) -> None:
+        """Moves running statistics towards a minibatch's."""
+        self.statistics[name] = (1 - MOMENTUM) * self.weights[name] + MOMENTUM * value
+
+    def relu(self, X: Array) -> Layer:
+        """The positive part."""
+        layer = len(self.relu_inputs)
+        self.relu_inputs.append(X)
+
+        def backward(d: Array) -> Array:
+            opened = X > 0
+            for index in (index for at, index in self.flipped if at == layer):
+                opened[index] = not opened[index]
+            return d * opened
+
+        return np.maximum(X, 0), backward
+
+    def pool(self, X: Array) -> Layer:
+        """Means of 2 x 2 windows; an odd edge is dropped."""
+        h, w = X.shape[2] // 2, X.shape[3] // 2
+        corners = [X[:, :, i : 2 * h : 2, j : 2 * w : 2] for i in (0, 1) for j in (0, 1)]
+
+        def backward(d: Array) -> Array:
+            d_in = np.zeros_like(X)
+            d_in[:, :, : 2 * h, : 2 * w] = np.repeat(np.repeat(d / 4, 2, axis=2), 2, axis=3)
+            return d_in
+
+        return sum(corners[1:], corners[0]) / 4, backward
+
+    def mean_pool(self, X: Array) -> Layer:
+        """The mean of every channel: (n, channels)."""
+        pixels = X.shape[2] * X.shape[3]
+        return X.mean(axis=(2, 3)), lambda d: np.broadcast_to(d[:, :, None, None] / pixels, X.shape)
+
+    def flatten(self, X: Array) -> Layer:
+        """(n, channels, rows, columns) to (n, rest), in that order."""
+        return X.reshape(len(X), -1), lambda d: d.reshape(X.shape)
+
+    def dense(self, X: Array, name: str) -> Layer:
+        """A dense layer, with its weight as (in, out)."""
+        weight = self.weights[f"{name}.weight"]
+
+        def backward(d: Array) -> Array:
+            self.gradients[f"{name}.weight"] = X.T @ d
+            self.gradients[f"{name}.bias"] = d.sum(axis=0)
+            return d @ weight.T
+
+        return X @ weight + self.weights[f"{name}.bias"], backward
+
+
+def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
+    """The part that counts of the largest sum of magnitudes along `axis`."""
+    return SUMS * float(np.abs(terms).sum(axis=axis).max())
+
+
+def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[Any, ...]]:
+    """Where each entry of a window of `size` x `size` lies, for all places of images.
+
+    `shape` is (channels, rows, columns, n).
+    """
+    last = [side - size + 1 for side in shape[1:3]]
+    for i in range(size):
+        for j in range(size):
+            yield slice(None), slice(i, i + last[0], stride), slice(j, j + last[1], stride)
+
+
+def patches(padded: Array, size: int, stride: int) -> Array:
+    """The windows of images (channels, rows, columns, n), each a column."""
+    cut = [padded[window] for window in windows(padded.shape, size, stride)]
+    return np.stack(cut, axis=1).reshape(len(padded) * size * size, -1)

@@ -1,0 +1,185 @@
+"""The verdict on a suite: every check of every expected record, passed or not."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from common.base.arrays import Weights
+from common.compare.accuracy import accuracy_checks
+from common.compare.checks import (
+    Check,
+    Run,
+    allowed,
+    check_shapes,
+    epoch_means,
+    head,
+    is_long,
+    measured,
+    numerical_checks,
+)
+from common.compare.collect import Found
+from common.compare.distances import Distance, compare, distance
+from common.compare.pinned import preset_of
+from common.compare.reference import Answer
+from common.compare.replay import Replay, replay
+from common.compare.tolerances import CURVE, Tolerance
+from common.records.record import DataUsed
+from common.settings.config import Config
+from common.settings.steps import steps_of_epochs
+from common.terminal.progress import tracked
+
+
+class Comparison(BaseModel):
+    """One suite of one chapter: what was computed, what it is compared with, and every check."""
+
+    suite: str
+    chapter: str
+    config: Config | None
+    data: DataUsed | None
+    compared_with: str
+    checks: list[Check]
+
+
+class Verdict(BaseModel):
+    """The verdict on a folder of records."""
+
+    passed: bool
+    created: str
+    comparisons: list[Comparison]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One suite: its verdict, the records that it rests on, and what they were compared with."""
+
+    comparison: Comparison
+    found: Sequence[Found]
+    answers: Mapping[int | None, Answer]
+
+    def checks(self, found: Found) -> list[Check]:
+        """The checks of one run, in order."""
+        who = found.framework, found.devices
+        return [each for each in self.comparison.checks if (each.framework, each.devices) == who]
+
+
+def compare_suite(
+    suite: str, chapter: str, found: Sequence[Found], answers: Mapping[int | None, Answer]
+) -> Comparison:
+    """Checks every expected record against its answer, and its own steps against the reference."""
+    runs = [each.run for each in found if each.run]
+    sound = [run for run in runs if check_shapes(run)[0] and allowed(run)]
+    shown = tracked(sound, f"{chapter}, {suite}: computing steps again")
+    replays = {id(run): replay(run) for run in shown}
+    checks = [
+        Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
+        for each in found
+        for part in _parts(each, runs, answers, replays.get(id(each.run)))
+    ]
+    names = dict.fromkeys(answer.name for answer in answers.values())
+    reference = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
+    return Comparison(
+        suite=suite,
+        chapter=chapter,
+        config=runs[0].record.config if runs else None,
+        data=runs[0].record.data if runs else None,
+        compared_with=" and ".join([*reference, *names]) or "nothing",
+        checks=checks,
+    )
+
+
+def _parts(
+    found: Found,
+    runs: Sequence[Run],
+    answers: Mapping[int | None, Answer],
+    replayed: Replay | None,
+) -> Iterator[dict[str, Any]]:
+    """What each check of one record found, as fields of `Check`."""
+    yield {"check": "record", "passed": found.run is not None, "note": found.trouble}
+    if found.run is None:
+        return
+    passed, note = check_shapes(found.run)
+    yield {"check": "shapes", "passed": passed, "note": note}
+    if not passed:
+        return
+    if not allowed(found.run):
+        note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
+        yield {"check": "forward", "passed": False, "note": note}
+        return
+    answer = answers[found.run.shards]
+    if len(runs) < 2 or (answer.runs < 2 and replayed is None):
+        note = "no other run is of this setting: run another framework, or other --devices"
+        yield {"check": "peers", "passed": False, "note": note}
+    yield from _numbers(found.run, answer.arrays, replayed)
+    if found.devices > 1 and found.run.shards is None:
+        scales = replayed.scales if replayed else {}
+        yield _devices(found.run, _single(found.framework, runs), scales)
+    yield from accuracy_checks(found.run, runs)
+
+
+def _numbers(run: Run, answer: Weights, replayed: Replay | None) -> Iterator[dict[str, Any]]:
+    checks = numerical_checks(run)
+    scales = replayed.scales if replayed else {}
+    if replayed:
+        answer = {**answer, **replayed.expected}
+    ours, theirs = head(run, run.arrays), head(run, answer)
+    for name, (prefix, tolerance) in checks.items():
+        yield _farthest(name, compare(ours, theirs, prefix, scales), tolerance)
+    if replayed:
+        steps = {kind: each for kind, each in replayed.steps.items() if each}
+        yield _nearest_to_failing(
+            _farthest("steps", found, allowed(run)[kind]) for kind, found in steps.items()
+        )
+    if is_long(run) and preset_of(run.record.config):
+        steps_each = steps_of_epochs(run.record.config)
+        curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, answer)]
+        far, index = distance(curves[0], curves[1])
+        where = f"epoch {index[0] + 1}" if index else ""
+        yield measured("curve", far, where, CURVE[run.record.chapter])
+
+
+def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> dict[str, Any]:
+    """Whether k devices computed what one did: the check that comes nearest to failing."""
+    if single is None:
+        note = "there is no run on one device to compare with"
+        return {"check": "devices", "passed": False, "note": note}
+    ours, theirs = head(run, run.arrays), head(run, single.arrays)
+    return _nearest_to_failing(
+        _farthest("devices", compare(ours, theirs, prefix, scales), tolerance)
+        for prefix, tolerance in numerical_checks(run).values()
+    )
+
+
+def _nearest_to_failing(measured: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return max(measured, key=lambda part: part["distance"] / part["tolerance"])
+
+
+def _farthest(name: str, found: Sequence[Distance], tolerance: Tolerance) -> dict[str, Any]:
+    worst = max(found, key=lambda each: each.far)
+    parted = [each.array for each in found if not each.far <= tolerance.limit]
+    return {**measured(name, worst.far, worst.where, tolerance), "parted": parted}
+
+
+def _single(framework: str, runs: Sequence[Run]) -> Run | None:
+    """The framework's run on one device, if it left what it should."""
+    return next(
+        (
+            run
+            for run in runs
+            if run.devices == 1 and run.record.framework == framework and check_shapes(run)[0]
+        ),
+        None,
+    )
+
+
+def failures(verdict: Verdict) -> list[Check]:
+    """Every check that failed."""
+    return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
+
+
+def title(comparison: Comparison, some: Collection[int] = ()) -> str:
+    """What was compared, in a line; on all its numbers of devices, or on some."""
+    counts = sorted(set(some) or {check.devices for check in comparison.checks})
+    devices = ", ".join(map(str, counts))
+    return f"{comparison.chapter}, {comparison.suite}, on {devices} devices"

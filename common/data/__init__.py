@@ -1,0 +1,1 @@
+"""The images, and the minibatches drawn from them."""

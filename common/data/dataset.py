@@ -1,0 +1,130 @@
+"""The data sets."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.base.errors import RequestError
+from common.base.files import sha256
+from common.data.download import SHA256, DownloadError, cache_folder, download
+from common.data.idx import read_idx
+from common.data.synthetic import synthetic
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images (n, 28, 28) and labels (n,), both unsigned bytes, for training and for testing."""
+
+    name: str
+    train_images: Bytes
+    train_labels: Bytes
+    test_images: Bytes
+    test_labels: Bytes
+
+    def first(self, train_examples: int | None, test_examples: int | None) -> "Dataset":
+        """The first examples of each part; None: all. Raises RequestError if there are fewer."""
+        for flag, wanted, labels in (
+            ("--train-examples", train_examples, self.train_labels),
+            ("--test-examples", test_examples, self.test_labels),
+        ):
+            if wanted is not None and wanted > len(labels):
+                raise RequestError(f"{flag} {wanted}: {self.name} has only {len(labels)}")
+        return replace(
+            self,
+            train_images=self.train_images[:train_examples],
+            train_labels=self.train_labels[:train_examples],
+            test_images=self.test_images[:test_examples],
+            test_labels=self.test_labels[:test_examples],
+        )
+
+    def digest(self) -> str:
+        """The SHA-256 over every image and label, in hexadecimal digits."""
+        state = hashlib.sha256()
+        for part in (self.train_images, self.train_labels, self.test_images, self.test_labels):
+            state.update(str(part.shape).encode())
+            state.update(np.ascontiguousarray(part).data)
+        return state.hexdigest()
+
+
+def load(
+    name: str, data_dir: Path | None, notify: Callable[[str], None], *, progress: bool
+) -> Dataset:
+    """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
+
+    Fashion-MNIST is looked for in `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's
+    cache, and then downloaded. A folder that was named and does not serve is an error, whatever
+    the rest has; `notify` is told of a download and of falling back, with the reason. Raises
+    RequestError.
+    """
+    if name == "synthetic":
+        return Dataset("synthetic", *synthetic())
+    try:
+        folder = _locate(data_dir, notify, progress)
+    except DownloadError as error:
+        if name == "fashion-mnist":
+            raise RequestError(
+                f"cannot download Fashion-MNIST ({error}); "
+                "name a folder that has it with --data-dir, or use --dataset synthetic"
+            ) from None
+        notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
+        return Dataset("synthetic", *synthetic())
+    return read_fashion_mnist(folder)
+
+
+def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:
+    """The folder that holds the four files, once they are known to be intact."""
+    if data_dir is not None:
+        return check_files(data_dir, "--data-dir")
+    if named := os.environ.get("FASHION_MNIST_DIR"):
+        return check_files(Path(named), "FASHION_MNIST_DIR")
+    cache = cache_folder()
+    if not all(_intact(cache / name) for name in SHA256):
+        download(cache, notify, progress=progress)
+    return cache
+
+
+def check_files(folder: Path, source: str) -> Path:
+    """`folder`, if it holds the four files bit for bit. Raises RequestError, else."""
+    for name in SHA256:
+        path = folder / name
+        if not _intact(path):
+            if not path.is_file():
+                raise RequestError(f"{source}: there is no {name} in {folder}")
+            raise RequestError(f"{path}: its SHA-256 is not that of Fashion-MNIST; fetch it anew")
+    return folder
+
+
+def _intact(path: Path) -> bool:
+    try:
+        return path.is_file() and sha256(path) == SHA256[path.name]
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def read_fashion_mnist(folder: Path) -> Dataset:
+    """The data set in `folder`. Raises RequestError if images and labels do not match."""
+    train = _read_part(folder, "train")
+    test = _read_part(folder, "t10k")
+    return Dataset("fashion-mnist", *train, *test)
+
+
+def _read_part(folder: Path, part: str) -> tuple[Bytes, Bytes]:
+    images_path = folder / f"{part}-images-idx3-ubyte.gz"
+    labels_path = folder / f"{part}-labels-idx1-ubyte.gz"
+    images, labels = read_idx(images_path, 3), read_idx(labels_path, 1)
+    if images.shape[1:] != (28, 28):
+        raise RequestError(f"{images_path}: images are {images.shape[1:]}, expected (28, 28)")
+    if len(images) != len(labels):
+        raise RequestError(
+            f"{labels_path}: holds {len(labels)} labels, expected {len(images)} as in {images_path}"
+        )
+    if len(labels) and labels.max() > 9:
+        raise RequestError(f"{labels_path}: has a label {labels.max()}, expected 0 to 9")
+    return images, labels

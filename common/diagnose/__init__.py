@@ -1,0 +1,1 @@
+"""Where a wrong run diverges, and why."""

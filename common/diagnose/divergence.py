@@ -1,0 +1,149 @@
+"""Where a run that is wrong parts first: in which tensor, at which step."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from common.base.arrays import Weights
+from common.compare.checks import HEADINGS, Check, Run, head
+from common.compare.collect import Found
+from common.compare.distances import distance
+from common.compare.suite import Examined
+from common.models.nets import shapes_of
+from common.settings.steps import number_of_steps
+
+ENDED, NEVER, LATE = -1, 99, 10
+"""Ranks of a run that ended itself, of a record that cannot be used, and of what no array shows."""
+
+
+FORWARD = "It starts from the same weights, and its first logits are off: the net differs."
+
+FIRST_LOSS = (
+    "Its first logits are right, and the loss of its first step is off: it is how the minibatch "
+    "is split, or what the net does in training alone."
+)
+
+GRADIENT = "Its first logits and first loss are right, and its first gradient is off"
+
+LATER_LOSS = (
+    "Its first logits, first loss and first gradient are right, and a later loss is off: "
+    "it is what an update leaves, on all devices or on some."
+)
+
+WEIGHTS = "Its logits, losses and first gradient are right, and weights are off in the end"
+
+STEP = "Its beginning is right, and what a step makes of the run's own weights is off."
+
+OUTCOME = "Its weights are right in the end, and their logits are off."
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The first sign that a run is wrong. `rank` orders signs as a run comes past them.
+
+    `array` is where it shows, `entry` the entry that is farthest off, `step` when that was
+    computed, and `tensor` what it says is wrong. Each may be empty.
+    """
+
+    rank: int
+    what: str
+    step: str = ""
+    tensor: str = ""
+    array: str = ""
+    entry: tuple[int, ...] = ()
+
+
+def first_sign(found: Found, examined: Examined) -> Sign | None:
+    """The first sign that a run is wrong; None if it passed every check."""
+    failed = {each.check: each for each in examined.checks(found) if not each.passed}
+    if not failed:
+        return None
+    first = next(iter(failed.values()))
+    if found.run is None or first.tolerance is None:
+        return _of_record(found, first)
+    run, expected = found.run, examined.answers[found.run.shards].arrays
+    return _of_numbers(run, head(run, expected), failed)
+
+
+def _of_record(found: Found, check: Check) -> Sign:
+    """A record that is not there, cannot be trusted, or lacks arrays."""
+    record, note = found.record, check.note
+    if record is None:
+        return Sign(NEVER, note)
+    names = shapes_of(record.chapter, record.config.width)
+    tensor = next((word for word in re.findall(r"[\w.]+\w", note) if word in names), "")
+    step = re.search(r"\bstep \d+", note)
+    if step is None and "differs from its copy" in note:
+        when = f"found after step {number_of_steps(record.config)}, where copies are compared"
+    else:
+        when = step.group() if step else ""
+    rank = ENDED if record.status == "failed" or found.run else NEVER
+    return Sign(rank, note, when, tensor)
+
+
+def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Sign:
+    """What parts first, in the order in which a run computes it."""
+    loss = _first_loss(run, expected, failed)
+    end = f"after step {len(run.record.losses)}"
+    if "forward" in failed:
+        sign = Sign(0, FORWARD, "before step 1", array="logits/before")
+    elif loss == 1:
+        sign = Sign(1, FIRST_LOSS, "step 1", array="losses", entry=(0,))
+    elif "gradient" in failed:
+        sign = _of_gradient(failed["gradient"].parted, expected)
+    elif loss:
+        what = f"{LATER_LOSS}{_of_weights(failed)}"
+        sign = Sign(3, what, f"step {loss}", array="losses", entry=(loss - 1,))
+    elif "weights" in failed:
+        array = failed["weights"].parted[0]
+        what = f"{WEIGHTS} ({len(failed['weights'].parted)} of them)."
+        sign = Sign(4, what, end, array.partition("/")[2], array)
+    elif "steps" in failed:
+        step, _, where = failed["steps"].where.partition(", ")
+        tensor = "" if where == "the loss" else where.partition("[")[0]
+        sign = Sign(4, STEP, step, tensor)
+    elif "outcome" in failed:
+        sign = Sign(5, OUTCOME, end, array="logits/after")
+    else:
+        sign = _of_figures(next(iter(failed.values())))
+    if sign.entry or sign.array not in expected:
+        return sign
+    return replace(sign, entry=distance(run.arrays[sign.array], expected[sign.array])[1])
+
+
+def _of_weights(failed: Mapping[str, Check]) -> str:
+    """How many weights are off in the end, and which most; empty if none is."""
+    if "weights" not in failed:
+        return ""
+    count, where = len(failed["weights"].parted), failed["weights"].where
+    return f" In the end {count} weights are off, most of all {where.partition('/')[2]}."
+
+
+def _of_gradient(parted: Sequence[str], expected: Weights) -> Sign:
+    """A first gradient that is off: going back from the loss, the last tensor is the first."""
+    every = [name for name in expected if name.startswith("gradients/")]
+    if len(parted) == len(every):
+        return Sign(2, f"{GRADIENT}, in every tensor.", "step 1", "all gradients", parted[-1])
+    what = f"{GRADIENT}, in {len(parted)} of {len(every)} tensors; going back from the loss, here "
+    return Sign(2, f"{what}first.", "step 1", parted[-1].partition("/")[2], parted[-1])
+
+
+def _of_figures(check: Check) -> Sign:
+    """What no array shows: another number of devices, epochs, accuracies."""
+    if check.note or check.distance is None:
+        return Sign(LATE, f"{HEADINGS[check.check]}: {check.note or check.where}")
+    far = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
+    return Sign(LATE, f"{HEADINGS[check.check]}: {far}")
+
+
+def _first_loss(run: Run, expected: Weights, failed: Mapping[str, Check]) -> int:
+    """The first step, counted from 1, whose loss is too far off; 0 if none is."""
+    limit = failed["trajectory"].tolerance if "trajectory" in failed else None
+    if limit is None:
+        return 0
+    ours, theirs = head(run, run.arrays)["losses"], expected["losses"]
+    with np.errstate(over="ignore"):
+        off = np.abs(ours - theirs) > limit * np.abs(theirs).max()
+    return int(off.argmax()) + 1

@@ -1,0 +1,168 @@
+"""What the arrays of a wrong run tell about its mistake, as far as they do tell.
+
+Each hint can be read off the record and the arrays that were expected; none is a guess.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Final
+
+import numpy as np
+
+from common.base.arrays import Array, Weights
+from common.compare.checks import Run
+from common.compare.distances import distance
+from common.models.nets import MOMENTUM, trainable
+
+FLATTENED: Final = {"fc1.weight": (50, 4, 4)}
+"""Dense weights whose rows run over the channels, rows and columns of flattened planes."""
+
+AXES: Final = ("channel", "row", "column")
+
+FITS, DIFFERS = 0.95, 0.5
+"""Correlations: one order fits from the first on, the other does not fit up to the second."""
+
+SAME: Final = 1e-6
+"""Relative distance up to which numbers are the same ones, in any order or up to a factor."""
+
+ROUGH: Final = 0.1
+"""The same for statistics of minibatches that training changes."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """Something that the arrays tell, and the tensor that it is about, if it is about one."""
+
+    text: str
+    tensor: str = ""
+
+
+def hints(run: Run, expected: Weights, parted: Sequence[str]) -> list[Hint]:
+    """What the arrays tell; `parted` names those that are too far off, in the net's order."""
+    ours = {name: values.astype(np.float64) for name, values in run.arrays.items()}
+    with np.errstate(all="ignore"):
+        return [
+            *flatten_orders(ours, expected),
+            *reordered(ours, expected, parted),
+            *scaled(run, ours, expected),
+            *statistics(run, ours, expected, parted),
+        ]
+
+
+def flatten_orders(ours: Mapping[str, Array], expected: Mapping[str, Array]) -> Iterator[Hint]:
+    """Whether rows of a dense layer fit the expected ones in another order of flattening.
+
+    A wrong order changes every number that comes after it, and which ReLU units open. But the
+    length of a row of the gradient tells how active the input is that the row belongs to.
+    """
+    for name, planes in FLATTENED.items():
+        for array in (f"gradients/{name}", f"weights/{name}"):
+            if array in ours and array in expected:
+                found, right = (np.linalg.norm(each[array], axis=1) for each in (ours, expected))
+                if order := _order(found, right, planes):
+                    yield Hint(f"The rows of {array} {order}", name)
+
+
+def _order(ours: Array, theirs: Array, planes: tuple[int, ...]) -> str:
+    """The order in which `ours` (rows,) fits `theirs`, in words; empty if it is no other."""
+    standing, right = correlation(ours, theirs), ", ".join(AXES)
+    fits = {}
+    for axes in list(permutations(range(3)))[1:]:
+        other, back = ", ".join(AXES[axis] for axis in axes), np.argsort(axes)
+        there = ours.reshape([planes[axis] for axis in axes]).transpose(back)
+        stand = f"stand in the order ({other}), not ({right})"
+        fits[stand] = correlation(there.ravel(), theirs)
+        taken = f"were brought into the order ({right}) as if they had stood in ({other})"
+        fits[taken] = correlation(ours.reshape(planes).transpose(axes).ravel(), theirs)
+    found, best = max(fits.items(), key=lambda item: item[1])
+    if best < FITS or standing > DIFFERS:
+        return ""
+    return (
+        f"{found}: taken so, their lengths correlate {best:.3f} with the expected ones, "
+        f"as they are {standing:.3f}."
+    )
+
+
+def correlation(a: Array, b: Array) -> float:
+    """Pearson's correlation of two vectors (n,); 0 where one of them does not vary."""
+    a, b = a - a.mean(), b - b.mean()
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / size if 0 < size < np.inf else 0.0
+
+
+def reordered(
+    ours: Mapping[str, Array], expected: Mapping[str, Array], parted: Sequence[str]
+) -> Iterator[Hint]:
+    """Which arrays hold the expected numbers in another order."""
+    for array in parted:
+        if array in ours and array in expected and array != "losses":
+            found, right = (np.sort(each[array], axis=None) for each in (ours, expected))
+            if distance(found, right)[0] <= SAME:
+                text = f"{array} holds the expected numbers in another order."
+                yield Hint(text, array.partition("/")[2])
+
+
+def scaled(run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array]) -> Iterator[Hint]:
+    """Whether the whole gradient is a multiple of the expected one."""
+    names = [name for name in expected if name.startswith("gradients/") and name in ours]
+    if not names:
+        return
+    gradients = [
+        np.concatenate([each[name].ravel() for name in names]) for each in (ours, expected)
+    ]
+    factor, rest = _factor(*gradients)
+    if rest <= SAME < abs(factor - 1):
+        sizes = {
+            "the batch size": run.record.config.batch_size,
+            "the number of devices": run.devices,
+        }
+        meaning = [f", {what}" for what, size in sizes.items() if abs(factor / size - 1) <= SAME]
+        meaning += [
+            f", one over {what}" for what, size in sizes.items() if abs(factor * size - 1) <= SAME
+        ]
+        yield Hint(f"The whole gradient is the expected one times {factor:.6g}{''.join(meaning)}.")
+
+
+def statistics(
+    run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array], parted: Sequence[str]
+) -> Iterator[Hint]:
+    """Whether running statistics alone part, and what momentum they would have had."""
+    names = [name.removeprefix("weights/") for name in parted if name.startswith("weights/")]
+    if not names or any(map(trainable, names)):
+        return
+    yield Hint("Of the weights, running statistics of batch normalization alone part.", names[0])
+    if all(name.endswith("var") for name in names):
+        yield Hint("Means are right: the momentum is, and the variance is taken otherwise.")
+    else:
+        yield from _momentum(ours, expected, names, len(run.record.losses))
+
+
+def _momentum(
+    ours: Mapping[str, Array], expected: Mapping[str, Array], names: Sequence[str], steps: int
+) -> Iterator[Hint]:
+    """What momentum the variances have had, if they start at 1 and move by about as much each.
+
+    From a start s₀, n steps with momentum m move a statistic that stays at s by the share
+    1 − (1 − m)ⁿ of s − s₀. A statistic changes while it is trained, so this is rough.
+    """
+    variances = [f"weights/{name}" for name in names if name.endswith("var")]
+    found = [_factor(ours[name] - 1, expected[name] - 1) for name in variances]
+    starts = [ours.get(f"trace/weights/0/{name.partition('/')[2]}", 1) for name in variances]
+    if not found or any(np.any(start != 1) for start in starts):
+        return
+    factor, rest = np.median(found, axis=0)
+    still = 1 - factor * (1 - (1 - MOMENTUM) ** steps)
+    if rest < ROUGH < abs(factor - 1) and -ROUGH < still < 1:
+        share = 1 - max(still, 0) ** (1 / steps)
+        yield Hint(
+            f"Variances have moved {factor:.2g} times as far as expected: as if each step "
+            f"replaced about {share:.1g} of them, not {MOMENTUM}."
+        )
+
+
+def _factor(ours: Array, theirs: Array) -> tuple[float, float]:
+    """By what factor `theirs` comes nearest to `ours`, and the relative distance that is left."""
+    size = float(np.vdot(theirs, theirs))
+    factor = float(np.vdot(theirs, ours)) / size if 0 < size < np.inf else 0.0
+    return factor, distance(ours, factor * theirs)[0]

@@ -1,0 +1,1 @@
+"""The nets: names and shapes of their weights, files of weights, how much arithmetic they take."""

@@ -1,0 +1,108 @@
+"""The two models: canonical names and shapes of their weights, and the values they start from.
+
+Convolutions are (out channels, in channels, rows, columns), dense layers (in, out).
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from common.base.arrays import Weights
+
+Shapes = dict[str, tuple[int, ...]]
+
+LENET: Final[Shapes] = {
+    "conv1.weight": (20, 1, 3, 3),
+    "conv1.bias": (20,),
+    "conv2.weight": (50, 20, 5, 5),
+    "conv2.bias": (50,),
+    "fc1.weight": (800, 128),  # the 800 run over channel, row, column: 50 x 4 x 4
+    "fc1.bias": (128,),
+    "fc2.weight": (128, 10),
+    "fc2.bias": (10,),
+}
+"""Name and shape of each of LeNet's parameters: 129,068 numbers."""
+
+STAGES: Final = (1, 2, 3, 4)
+
+BLOCKS: Final = (1, 2)
+
+MOMENTUM: Final = 0.1
+"""How much of the running statistics each minibatch replaces, in batch normalization."""
+
+EPSILON: Final = 1e-5
+"""What batch normalization adds to a variance before it takes the root."""
+
+
+def resnet18_shapes(width: int) -> Shapes:
+    """Name and shape of each tensor of ResNet-18 whose first stage has `width` channels.
+
+    At width 64, the book's, 11,175,818 numbers are trained; running statistics come on top.
+    """
+    shapes = {**_conv("conv1", 1, width, 3), **_norm("bn1", width)}
+    channels = width
+    for stage in STAGES:
+        out = width * 2 ** (stage - 1)
+        for block in BLOCKS:
+            name = f"stage{stage}.block{block}"
+            shapes |= _conv(f"{name}.conv1", channels, out, 3) | _norm(f"{name}.bn1", out)
+            shapes |= _conv(f"{name}.conv2", out, out, 3) | _norm(f"{name}.bn2", out)
+            if channels != out:
+                shapes |= _conv(f"{name}.conv3", channels, out, 1)
+            channels = out
+    return shapes | {"fc.weight": (channels, 10), "fc.bias": (10,)}
+
+
+def shapes_of(chapter: str, width: int | None) -> Shapes:
+    """The canonical names and shapes of a chapter's weights; `width` is that of ResNet-18."""
+    return LENET if chapter == "scratch" or width is None else resnet18_shapes(width)
+
+
+def layer_shapes(width: int) -> Shapes:
+    """Name and shape, for one image, of what each layer of ResNet-18 makes, in order."""
+    names = [name.removesuffix(".bias") for name in resnet18_shapes(width) if ".bias" in name]
+    return {name: _made_by(name, width) for name in names}
+
+
+def trainable(name: str) -> bool:
+    """Whether a weight is trained, or is a statistic that batch normalization keeps."""
+    return not name.endswith((".running_mean", ".running_var"))
+
+
+def initial_weights(shapes: Shapes, seed: int, dtype: str) -> Weights:
+    """The book's initial weights, drawn with NumPy: from N(0, 0.01²), biases 0.
+
+    Batch normalization starts as the identity: scale and running variance are 1, the rest is 0.
+    The numbers are rounded to float32 in either dtype, so a float64 run starts from exactly the
+    same point as a float32 run.
+    """
+    random = np.random.RandomState(seed)
+    weights = {}
+    for name, shape in shapes.items():
+        if name.endswith(".weight") and len(shape) > 1:
+            drawn = 0.01 * random.standard_normal(shape)
+        else:
+            ones = name.endswith((".weight", ".running_var"))
+            drawn = np.ones(shape) if ones else np.zeros(shape)
+        weights[name] = drawn.astype(np.float32).astype(dtype)
+    return weights
+
+
+def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
+    return {f"{name}.weight": (out, channels, size, size), f"{name}.bias": (out,)}
+
+
+def _made_by(layer: str, width: int) -> tuple[int, ...]:
+    """The shape of what a layer makes of one image: each stage but the first halves it."""
+    if layer == "fc":
+        return (10,)
+    stage = int(layer[len("stage")]) if layer.startswith("stage") else 1
+    size = math.ceil(28 / 2 ** (stage - 1))
+    return (width * 2 ** (stage - 1), size, size)
+
+
+def _norm(name: str, channels: int) -> Shapes:
+    return {
+        f"{name}.{part}": (channels,) for part in ("weight", "bias", "running_mean", "running_var")
+    }

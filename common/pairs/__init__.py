@@ -1,0 +1,1 @@
+"""Two files compared, array by array."""

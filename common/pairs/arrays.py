@@ -1,0 +1,126 @@
+"""Compares two sets of arrays by name, such as the weights of two files, array by array."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError
+from common.compare.distances import Distance, compare, finite, largest, wide
+from common.models.nets import LENET, resnet18_shapes
+from common.pairs.rearranged import Limit, counterparts, likeness
+from common.pairs.verdict import ArrayPair, PairVerdict, verdict_on
+
+NET_ORDER: Final = list(dict.fromkeys([*LENET, *resnet18_shapes(1)]))
+
+
+def compare_arrays(
+    ours: Mapping[str, Array], expected: Mapping[str, Array], tolerance: float | None = None
+) -> PairVerdict:
+    """The verdict on two sets of arrays, `ours` against what is `expected`.
+
+    Without a `tolerance` only roundings of the same numbers pass: see `rounding`.
+    Raises RequestError if there is nothing to compare.
+    """
+    first, second = numbers(ours, "first"), numbers(expected, "second")
+    return verdict_on(pair_up(first, second, limit_of(tolerance)))
+
+
+def limit_of(tolerance: float | None) -> Limit:
+    """The tolerance, else what rounding alone can do."""
+    return rounding if tolerance is None else lambda *_: tolerance
+
+
+def rounding(ours: Array, expected: Array) -> float:
+    """How far apart two roundings of the same numbers can be: the epsilon of the coarser dtype.
+
+    Rounding to the nearest moves a number by half an epsilon of itself at most, so two that were
+    rounded are one epsilon of it apart, and in no entry more than one of the largest. It is
+    1.2e-7 for float32 and 2.2e-16 for float64. Whole numbers are not rounded: 0.
+    """
+    dtypes = [each.dtype for each in (ours, expected) if each.dtype.kind in "fc"]
+    return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
+
+
+def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
+    """The arrays as NumPy's. Raises RequestError if there are none, or what is no numbers."""
+    if not arrays:
+        raise RequestError(f"the {which} of both holds no arrays")
+    found = {name: np.asarray(values) for name, values in arrays.items()}
+    for name, values in found.items():
+        if values.dtype.kind not in "fiubc":
+            raise RequestError(f"{name} of the {which} is not numbers but {values.dtype}")
+    return found
+
+
+def pair_up(ours: Weights, expected: Weights, limit: Limit, check: str = "") -> list[ArrayPair]:
+    """Every array of either, in the net's order where its names are known, else in the second's."""
+    distances = {each.array: each for each in compare(ours, expected, "")}
+    lacking = {name: expected[name] for name in expected if name not in ours}
+    surplus = {name: ours[name] for name in ours if name not in expected}
+    hints: dict[str, str] = {}
+    for theirs, (name, how) in counterparts(surplus, lacking, limit).items():
+        hints |= {theirs: f"the first's {name} is {how}", name: f"is the second's {theirs}"}
+    pairs = []
+    for name in in_order([*expected, *surplus]):
+        if name in surplus:
+            pairs.append(alone(name, "the first alone", check, hints.get(name, "")))
+        elif name in lacking:
+            pairs.append(alone(name, "the second alone", check, hints.get(name, "")))
+        else:
+            pairs.append(_pair(distances[name], ours[name], expected[name], limit, check))
+    return pairs
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """The names in the net's order, if it is one of this project's nets; else as they are."""
+    listed = list(names)
+    bare = {name: name.partition("/")[2] or name for name in listed}
+    if not set(bare.values()) <= set(NET_ORDER):
+        return listed
+    return sorted(listed, key=lambda name: NET_ORDER.index(bare[name]))
+
+
+def alone(name: str, where: str, check: str, hint: str = "") -> ArrayPair:
+    """An array that has no other: it fails, `where` it is."""
+    note = f"is in {where}"
+    return ArrayPair(array=name, check=check, limit=None, passed=False, note=note, hint=hint)
+
+
+def _pair(found: Distance, ours: Array, expected: Array, limit: Limit, check: str) -> ArrayPair:
+    most, measured = limit(ours, expected), math.isfinite(found.far)
+    where = found.where.removeprefix(found.array).replace("[]", "")
+    # Whole numbers can differ by less than float64 tells.
+    near = found.far <= most if most else np.array_equal(ours, expected)
+    passed = measured and near
+    return ArrayPair(
+        array=found.array,
+        check=check,
+        distance=found.far if measured else None,
+        limit=most if math.isfinite(most) else None,
+        where=where if measured and found.far else "",
+        passed=passed,
+        note=_note(found.far, ours, expected, most, check),
+        hint="" if passed else likeness(ours, expected, most),
+    )
+
+
+def _note(far: float, ours: Array, expected: Array, limit: float, check: str) -> str:
+    """What there is to say of a pair besides its distance."""
+    if ours.shape != expected.shape:
+        return f"{ours.shape} and {expected.shape}"
+    unsound = [which for which, each in (("first", ours), ("second", expected)) if not finite(each)]
+    if unsound:
+        return f"NaN or infinity in the {' and the '.join(unsound)}"
+    if far == math.inf:
+        return "farther apart than float64 can say"
+    if not far and not np.array_equal(ours, expected):
+        return "whole numbers, closer than float64 can say"
+    if check == "trajectory":
+        beyond = np.abs(wide(ours) - wide(expected)) > limit * largest(expected)
+        return f"first at step {beyond.argmax() + 1}" if beyond.any() else ""
+    # Of runs it is said once for all that they had another dtype.
+    other = ours.dtype != expected.dtype and not check
+    return f"{ours.dtype} and {expected.dtype}" if other else ""

@@ -1,0 +1,141 @@
+"""Compares two runs: whether they are of the same setting, and where they begin to part."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Weights
+from common.base.errors import RequestError, RunError
+from common.compare.accuracy import accuracy
+from common.compare.checks import NUMERICAL, Run, epoch_means, head, is_long, numerical_checks
+from common.compare.collect import identity
+from common.compare.tolerances import CURVE, TOLERANCES
+from common.models.nets import shapes_of, trainable
+from common.pairs.arrays import alone, limit_of, pair_up
+from common.pairs.verdict import ArrayPair, PairVerdict, verdict_on
+from common.records.fingerprint import source_digest
+from common.records.record import Record
+from common.records.store import read_record, read_tensors
+from common.records.trust import contradiction, distrust
+from common.settings.chapters import CHAPTERS
+
+Part = tuple[str, Weights, Weights, float]
+"""A check, the arrays of both that it compares, and their limit; infinite where there is none."""
+
+ADVICE: Final = {
+    "initial weights": ": start both from one file with --init-weights",
+    "shards": ": batch norm sees each device's alone, unless --batch-norm is sync",
+}
+
+DIGESTS: Final = ("data", "initial weights")
+
+
+def read_run(path: Path) -> Run:
+    """A run from its record and the tensors beside it. Raises RunError if it cannot be trusted."""
+    record = read_record(path)
+    if trouble := distrust(record):
+        raise RunError(f"{path}: {trouble}")
+    arrays = read_tensors(path, record)
+    if trouble := contradiction(record, arrays):
+        raise RunError(f"{path}: {trouble}")
+    if lacking := [name for name in _required(record) if name not in arrays]:
+        raise RunError(f"{path}: its tensors lack {lacking[0]}")
+    return Run(record, {**arrays, "losses": np.array(record.losses)})
+
+
+def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
+    """The verdict on two runs, `ours` against what is `expected`.
+
+    Framework, devices and dtype may differ, the setting may not. Without a `tolerance` the limits
+    are the project's own. Raises RequestError if it has none for such runs.
+    """
+    notes = list(_notes(ours.record, expected.record))
+    if differences := other_setting(ours.record, expected.record):
+        conclusion = f"not comparable, as the settings differ: {'; '.join(differences)}"
+        return PairVerdict(
+            passed=False, conclusion=conclusion, differences=differences, notes=notes
+        )
+    pairs: list[ArrayPair] = []
+    for check, first, second, most in parts(ours, expected, tolerance):
+        found = pair_up(first, second, limit_of(most), check)
+        pairs += found or [alone(NUMERICAL[check], "neither of both", check)]
+    return verdict_on(pairs, notes)
+
+
+def other_setting(ours: Record, expected: Record) -> list[str]:
+    """What differs of the setting, in words; the dtype is no part of it."""
+    first, second = identity(ours), identity(expected)
+    return [
+        f"{key} is {_short(key, first[key])} and {_short(key, second[key])}{ADVICE.get(key, '')}"
+        for key in first
+        if key != "dtype" and first[key] != second[key]
+    ]
+
+
+def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
+    """What is compared, in the order in which a run computes it.
+
+    Each run may be a limit away from what is right, so two that are right could be two limits
+    apart; but the limits are more than twice what was measured, and hold for pairs as well.
+    """
+    if tolerance is not None:
+        for check, prefix in NUMERICAL.items():
+            yield check, *_chosen(prefix, ours.arrays, expected.arrays), tolerance
+        return
+    # A float32 run differs from a float64 run by its own rounding.
+    coarser = expected if expected.record.config.dtype == "float32" else ours
+    chapter = coarser.record.chapter
+    limits = numerical_checks(coarser) if chapter in TOLERANCES else {}
+    if not limits:
+        raise RequestError(f"there are no limits for the chapter {chapter}: give a tolerance")
+    long = is_long(coarser)
+    first, second = (head(coarser, run.arrays) for run in (ours, expected))
+    for check, prefix in NUMERICAL.items():
+        most = limits[check][1].limit if check in limits else math.inf
+        yield check, *_chosen(prefix, first, second), most
+        if check == "trajectory" and long:
+            yield "curve", _curve(ours), _curve(expected), 2 * CURVE[chapter].limit
+
+
+def _chosen(prefix: str, ours: Weights, expected: Weights) -> tuple[Weights, Weights]:
+    first, second = (
+        {name: values for name, values in arrays.items() if name.startswith(prefix)}
+        for arrays in (ours, expected)
+    )
+    return first, second
+
+
+def _curve(run: Run) -> Weights:
+    steps = [epoch.steps for epoch in run.record.epochs]
+    return {"losses by epoch": epoch_means(run.arrays["losses"], steps)}
+
+
+def _required(record: Record) -> Iterator[str]:
+    """The names of the tensors that a run has to leave."""
+    yield from ("logits/before", "logits/after")
+    if record.chapter in CHAPTERS:
+        for name in shapes_of(record.chapter, record.config.width):
+            yield from [f"weights/{name}", *([f"gradients/{name}"] if trainable(name) else [])]
+
+
+def _notes(ours: Record, expected: Record) -> Iterator[str]:
+    """What both are, and what has to be known of them."""
+    for which, record in (("first", ours), ("second", expected)):
+        config = record.config
+        devices = ", ".join(record.devices)
+        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {config.dtype}"
+        known = record.framework in FRAMEWORKS
+        if not known or record.source_sha256 != source_digest(record.framework):
+            yield f"the {which} was made by other code than is here"
+    if ours.epochs and expected.epochs and ours.config.steps is None:
+        reached = [accuracy(record) for record in (ours, expected)]
+        both = f"test accuracy {reached[0]:.4f} and {reached[1]:.4f}"
+        yield f"{both}: `nox -s seeds` shows how much of it is chance"
+
+
+def _short(key: str, value: Any) -> str:
+    return f"{value[:12]}..." if key in DIGESTS else str(value)

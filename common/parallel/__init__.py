@@ -1,0 +1,1 @@
+"""Data parallelism: how a minibatch is divided, and who sends what to whom in an allreduce."""

@@ -1,0 +1,1 @@
+"""What a run leaves behind, and whether it can be trusted."""

@@ -1,0 +1,86 @@
+"""What a run leaves behind: a record, and the tensors it names in `.safetensors`."""
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from common.settings.config import Config, Count
+
+SCHEMA: Final = 2
+
+
+class Strict(BaseModel):
+    """A part of a record: no unknown fields, and no NaN, which JSON does not have."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
+
+
+class Epoch(Strict):
+    """One epoch, counted from 1. Seconds are of training alone, read after synchronizing."""
+
+    epoch: Count
+    steps: Count
+    test_accuracy: float = Field(ge=0, le=1)
+    seconds: float = Field(ge=0)
+    images_per_second: float = Field(ge=0)
+
+
+class DataUsed(Strict):
+    """The data that a run really used, and the SHA-256 over its images and labels."""
+
+    name: str
+    sha256: str
+    train_examples: Count
+    test_examples: Count
+
+
+class Traffic(Strict):
+    """What the devices send and receive in one allreduce of the gradient, in bytes, each."""
+
+    rounds: int
+    sent: list[int]
+    received: list[int]
+
+
+class TensorFile(Strict):
+    """The file beside the record that holds its tensors."""
+
+    file: str
+    sha256: str
+
+
+class Record(Strict):
+    """Everything that is known of one run. Sizes are in bytes, times in seconds.
+
+    `sha256` is that of the rest: see `seal`.
+    """
+
+    schema_version: Literal[2] = Field(default=SCHEMA, alias="schema")
+    framework: str
+    chapter: str
+    status: Literal["running", "complete", "failed"]
+    failure: str | None = None
+    command: list[str]
+    started: str
+    machine: dict[str, str | int]
+    versions: dict[str, str]
+    source_sha256: str
+    devices: list[str]
+    config: Config
+    data: DataUsed
+    initial_weights_sha256: str
+    losses: list[float] = []
+    epochs: list[Epoch] = []
+    peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
+    traffic: Traffic | None = None
+    tensors: TensorFile | None = None
+    sha256: str = ""
+
+    def file_name(self) -> str:
+        """The record's name in its folder."""
+        return record_name(self.framework, self.chapter, self.config.devices)
+
+
+def record_name(framework: str, chapter: str, devices: int) -> str:
+    """The name of a run's record in its folder."""
+    return f"{framework}-{chapter}-{devices}dev.json"

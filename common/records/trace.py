@@ -1,0 +1,125 @@
+"""What a run keeps of its way, so that single steps of it can be computed again, each on its own.
+
+A step's error then stays a step's error: what later steps make of it does not count. By name in the
+run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial ones), and
+`trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+
+from common.base.arrays import Array, Weights
+from common.base.errors import RunError
+from common.models.nets import Shapes, shapes_of
+from common.models.operations import training_operations
+from common.settings.config import Config
+from common.settings.steps import examples_in, steps_of_epochs
+
+WHOLE: Final = 20
+"""Of a run of no more steps, all are kept."""
+
+FIRST: Final = 3
+"""Of a longer one, so many from the first one on."""
+
+ENDS: Final = 10
+"""And at most so many more, each the last of an epoch: they tell of weights late in training."""
+
+MOST_BYTES: Final = 32 * 2**20
+"""Of weights that a run keeps."""
+
+MOST_OPERATIONS: Final = 15 * 10**10
+"""That computing its steps again may take: some ten seconds."""
+
+
+def traced_steps(config: Config) -> list[int]:
+    """The steps of a run, counted from 1, that can be computed again; none if the net is large."""
+    last = list(accumulate(steps_of_epochs(config)))
+    ends = last[:: -(len(last) // -ENDS)] if len(last) > ENDS else last
+    first = range(1, 1 + (last[-1] if last[-1] <= WHOLE else FIRST))
+    wanted = sorted({*first, *ends, last[-1]})
+    operations = training_operations(config.chapter, config.width) * config.batch_size
+    size = snapshot_bytes(config)
+    while wanted and (
+        len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
+    ):
+        # The last step stays long, the first one longest: its gradient is compared, too.
+        wanted = [*wanted[:-2], wanted[-1]] if len(wanted) > 2 else wanted[:-1]
+    return wanted
+
+
+def around(steps: Sequence[int]) -> list[int]:
+    """Before and after which steps weights are needed, as the numbers of steps done."""
+    return sorted({step - back for step in steps for back in (0, 1)})
+
+
+def snapshot_bytes(config: Config) -> int:
+    """The size of one copy of the weights."""
+    shapes = shapes_of(config.chapter, config.width).values()
+    return sum(int(np.prod(shape)) for shape in shapes) * np.dtype(config.dtype).itemsize
+
+
+def snapshots(config: Config) -> list[int]:
+    """After which steps the weights are kept; 0: the initial ones. The final ones are elsewhere."""
+    last = sum(steps_of_epochs(config))
+    return [step for step in around(traced_steps(config)) if step < last]
+
+
+def trace_shapes(config: Config) -> Shapes:
+    """The name and shape of every array of the trace."""
+    weights = shapes_of(config.chapter, config.width)
+    shapes = {
+        f"trace/weights/{step}/{name}": shape
+        for step in snapshots(config)
+        for name, shape in weights.items()
+    }
+    for step in traced_steps(config):
+        examples = minibatch_size(config, step)
+        shapes |= {
+            f"trace/images/{step}": (examples, 28, 28),
+            f"trace/labels/{step}": (examples,),
+        }
+    return shapes
+
+
+def minibatch_size(config: Config, step: int) -> int:
+    """The number of examples in the minibatch of a step; the last of an epoch may be short."""
+    place = (step - 1) % -(config.train_examples // -config.batch_size)
+    return examples_in(config, place + 1) - examples_in(config, place)
+
+
+class Trace:
+    """Collects the trace of a run while it trains."""
+
+    def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
+        """Begins with the initial weights."""
+        self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
+        self.tensors: Weights = {}
+        self.seconds = 0.0
+        self._keep_weights(0, weights)
+
+    def before(self, step: int, X: Array, y: Array) -> None:
+        """Keeps the minibatch of a step, whose images were bytes over 255."""
+        if step in self.steps:
+            self.tensors[f"trace/images/{step}"] = (X[:, 0] * 255).round().astype(np.uint8)
+            self.tensors[f"trace/labels/{step}"] = y.astype(np.uint8)
+
+    def after(self, step: int, export: Callable[[], Weights]) -> None:
+        """Keeps the weights after a step; what that takes is no time of training.
+
+        Raises RunError if replicas have parted.
+        """
+        started = time.perf_counter()
+        try:
+            self._keep_weights(step, export())
+        except RunError as error:
+            raise RunError(f"{error}, after step {step}") from None
+        self.seconds += time.perf_counter() - started
+
+    def _keep_weights(self, step: int, weights: Mapping[str, Array]) -> None:
+        if step in self.snapshots:
+            kept = {f"trace/weights/{step}/{name}": np.array(weights[name]) for name in weights}
+            self.tensors |= kept

@@ -1,0 +1,141 @@
+"""Whether a record is what a run leaves that went well: whether it agrees with itself."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from common.backends.frameworks import WRAPPERS
+from common.base.arrays import Array
+from common.base.errors import RunError
+from common.models.nets import initial_weights, shapes_of
+from common.models.weights_file import digest
+from common.records.new import traffic
+from common.records.record import Record
+from common.records.store import seal
+from common.settings.chapters import ALLREDUCES, BATCH_NORMS, PRESETS
+from common.settings.steps import examples_in, steps_of_epochs
+
+RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b")
+"""How the line of a traceback begins that says what was raised."""
+
+OURS: Final = f"{RunError.__module__}.{RunError.__qualname__}: "
+"""How it begins for an error that says all by itself."""
+
+
+def distrust(record: Record) -> str:
+    """Why a record cannot be what a run left that went well; empty if it can."""
+    return next(_troubles(record), "")
+
+
+def _troubles(record: Record) -> Iterator[str]:
+    config, data = record.config, record.data
+    if record.status != "complete":
+        yield _unfinished(record)
+    if record.failure is not None:
+        yield "is complete, and tells of a failure"
+    if (record.framework, record.chapter) != (config.framework, config.chapter):
+        yield f"is of {record.framework} {record.chapter}, its configuration of another"
+    yield from _of_devices(record)
+    yield from _of_options(record)
+    if (data.name, data.train_examples, data.test_examples) != (
+        config.dataset,
+        config.train_examples,
+        config.test_examples,
+    ):
+        yield f"its data is {data.train_examples} images of {data.name}, its configuration differs"
+    yield from _of_figures(record)
+    if config.init_weights is None and config.chapter in PRESETS and not _from_seed(record):
+        yield f"its initial weights are not those of seed {config.seed}"
+    if record.sha256 != seal(record):
+        yield "was changed after it was written"
+
+
+def _unfinished(record: Record) -> str:
+    """What became of a run that is not complete; if it failed, what its traceback ends with."""
+    if record.status != "failed":
+        return f"the run is {record.status}, not complete"
+    lines = [line for line in (record.failure or "").splitlines() if line.strip()]
+    raised = [line for line in lines if RAISED.match(line)]
+    last = ([*lines, *raised] or ["it does not say why"])[-1]
+    return f"the run failed: {last.removeprefix(OURS)}"
+
+
+def _of_devices(record: Record) -> Iterator[str]:
+    names, config = record.devices, record.config
+    if len(names) != config.devices:
+        yield f"ran on {len(names)} devices, and {config.devices} were asked for"
+    if len(set(names)) != len(names):
+        yield f"names a device twice: {', '.join(names)}"
+    cpus = [name for name in names if "cpu" in name.lower()]
+    if (config.device_kind == "gpu" and cpus) or (0 < len(cpus) < len(names)):
+        yield f"asked for {config.device_kind} devices, and ran on {', '.join(names)}"
+
+
+def _of_options(record: Record) -> Iterator[str]:
+    """Of the project's own chapters: what no command line could have asked for."""
+    config = record.config
+    if config.chapter not in PRESETS:
+        return
+    known = {
+        "preset": tuple(PRESETS[config.chapter]),
+        "allreduce": tuple(ALLREDUCES) if config.chapter == "scratch" else (None,),
+        "batch_norm": BATCH_NORMS if config.chapter == "concise" else (None,),
+        "wrapper": WRAPPERS.get(config.framework, (config.wrapper,))
+        if config.chapter == "concise"
+        else (None,),
+    }
+    for name, values in known.items():
+        if getattr(config, name) not in values:
+            yield f"its {name} is {getattr(config, name)}, which there is not"
+    if (config.width is None) != (config.chapter == "scratch"):
+        yield f"its width is {config.width}"
+    elif record.traffic != traffic(config):
+        yield "its traffic is not that of its allreduce"
+
+
+def _of_figures(record: Record) -> Iterator[str]:
+    steps = steps_of_epochs(record.config)
+    if len(record.losses) != sum(steps):
+        yield f"has {len(record.losses)} losses, of {sum(steps)}"
+    if len(record.epochs) != len(steps):
+        yield f"has the figures of {len(record.epochs)} epochs, of {len(steps)}"
+    for number, (epoch, planned) in enumerate(zip(record.epochs, steps, strict=False), start=1):
+        if (epoch.epoch, epoch.steps) != (number, planned):
+            yield f"epoch {number} is called {epoch.epoch}, with {epoch.steps} steps of {planned}"
+        images = epoch.images_per_second * epoch.seconds
+        if not math.isclose(images, examples_in(record.config, planned), rel_tol=1e-6):
+            yield f"the speed of epoch {number} is not its images over its seconds"
+
+
+def _from_seed(record: Record) -> bool:
+    config = record.config
+    weights = initial_weights(shapes_of(config.chapter, config.width), config.seed, config.dtype)
+    return digest(weights) == record.initial_weights_sha256
+
+
+def contradiction(record: Record, arrays: Mapping[str, Array]) -> str:
+    """What a record says that its own tensors deny; empty if nothing.
+
+    Tensors that are not there, or of another shape, are somebody else's business.
+    """
+    first = {
+        name.removeprefix("trace/weights/0/"): values
+        for name, values in arrays.items()
+        if name.startswith("trace/weights/0/")
+    }
+    if first and digest(first) != record.initial_weights_sha256:
+        return "its trace begins with other weights than its initial ones"
+    labels, predictions = (arrays.get(f"test/{name}") for name in ("labels", "predictions"))
+    if labels is None or predictions is None or predictions.shape[1:] != labels.shape:
+        return ""
+    for epoch, found in zip(record.epochs, predictions, strict=False):
+        share = float(np.mean(found == labels))
+        if not math.isclose(epoch.test_accuracy, share, abs_tol=1e-9):
+            return (
+                f"its test accuracy of epoch {epoch.epoch} is {epoch.test_accuracy:g}, "
+                f"and {share:g} of its predictions are right"
+            )
+    return ""

@@ -1,0 +1,1 @@
+"""Verdicts for people: on the terminal, as Markdown, as a page."""

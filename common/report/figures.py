@@ -1,0 +1,170 @@
+"""The pictures of the report: losses, their distance from the answer, epochs, and seeds."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Final
+
+import numpy as np
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Array
+from common.compare.checks import Run, head
+
+DASHES: Final = ("-", "--", ":", "-.")
+"""Line styles, by the number of devices."""
+
+MARKERS: Final = ("o", "s", "^", "D")
+"""Markers, by framework: colour is never all that tells runs apart."""
+
+NO_DISTANCE: Final = {"float64": 1e-17, "float32": 1e-9}
+"""What is drawn for a distance of 0, which a log axis does not have: less than rounding."""
+
+HUGE: Final = 1e30
+"""What is larger is not drawn: axes cannot hold every number that a record can."""
+
+POINTS: Final = 600
+"""Points of a line. Of a longer one the least and the most of every few steps are drawn, of
+distances the most."""
+
+WIDTH: Final = 5.2
+"""Inches. Two pictures stand beside each other on a desktop; one fills a phone."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image for a page, and what it shows in words."""
+
+    alt: str
+    uri: str
+
+
+def losses(
+    runs: Sequence[Run], expected: Mapping[int | None, Array], limit: float | None, title: str
+) -> Picture:
+    """The loss of every step of all runs and, below, their distance from what is expected.
+
+    `expected` has the losses (steps,) that runs are compared with, by their number of shards;
+    `limit` is what a distance may be, as long as it is compared.
+    """
+    figure = _figure(5.4)
+    above, below = figure.subplots(2, 1, sharex=True)
+    for run in runs:
+        found = run.arrays["losses"]
+        _draw(above, found, run)
+        answer = expected.get(run.shards)
+        if answer is not None and answer.shape == found.shape:
+            with np.errstate(all="ignore"):
+                far = np.abs(found - answer) / (np.abs(answer).max() or 1.0)
+            least = NO_DISTANCE[run.record.config.dtype]
+            _draw(below, np.maximum(far, least), run, most_alone=True)
+    if runs and limit is not None:
+        compared = len(head(runs[0], runs[0].arrays)["losses"])
+        below.plot([1, compared], [limit, limit], color="black", linewidth=2)
+        below.annotate("limit", (1, limit), (2, -11), textcoords="offset points", fontsize="small")
+    above.set(ylabel="training loss")
+    below.set(xlabel="step", ylabel="relative distance", yscale="log")
+    _legend(figure, above)
+    return Picture(f"{title}: training losses, and their distance from the answer", _uri(figure))
+
+
+def epochs(runs: Sequence[Run], title: str) -> Picture:
+    """Test accuracy, seconds and images per second of every epoch."""
+    figure = _figure(5.4)
+    axes = figure.subplots(3, 1, sharex=True)
+    labels = {
+        "test_accuracy": "test accuracy",
+        "seconds": "seconds",
+        "images_per_second": "images/s",
+    }
+    for each, (name, label) in zip(axes, labels.items(), strict=True):
+        for run in runs:
+            values = np.array([getattr(epoch, name) for epoch in run.record.epochs])
+            _draw(each, values, run)
+        each.set(ylabel=label)
+    axes[-1].set(xlabel="epoch")
+    _legend(figure, axes[0])
+    return Picture(f"{title}: test accuracy, seconds and images per second by epoch", _uri(figure))
+
+
+def dots(accuracies: Mapping[str, Sequence[float]], title: str) -> Picture:
+    """The accuracy of every seed, a dot in its framework's row, and a bar at each mean."""
+    figure = _figure(0.8 + 0.4 * len(accuracies))
+    axes = figure.subplots()
+    for row, (name, values) in enumerate(accuracies.items()):
+        framework = FRAMEWORKS.index(name)
+        look = {"color": f"C{framework}", "marker": MARKERS[framework], "fillstyle": "none"}
+        axes.plot(values, [row] * len(values), linestyle="none", **look)
+        axes.plot(np.mean(values), row, color="black", marker="|", markersize=18)
+    axes.set(xlabel="test accuracy; | is the mean", ylim=(len(accuracies) - 0.5, -0.5))
+    axes.set_yticks(range(len(accuracies)), accuracies)
+    axes.grid(alpha=0.3)
+    return Picture(title, _uri(figure))
+
+
+def _figure(height: float) -> Any:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # Text stays text: a glyph drawn as a path takes more room than all the lines.
+    style: dict[Any, Any] = {"svg.hashsalt": "parity", "svg.fonttype": "none", "font.size": 11}
+    mpl.rcParams.update(style)
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> None:
+    """Draws one line of a run, a value (n,) for each step or epoch."""
+    steps = _drawn(values, most_alone=most_alone)
+    values = np.where(np.abs(values) < HUGE, values, np.nan)[steps]
+    framework, devices = FRAMEWORKS.index(run.record.framework), run.devices
+    spacing = max(1, len(steps) // 6)
+    axes.grid(alpha=0.3)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.plot(
+        steps + 1,
+        values,
+        color=f"C{framework}",
+        linestyle=DASHES[(devices - 1) % len(DASHES)],
+        linewidth=1,
+        marker=MARKERS[framework],
+        markersize=4,
+        fillstyle="none",
+        # Lines lie on top of each other: the markers take turns.
+        markevery=((framework + len(FRAMEWORKS) * devices) * spacing // 16 % spacing, spacing),
+        label=f"{run.record.framework}, {devices}",
+    )
+
+
+def _drawn(values: Array, *, most_alone: bool) -> Array:
+    """Which of the values (n,) are drawn: all, or the least and the most of every few."""
+    if len(values) <= POINTS:
+        return np.arange(len(values))
+    chosen: list[int] = []
+    for part in np.array_split(np.arange(len(values)), POINTS if most_alone else POINTS // 2):
+        least, most = part[values[part].argmin()], part[values[part].argmax()]
+        chosen += [most] if most_alone else sorted((least, most))
+    return np.array(chosen)
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len({label.partition(",")[0] for label in labels}) or 1,
+        fontsize="small",
+        title="framework, devices",
+        title_fontsize="small",
+        handlelength=1.6,
+        handletextpad=0.5,
+        columnspacing=1,
+    )
+
+
+def _uri(figure: Any) -> str:
+    """The figure as an image that is part of the page: nothing in it can run, or reach out."""
+    file = BytesIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()

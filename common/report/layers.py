@@ -1,0 +1,52 @@
+"""The tables of layers, for people."""
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.compare.layerwise import Layer, LayerTable
+
+
+def report_layers(tables: Sequence[LayerTable], console: Console | None = None) -> bool:
+    """Prints the tables, and where runs part; returns whether none does."""
+    console = console or Console(highlight=False)
+    for table in tables:
+        console.print(_printed(table))
+        for parting in table.partings():
+            console.print(Text(parting.said(), style="red bold"), soft_wrap=True)
+    parted = any(parting for table in tables for parting in table.partings())
+    if not parted:
+        console.print(Text("no layer parts: all make the same of the images", "green bold"))
+    return not parted
+
+
+def rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:
+    """Each layer, and of each framework the figure of the run that is farthest off."""
+    frameworks = [run.record.framework for run in table.runs]
+    made = []
+    for layer in table.layers:
+        cells = dict.fromkeys(frameworks, ("", True))
+        measured = zip(layer.distances, layer.limits, frameworks, strict=True)
+        for far, limit, name in sorted(measured):
+            figure = f"{far:.1e}" if math.isfinite(far) else "none"
+            cells[name] = f"{figure} {'✓' if far <= limit else '✗'}", far <= limit
+        made.append((layer, list(cells.values())))
+    return made
+
+
+def _printed(table: LayerTable) -> Table:
+    made = Table(title=table.title, title_justify="left")
+    made.add_column("layer")
+    for name in table.frameworks():
+        made.add_column(name, justify="right")
+    before = ""
+    for layer, cells in rows(table):
+        if layer.when != before:
+            made.add_section()
+        before = layer.when
+        texts = [Text(text, style="green" if passed else "red bold") for text, passed in cells]
+        made.add_row(f"{layer.name}, {layer.when}", *texts)
+    return made

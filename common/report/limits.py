@@ -1,0 +1,66 @@
+"""Where the limit of a check comes from, and when what it compares was computed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from common.compare.accuracy import setting
+from common.compare.checks import NUMERICAL, Check, Run, allowed
+from common.compare.replay import KINDS
+from common.compare.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, CURVE, Tolerance
+
+
+def tolerance_of(check: Check, run: Run) -> Tolerance | None:
+    """The tolerance that a check applied; None if it asked for equality, or found none."""
+    if check.tolerance is None:
+        return None
+    if check.check == "curve":
+        return CURVE[run.record.chapter]
+    if check.check in ("accuracy", "spread"):
+        table = ACCURACY_FLOOR if check.check == "accuracy" else ACCURACY_SPREAD
+        return table[setting(run.record)]
+    known = allowed(run)
+    if check.check == "steps":
+        kinds = (known[kind] for kind in KINDS if kind in known)
+        return next(each for each in kinds if each.limit == check.tolerance)
+    return known[compared(check)]
+
+
+def compared(check: Check) -> str:
+    """The numerical check that decided; k devices = 1 device is decided by the worst of them."""
+    if check.check in NUMERICAL:
+        return check.check
+    array = "losses" if check.where.startswith("step ") else check.where
+    return next(name for name, prefix in NUMERICAL.items() if array.startswith(prefix))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A tolerance that some checks applied, with a number on the page."""
+
+    number: int
+    tolerance: Tolerance
+    applied: list[str]
+
+
+def limits(found: Iterable[tuple[Tolerance | None, str]]) -> dict[Tolerance, Limit]:
+    """Every tolerance once, from pairs of a tolerance and what it was applied to."""
+    made: dict[Tolerance, Limit] = {}
+    for tolerance, what in found:
+        if tolerance is not None:
+            limit = made.setdefault(tolerance, Limit(len(made), tolerance, []))
+            if what not in limit.applied:
+                limit.applied.append(what)
+    return made
+
+
+def place(check: Check, run: Run) -> tuple[str, str]:
+    """The array, with the entry, and the step at which a check found the largest distance."""
+    if check.tolerance is None or check.check in ("curve", "accuracy", "spread"):
+        return check.where, ""
+    if check.check == "steps":
+        step, _, where = check.where.partition(", ")
+        return where, step
+    last = f"after step {len(run.record.losses)}"
+    steps = {"forward": "before step 1", "gradient": "step 1", "weights": last, "outcome": last}
+    name = compared(check)
+    return ("losses", check.where) if name == "trajectory" else (check.where, steps[name])

@@ -1,0 +1,160 @@
+"""The verdict for people: a table on the terminal, `parity.md`, and `parity.json`."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.base.files import destination, require_writable, write_text
+from common.compare.checks import HEADINGS, Check
+from common.compare.suite import Comparison, Verdict, failures, title
+
+VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
+"""What a comparison leaves in its folder."""
+
+NO_DISTANCE = 1e300
+"""Beyond it, a distance says that there was NaN, or another shape."""
+
+
+def withdraw_verdict(folder: Path) -> None:
+    """Removes what an earlier comparison has left in `folder`: it must not outlive a later one.
+
+    What cannot be removed stays; `write_verdict` will fail there, too.
+    """
+    for name in VERDICT_FILES:
+        with suppress(OSError):
+            destination(folder / name).unlink(missing_ok=True)
+
+
+def write_verdict(folder: Path, verdict: Verdict) -> None:
+    """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all.
+
+    Raises RequestError or OSError.
+    """
+    require_writable(folder)
+    write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
+    write_text(folder / "parity.md", markdown(verdict))
+
+
+def print_verdict(verdict: Verdict, console: Console | None = None) -> None:
+    """Prints a table for each comparison, what failed, and the conclusion."""
+    console = console or Console(highlight=False)
+    for comparison in verdict.comparisons:
+        console.print(_table(comparison))
+        console.print()
+    for check in failures(verdict):
+        console.print(Text(describe(check), style="red"), soft_wrap=True)
+    console.print(Text(conclusion(verdict), style="green bold" if verdict.passed else "red bold"))
+
+
+def markdown(verdict: Verdict) -> str:
+    """The same as a Markdown page."""
+    lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
+    for comparison in verdict.comparisons:
+        names = frameworks(comparison)
+        lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
+        lines += [f"| check | {' | '.join(names)} | limit |", "| --- " * (len(names) + 2) + "|"]
+        for heading, cells, limit in rows(comparison):
+            lines.append(f"| {heading} | {' | '.join(text for text, _ in cells)} | {limit} |")
+        lines.append("")
+    failed = [f"- {describe(check)}" for check in failures(verdict)]
+    return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
+
+
+def rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:
+    """For each check: heading, each framework's worst figure and whether it passed, limit."""
+    made = []
+    for check, heading in HEADINGS.items():
+        checks = [each for each in comparison.checks if each.check == check]
+        if checks:
+            limit = next((each.tolerance for each in checks if each.tolerance is not None), None)
+            cells = [
+                _cell([each for each in checks if each.framework == name])
+                for name in frameworks(comparison)
+            ]
+            made.append((heading, cells, _limit(check, limit)))
+    return made
+
+
+def frameworks(comparison: Comparison) -> list[str]:
+    """The frameworks that were expected, in order."""
+    return list(dict.fromkeys(check.framework for check in comparison.checks))
+
+
+def subtitle(comparison: Comparison) -> str:
+    """The setting, and what the runs are compared with."""
+    config, data = comparison.config, comparison.data
+    if config is None or data is None:
+        return "no records"
+    length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
+    return (
+        f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
+        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}"
+    )
+
+
+def describe(check: Check) -> str:
+    """One failed check, in a line: who, what, where and by how much."""
+    who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
+    if check.note:
+        return f"FAILED {check.check}: {who}: {check.note}"
+    if check.distance is None or check.distance > NO_DISTANCE:
+        return f"FAILED {check.check}: {who}: {check.where} cannot be compared"
+    return (
+        f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.where}, "
+        f"at most {check.tolerance:.1e} is allowed"
+    )
+
+
+def conclusion(verdict: Verdict) -> str:
+    """The verdict in a line."""
+    checks = [check for comparison in verdict.comparisons for check in comparison.checks]
+    failed = len(failures(verdict))
+    if failed:
+        return f"{failed} of {len(checks)} checks FAILED"
+    return f"all {len(checks)} checks passed: {agreement(verdict)}"
+
+
+def agreement(verdict: Verdict) -> str:
+    """Who computed the same, in words: no more than was compared."""
+    names = [set(frameworks(comparison)) for comparison in verdict.comparisons]
+    if all(len(each) > 1 for each in names):
+        return "every framework computed the same"
+    alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
+    return f"{alone} computed the same as on other devices; no other framework was compared"
+
+
+def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
+    """The worst figure of one check over one framework's device counts."""
+    passed = all(check.passed for check in checks)
+    mark = "✓" if passed else "✗"
+    figures = [check.distance for check in checks if check.distance is not None]
+    if not figures:
+        return mark if checks else "", passed
+    if checks[0].check == "accuracy":
+        return f"{min(figures):.3f} {mark}", passed
+    worst = max(figures)
+    if checks[0].check == "spread":
+        return f"{worst:.3f} {mark}", passed
+    return f"{worst:.1e} {mark}" if worst < NO_DISTANCE else f"none {mark}", passed
+
+
+def _limit(check: str, limit: float | None) -> str:
+    if limit is None:
+        return "exact"
+    return f"≥ {limit:g}" if check == "accuracy" else f"≤ {limit:g}"
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(title=title(comparison), caption=subtitle(comparison), title_justify="left")
+    table.add_column("check")
+    for name in frameworks(comparison):
+        table.add_column(name, justify="right")
+    table.add_column("limit", justify="right")
+    for heading, cells, limit in rows(comparison):
+        texts = [Text(text, style="green" if passed else "red bold") for text, passed in cells]
+        table.add_row(heading, *texts, limit)
+    return table

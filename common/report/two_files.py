@@ -1,0 +1,113 @@
+"""Two files compared, for people: a table on the terminal, and the conclusion below it."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.base.errors import RequestError, RunError
+from common.compare.checks import HEADINGS
+from common.models.weights_file import load_arrays
+from common.pairs.arrays import compare_arrays
+from common.pairs.runs import compare_runs, read_run
+from common.pairs.verdict import ArrayPair, PairVerdict, remark, share_of_limit
+
+
+def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVerdict:
+    """The verdict on two records, or two files of weights, the first against the second.
+
+    Raises RequestError or RunError if they are neither, or cannot be read.
+    """
+    kinds = {path.suffix.lower() for path in (first, second)}
+    if kinds == {".json"}:
+        return compare_runs(read_run(first), read_run(second), tolerance)
+    if kinds == {".safetensors"}:
+        return compare_arrays(load_arrays(first), load_arrays(second), tolerance)
+    raise RequestError(
+        f"{first} and {second} are not two of a kind: give two records (.json) or two files of "
+        "weights (.safetensors)"
+    )
+
+
+def report(first: Path, second: Path, tolerance: float | None = None) -> int:
+    """Prints what became of comparing two files.
+
+    Returns 0 (the same), 1 (they part) or 2 (they cannot be read or compared).
+    """
+    try:
+        verdict = compare_files(first, second, tolerance)
+    except (RequestError, RunError, OSError) as error:
+        print(f"python -m common.parity: error: {printable(str(error))}", file=sys.stderr)
+        return 2
+    print_pair(verdict, f"{first} against {second}")
+    return 2 if verdict.differences else int(not verdict.passed)
+
+
+def print_pair(verdict: PairVerdict, title: str, console: Console | None = None) -> None:
+    """Prints the arrays, what there is to say of each, and the conclusion as the last line."""
+    console = console or Console(highlight=False)
+    pairs = in_rows(verdict.arrays)
+
+    def say(text: str, style: str = "") -> None:
+        console.print(Text(printable(text), style=style), soft_wrap=True)
+
+    for text in (title, *verdict.notes):
+        say(text)
+    if pairs:
+        console.print(table(pairs))
+    for pair in pairs:
+        if said := remark(pair):
+            say(said, "" if pair.passed else "red")
+    say(verdict.conclusion, "green bold" if verdict.passed else "red bold")
+
+
+def in_rows(pairs: Sequence[ArrayPair]) -> list[ArrayPair]:
+    """Those of runs in the order of computing; those of weights with the farthest first."""
+    if any(pair.check for pair in pairs):
+        return list(pairs)
+    return sorted(pairs, key=lambda pair: (pair.passed, -share_of_limit(pair)))
+
+
+def table(pairs: Iterable[ArrayPair]) -> Table:
+    """A row for each pair, and a heading above those of each check."""
+    made = Table()
+    made.add_column("array", overflow="fold")
+    made.add_column("distance", justify="right")
+    made.add_column("limit", justify="right")
+    made.add_column("farthest at", overflow="fold")
+    before = ""
+    for pair in pairs:
+        if pair.check != before:
+            before = pair.check
+            made.add_section()
+            made.add_row(Text(HEADINGS[before], style="bold"))
+        made.add_row(*_cells(pair))
+    return made
+
+
+def printable(text: str) -> str:
+    """The text in one line, with whatever would steer a terminal written out.
+
+    What files and file names say is not ours.
+    """
+    shown = (each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(shown)
+
+
+def _cells(pair: ArrayPair) -> list[Text]:
+    distance = "none" if pair.distance is None else f"{pair.distance:.1e}"
+    mark, style = ("✓", "green") if pair.passed else ("✗", "red bold")
+    if pair.limit is None:
+        limit = "none"
+        mark, style = (" ", "") if pair.passed else (mark, style)
+    else:
+        limit = f"≤ {pair.limit:.1e}" if pair.limit else "exact"
+    return [
+        Text(printable(pair.array)),
+        Text(f"{distance} {mark}", style=style),
+        Text(limit),
+        Text(pair.where),
+    ]

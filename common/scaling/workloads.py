@@ -1,0 +1,113 @@
+"""What is timed: calls on virtual devices of one framework, and the clock."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from common.backends.loading import import_backend
+from common.parallel.schedules import SCHEDULES, Schedule, Transfer
+from common.settings.chapters import ALLREDUCES
+
+COUNTS: Final = (2, 3, 4)
+"""The numbers of devices whose allreduces are timed."""
+
+CUTS: Final = (1, 2, 3, 4)
+"""Into how many chunks their schedules cut a vector."""
+
+Call = Callable[[], Sequence[Any]]
+
+
+class Trial(NamedTuple):
+    """No allreduce: two devices cut and join a vector; between that, one goes to and fro."""
+
+    entries: int
+    chunks: int
+    messages: int
+    adds: bool
+
+    def schedule(self) -> Schedule:
+        """The whole vector from one device to the other and back, and so on."""
+        ways = ((number % 2, 1 - number % 2) for number in range(self.messages))
+        rounds = tuple((Transfer(a, b, range(self.chunks), self.adds),) for a, b in ways)
+        return Schedule(2, self.chunks, rounds)
+
+
+class Allreduce(NamedTuple):
+    """An allreduce of vectors of that many entries, by name."""
+
+    entries: int
+    devices: int
+    algorithm: str
+
+
+Timed = Trial | Allreduce
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """A framework with its virtual devices."""
+
+    backend: Any
+    collectives: Any
+    devices: Sequence[Any]
+
+    def calls(self, sizes: Sequence[int]) -> dict[Timed, Call]:
+        """All that is timed, by what it is."""
+        made: dict[Timed, Call] = {}
+        for entries in grid(sizes):
+            pair = self.vectors(2, entries)
+            for trial in trials(entries):
+                made[trial] = partial(self.collectives.by_schedule, trial.schedule(), pair)
+        for entries in sizes:
+            vectors = self.vectors(max(COUNTS), entries)
+            for k, name in product(COUNTS, ALLREDUCES):
+                made[Allreduce(entries, k, name)] = self.allreduce(name, vectors[:k])
+        return made
+
+    def vectors(self, k: int, entries: int) -> list[Any]:
+        """A vector of that many float32 numbers on each of the first k devices."""
+        values = np.ones(k * entries, np.float32)
+        shards, _ = self.backend.split_batch(values, values, self.devices[:k])
+        return list(shards)
+
+    def allreduce(self, name: str, vectors: Sequence[Any]) -> Call:
+        """The call that sums the vectors."""
+        if name not in SCHEDULES:
+            return partial(self.collectives.native, vectors)
+        return partial(self.collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
+
+    def once(self, call: Call) -> float:
+        """How long a call takes this time, all its work included."""
+        begun = time.perf_counter()
+        self.backend.synchronize([{"vector": vector} for vector in call()])
+        return time.perf_counter() - begun
+
+
+def laboratory(framework: str, threads: int) -> Laboratory:
+    """The framework, with as many virtual devices as are timed. Raises RequestError without it."""
+    backend: Any = import_backend(framework, "scratch", threads)
+    # TensorFlow would warn that it compiles its collective anew for each size.
+    logging.getLogger(framework).setLevel(logging.ERROR)
+    devices = backend.devices(max(COUNTS), "cpu", threads)
+    return Laboratory(backend, import_module(f"frameworks.{framework}.collectives"), devices)
+
+
+def grid(sizes: Sequence[int]) -> list[int]:
+    """The sizes of single messages that are timed, in entries: from one number to whole vectors."""
+    parts = {max(1, size // chunks) for size in sizes for chunks in (1, 2, 4)}
+    between = {size for size in (2**12, 2**19) if size < max(sizes)}
+    return sorted({1} | between | parts)
+
+
+def trials(entries: int) -> list[Trial]:
+    """What is timed for one size: short messages are sent more often."""
+    messages = 8 if entries <= 2**19 else 2
+    ends = [Trial(entries, chunks, 0, False) for chunks in CUTS]
+    return ends + [Trial(entries, 1, messages, adds) for adds in (False, True)]

@@ -1,0 +1,1 @@
+"""How much of an accuracy is chance."""

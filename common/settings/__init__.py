@@ -1,0 +1,1 @@
+"""What a run is to do: chapters, presets, flags, the configuration."""

@@ -1,0 +1,172 @@
+"""The command line of every chapter. Only the standard library, so that `--help` is instant."""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from common.backends.frameworks import WRAPPERS
+from common.base.machine import cores
+from common.settings.chapters import ALLREDUCES, AUTO, BATCH_NORMS, LR_DECAYS, PRESETS, TITLES
+from common.terminal.command import Parser
+from common.terminal.values import DEVICES, STEPS, THREADS, WIDTH, above_zero, count, seed
+
+SEED: Final = 8
+"""Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
+at step 285 of 2,350: more of a run is spent on learning."""
+
+EXAMPLES: Final = """\
+examples:
+  python -m frameworks.{framework}.{chapter} --preset quick
+      learn something in under a minute
+  python -m frameworks.{framework}.{chapter} --devices 4 --epochs 3
+      four devices (virtual ones, where there are no four GPUs)
+  python -m frameworks.{framework}.{chapter} --dtype float64 --steps 20 --save-weights w.safetensors
+      twenty exact steps; start another framework from the same point with --init-weights
+"""
+
+
+def parser(framework: str, chapter: str) -> Parser:
+    """The parser of one chapter in one framework; the flags are the same for all."""
+    made = Parser(
+        prog=f"python -m frameworks.{framework}.{chapter}",
+        description=f"{TITLES[chapter]}, in {framework}.",
+        epilog=EXAMPLES.format(framework=framework, chapter=chapter),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_devices(made)
+    _add_training(made, chapter)
+    _add_chapter(made, framework, chapter)
+    _add_data(made)
+    _add_files(made)
+    return made
+
+
+def _add_devices(made: Parser) -> None:
+    group = made.add_argument_group("devices")
+    add = group.add_argument
+    add(
+        "--devices",
+        type=count(DEVICES),
+        metavar="N",
+        help=f"how many, at most {DEVICES} (every GPU there is, else 2)",
+    )
+    add(
+        "--device-kind",
+        choices=("auto", "cpu", "gpu"),
+        default="auto",
+        help="auto: GPUs where there are any, else virtual CPU devices; "
+        "gpu: an error where there are too few (%(default)s)",
+    )
+    add(
+        "--threads",
+        type=count(THREADS),
+        default=cores(),
+        metavar="N",
+        help=f"threads that all CPU devices share, at most {THREADS} (every core: %(default)s)",
+    )
+
+
+def _add_training(made: Parser, chapter: str) -> None:
+    group = made.add_argument_group("training")
+    add = group.add_argument
+    presets = "; ".join(
+        f"{name}:{f' width {p.width},' if p.width else ''} batch {p.batch_size}, lr {p.lr}"
+        f"{', falling to 0' if p.lr_decay == 'linear' else ''}"
+        f"{' (both for each device)' if p.per_device else ''}, {p.epochs} epochs"
+        f" of {p.train_examples or 'all'} examples"
+        for name, p in PRESETS[chapter].items()
+    )
+    add(
+        "--preset",
+        choices=("auto", *PRESETS[chapter]),
+        default="auto",
+        help=f"{presets}; auto: {AUTO[chapter]}. A flag given by hand wins (%(default)s)",
+    )
+    add("--batch-size", type=count(), metavar="N", help="examples in the global minibatch")
+    add("--lr", type=above_zero, metavar="X", help="learning rate")
+    add(
+        "--lr-decay",
+        choices=LR_DECAYS,
+        help="linear: it falls to 0 over the run (the preset's; with --steps: none)",
+    )
+    length = group.add_mutually_exclusive_group()
+    length.add_argument("--epochs", type=count(STEPS), metavar="N", help="passes over the data")
+    length.add_argument(
+        "--steps", type=count(STEPS), metavar="N", help="exactly N minibatches, over several epochs"
+    )
+    add(
+        "--seed",
+        type=seed,
+        default=SEED,
+        metavar="N",
+        help="seed of the initial weights and of the minibatch order (%(default)s)",
+    )
+    add("--dtype", choices=("float32", "float64"), default="float32", help="(%(default)s)")
+
+
+def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
+    add = made.add_argument_group(f"the {chapter} chapter").add_argument
+    if chapter == "scratch":
+        add(
+            "--allreduce",
+            choices=ALLREDUCES,
+            default="star",
+            help="; ".join(f"{name}: {what}" for name, what in ALLREDUCES.items())
+            + " (%(default)s)",
+        )
+        return
+    add(
+        "--width",
+        type=count(WIDTH),
+        metavar="N",
+        help=f"channels of the first stage, at most {WIDTH}; the book's: 64",
+    )
+    add(
+        "--batch-norm",
+        choices=BATCH_NORMS,
+        default=BATCH_NORMS[0],
+        help="per-device: each device normalizes by its own shard, as in the book; "
+        "sync: all by the whole minibatch (%(default)s)",
+    )
+    wrappers = WRAPPERS[framework]
+    add("--wrapper", choices=wrappers, default=wrappers[0], help="(%(default)s)")
+    add(
+        "--layers",
+        action="store_true",
+        help="keep what each layer makes of the first images of the test set, before and after "
+        "training: `python -m common.parity DIR --layers` tells where frameworks part",
+    )
+
+
+def _add_data(made: Parser) -> None:
+    add = made.add_argument_group("data").add_argument
+    add(
+        "--dataset",
+        choices=("auto", "fashion-mnist", "synthetic"),
+        default="auto",
+        help="auto: fashion-mnist where it can be had, else synthetic, and says so (%(default)s)",
+    )
+    add(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        help="where the four files of Fashion-MNIST are "
+        "(else $FASHION_MNIST_DIR, the user's cache, a download)",
+    )
+    add("--train-examples", type=count(), metavar="N", help="train on the first N")
+    add("--test-examples", type=count(), metavar="N", help="test on the first N")
+
+
+def _add_files(made: Parser) -> None:
+    add = made.add_argument_group("files").add_argument
+    add("--init-weights", type=Path, metavar="FILE", help="start from these .safetensors")
+    add("--save-weights", type=Path, metavar="FILE", help="write the final weights there")
+    add(
+        "--out",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="where the record goes (%(default)s)",
+    )
+    add("--quiet", action="store_true", help="print the closing line alone")

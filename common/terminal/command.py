@@ -1,0 +1,53 @@
+"""What every command does alike: it parses its flags, and ends with one line and a status."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from common.base.errors import RequestError, RunError, Terminated
+from common.base.signals import interruptible
+from common.terminal.streams import open_streams, require_printed
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line and exits with status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program: `message` says what is wrong."""
+        self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the program. Raises RunError if its answer cannot be printed."""
+        require_printed()
+        super().exit(status, message)
+
+
+def status(program: str, work: Callable[[], int | None]) -> int:
+    """Does the work; the exit status, as above, and one line on standard error if it failed.
+
+    Work that is a whole command returns its own status.
+    """
+    open_streams()
+    try:
+        with interruptible(signal.SIGINT):
+            found = work()
+            require_printed()
+    except RequestError as error:
+        return _fail(program, str(error), 2)
+    except RunError as error:
+        return _fail(program, str(error), 1)
+    except Terminated:
+        return _fail(program, "ended by SIGTERM", 143)
+    except KeyboardInterrupt:
+        return _fail(program, "interrupted", 130)
+    except Exception as error:  # whatever a framework raises; a run's traceback is in its record
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+        return _fail(program, f"{type(error).__name__}: {reason}", 1)
+    return found or 0
+
+
+def _fail(program: str, reason: str, status: int) -> int:
+    print(f"{program}: error: {reason}", file=sys.stderr)
+    return status

@@ -1,0 +1,62 @@
+"""The numbers that flags take, and the most that each may be: more is refused before any work.
+
+Only the standard library, so that `--help` is instant.
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Final
+
+Conversion = Callable[[str], float]
+
+COUNT: Final = 2**31 - 1
+"""The most of anything that a record counts; frameworks keep sizes in 32 bits, too."""
+
+LARGEST_SEED: Final = 2**32 - 1
+"""NumPy takes no larger one."""
+
+DEVICES: Final = 64
+"""More than a machine has GPUs. All frameworks train on so many virtual ones, on two cores within
+two minutes; on more, JAX and TensorFlow compile for long, and PyTorch's index ends at 127."""
+
+THREADS: Final = 1024
+"""More than a machine has cores. All frameworks train with so many, even on two cores."""
+
+WIDTH: Final = 1024
+"""16 times the book's: ResNet-18 has 2.9 thousand million weights then, 11 GB in float32."""
+
+STEPS: Final = 10_000_000
+"""Of epochs, too. As many losses take 320 MB of memory, and 250 MB in the record."""
+
+REPEATS: Final = 1000
+"""Of what somebody waits for, or reads: runs, rounds, rows."""
+
+ENTRIES: Final = 2**28
+"""Float32 numbers in a vector: 1 GiB, and a measurement takes a dozen of them."""
+
+
+def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> Conversion:
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None
+        if not good(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        return value
+
+    return convert
+
+
+def count(most: int = COUNT) -> Conversion:
+    """Reads how many there are of something: from 1 to `most`."""
+    wanted = f"a whole number of at least 1 and at most {most}"
+    return _number(int, lambda n: 1 <= n <= most, wanted)
+
+
+seed = _number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")
+
+distance = _number(float, lambda x: 0 <= x <= 1, "a number of at least 0 and at most 1")
+
+above_zero = _number(float, lambda x: math.isfinite(x) and x > 0, "a number above 0")

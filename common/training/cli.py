@@ -1,0 +1,27 @@
+"""The entry point of every chapter: `main` turns what happens into one line and a status."""
+
+import sys
+from collections.abc import Sequence
+
+from common.settings.arguments import parser
+from common.terminal.command import status
+
+
+def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int:
+    """Runs one chapter in one framework as the command line says.
+
+    Returns the exit status: 0 done, 1 it failed on its way, 2 the request was wrong, 130
+    interrupted, 143 terminated.
+    """
+    made = parser(framework, chapter)
+    given = list(sys.argv[1:] if argv is None else argv)
+
+    def work() -> None:
+        flags = made.parse_args(given)
+        from common.training.run import (
+            run,  # only now, so that --help loads neither NumPy nor pydantic
+        )
+
+        run(framework, chapter, flags, given)
+
+    return status(made.prog, work)

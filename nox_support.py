@@ -1,0 +1,84 @@
+"""What the sessions need: environments, and the frameworks that this machine can have.
+
+Only the standard library, as for the plan of runs.
+"""
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.files import write_text
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment with what is `wanted`, in the versions of the file `constraints`.
+
+    The package `alone` is added without what it asks for.
+    """
+
+    folder: Path
+    wanted: Sequence[str]
+    constraints: Path
+    alone: str | None = None
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    def commands(self) -> Iterator[list[str]]:
+        """What makes it, one command after the other."""
+        yield [sys.executable, "-m", "venv", "--clear", str(self.folder)]
+        install = [str(self.python), "-m", "pip", "install", "--quiet", "-c", str(self.constraints)]
+        yield [*install, *self.wanted]
+        if self.alone:
+            yield [*install, "--no-deps", self.alone]
+
+    def complete(self) -> bool:
+        """Whether it was made from the same wishes and versions, to the end, and still runs."""
+        # Its interpreter is a link to the one that made it, which may be gone.
+        runs = os.access(self.python, os.X_OK)
+        return runs and self._stamp.is_file() and self._stamp.read_text() == self._digest()
+
+    def confirm(self) -> None:
+        """Says that it is complete."""
+        write_text(self._stamp, self._digest())
+
+    @property
+    def _stamp(self) -> Path:
+        return self.folder / "installed"
+
+    def _digest(self) -> str:
+        versions = self.constraints.read_text(encoding="utf-8")
+        alone = [self.alone] if self.alone else []
+        recipe = "\n".join([sys.version, *self.wanted, *alone, versions])
+        return hashlib.sha256(recipe.encode()).hexdigest()
+
+
+def mxnet_is_missing() -> str:
+    """Why MXNet cannot be had here; empty if it can."""
+    if sys.version_info >= (3, 12):
+        return "its NumPy 1.23 has no wheel for Python 3.12 or later"
+    if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
+        return f"it has no wheel for {sys.platform} on {platform.machine()}"
+    return ""
+
+
+def available() -> list[str]:
+    """The frameworks that this machine can have."""
+    return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
+
+
+def handover(framework: str, chapter: str, folder: Path) -> list[str]:
+    """The short run whose weights the other frameworks' tests find in `folder`: its arguments."""
+    flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+    weights = folder / f"{framework}-{chapter}.safetensors"
+    files = [f"--out={folder}", f"--save-weights={weights}"]
+    module = ["-m", f"frameworks.{framework}.{chapter}"]
+    return [*module, *flags.split(), "--devices=1", "--dtype=float64", "--quiet", *files]

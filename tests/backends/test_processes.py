@@ -1,0 +1,165 @@
+"""PyTorch's processes: one dies, two runs at once, torchrun, and the wrapper that needs GPUs."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from started import CONCISE, alive, children, flags, parent
+
+pytestmark = pytest.mark.only("pytorch")
+
+ROOT = Path(__file__).parents[2]
+RECORD = "pytorch-concise-2dev.json"
+
+
+def start(command: list[str], **environment: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def workers(run: int) -> list[int]:
+    """The processes of the devices, in order: a server has started them."""
+    return [worker for child in children(run) for worker in children(child)]
+
+
+def record_in(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / RECORD).read_text())
+    return content
+
+
+def training(run: "subprocess.Popen[str]", folder: Path) -> list[int]:
+    """Waits until the record says that the run has begun; its workers."""
+    limit = time.monotonic() + 60
+    while not (folder / RECORD).is_file():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    return workers(run.pid)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_death_of_one_process_ends_the_run(tmp_path: Path, victim: int) -> None:
+    run = start([*CONCISE, *flags(tmp_path, 1_000_000), "--quiet"])
+    processes = training(run, tmp_path)
+    assert len(processes) == 2
+    os.kill(processes[victim], signal.SIGKILL)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 1
+    assert out == ""
+    assert f"error: the process of device {victim} was ended by SIGKILL" in err.splitlines()[-1]
+    assert not any(alive(process) for process in processes)
+    assert record_in(tmp_path)["status"] == "failed"
+    assert [path.name for path in tmp_path.iterdir()] == [RECORD]
+
+
+def test_the_death_of_their_server_ends_the_run(tmp_path: Path) -> None:
+    run = start([*CONCISE, *flags(tmp_path, 1_000_000), "--quiet"])
+    processes = training(run, tmp_path)
+    os.kill(parent(processes[0]), signal.SIGKILL)
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == 1
+    assert "error: the process of device" in err.splitlines()[-1]
+    assert not any(alive(process) for process in processes)
+    assert record_in(tmp_path)["status"] == "failed"
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path, background: bool) -> None:
+    # What a shell starts in the background ignores SIGINT, and so does all that it starts.
+    handler = signal.SIG_IGN if background else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
+    run = start([*CONCISE, *flags(tmp_path, 1_000_000), "--quiet"])
+    signal.signal(signal.SIGINT, before)
+    processes = training(run, tmp_path)
+    run.kill()
+    run.communicate(timeout=30)  # the pipes stay open as long as a process is left
+    limit = time.monotonic() + 30
+    while any(alive(process) for process in processes):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(taken.getsockname()[1])}
+        runs = [start([*CONCISE, *flags(tmp_path / name, 3)], **port) for name in "ab"]
+        results = [(*run.communicate(timeout=120), run.returncode) for run in runs]
+    assert [status for _, _, status in results] == [0, 0], results
+    first, second = (
+        load_file(tmp_path / name / RECORD.replace("json", "safetensors")) for name in "ab"
+    )
+    assert all(np.array_equal(values, second[name]) for name, values in first.items())
+
+
+def test_torchrun_starts_the_same_run(tmp_path: Path) -> None:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    for name, command in (("own", CONCISE), ("torchrun", [*torchrun, *CONCISE])):
+        run = start([*command, *flags(tmp_path / name, 3)])
+        out, err = run.communicate(timeout=120)
+        assert run.returncode == 0, err
+        assert out.count("test acc: ") == 1
+    tensors = RECORD.replace("json", "safetensors")
+    own, other = (load_file(tmp_path / name / tensors) for name in ("own", "torchrun"))
+    for name, values in own.items():
+        np.testing.assert_allclose(other[name], values, rtol=1e-9, atol=1e-12)
+
+
+def test_torchrun_must_start_as_many_processes_as_devices(tmp_path: Path) -> None:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1"]
+    run = start([*torchrun, *CONCISE, *flags(tmp_path, 3)])
+    _, err = run.communicate(timeout=120)
+    assert run.returncode != 0
+    assert "torchrun started 1 processes for 2 devices" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
+    (tmp_path / RECORD).write_text("of an earlier run")
+    run = start([*CONCISE, *flags(tmp_path, 3), "--wrapper=dp", "--device-kind=cpu", "--quiet"])
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "--wrapper dp needs GPUs" in err
+    assert (tmp_path / RECORD).read_text() == "of an earlier run"
+
+
+def test_no_thread_outlives_its_group() -> None:
+    """One that did would abort the process now and then, as the interpreter ends."""
+    train = "\n".join(
+        [
+            "import torch",
+            "from pathlib import Path",
+            "from torch.nn.parallel import DistributedDataParallel",
+            "from frameworks.pytorch.processes import launch_processes",
+            "def threads():",
+            "    names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]",
+            "    return sum('gloo' in name for name in names)",
+            "def worker(rank):",
+            "    model = DistributedDataParallel(torch.nn.Linear(2, 1))",
+            "    model(torch.ones(1, 2)).sum().backward()",
+            "    print(threads())",
+            "launch_processes(worker, 1)",
+            "print(threads())",
+        ]
+    )
+    output, errors = start(["-c", train]).communicate(timeout=60)
+    during, after = map(int, output.split())
+    assert during > after == 0, errors

@@ -1,0 +1,15 @@
+"""How far arrays are apart."""
+
+import numpy as np
+
+from common.compare.distances import compare, distance
+
+
+def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> None:
+    expected = np.array([[0.0, 4.0], [1.0, -2.0]])
+    far, where = distance(expected + np.array([[0, 0], [0.2, 0]]), expected)
+    assert (round(far, 12), where) == (0.05, (1, 0))
+    assert distance(np.full((2, 2), np.nan), expected)[0] == np.inf
+    assert distance(expected[0], expected)[0] == np.inf
+    assert compare({}, {"a/b": expected}, "a/")[0].far == np.inf
+    assert compare({"a/b": expected}, {}, "a/")[0].far == np.inf

@@ -1,0 +1,141 @@
+"""Layer by layer: the report names the first layer in which a framework parts from the others."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from agreement import rewrite
+from concise_records import make_runs
+from numpy_concise import NumpyConcise, WrongEpsilon, WrongMomentum
+
+from common.backends.frameworks import FRAMEWORKS
+from common.models.nets import layer_shapes, resnet18_shapes
+from common.models.weights_file import load_arrays
+from common.parity import main
+
+RIGHT = NumpyConcise()
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of four frameworks that agree."""
+    folder = tmp_path_factory.mktemp("right")
+    make_runs(folder, RIGHT)
+    return folder
+
+
+@pytest.fixture
+def folder(right: Path, tmp_path: Path) -> Path:
+    """The same, to be spoilt."""
+    copy: Path = shutil.copytree(right, tmp_path / "results")
+    return copy
+
+
+def said(folder: Path, capsys: pytest.CaptureFixture[str], status: int) -> str:
+    """What the comparison prints, layers included."""
+    capsys.readouterr()
+    assert main([str(folder), "--layers"]) == status
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+def test_right_frameworks_part_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = said(folder, capsys, 0)
+    assert "no layer parts" in printed
+    assert "concise, float64-sync, on 1, 2 devices, layer by layer" in printed
+    for name in layer_shapes(1):
+        for when in ("before", "after"):
+            (line,) = (line for line in printed.splitlines() if f"│ {name}, {when} " in line)
+            assert line.count("✓") == len(FRAMEWORKS)
+
+
+def test_the_first_layer_that_is_wrong_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_runs(folder, WrongEpsilon(), "jax")
+    printed = said(folder, capsys, 1)
+    assert "jax on 1 parts at stage3.block1.bn2, before training: " in printed
+    assert "jax on 2 parts at stage3.block1.bn2, before training: " in printed
+    assert printed.count(" parts at ") == 2
+    (line,) = (line for line in printed.splitlines() if "│ stage3.block1.bn2, before " in line)
+    assert (line.count("✓"), line.count("✗")) == (3, 1)
+
+
+def test_wrong_statistics_show_after_training(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_runs(folder, WrongMomentum(), "mxnet")
+    printed = said(folder, capsys, 1)
+    assert "mxnet on 1 parts at bn1, after training: " in printed
+    assert printed.count(" parts at ") == 2
+
+
+def test_float32_is_held_to_float64_where_that_has_its_layers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # All agree on what is wrong, so that only the exact answer can tell.
+    make_runs(folder, WrongEpsilon(), "jax", "mxnet", dtype="float32")
+    printed = said(folder, capsys, 1)
+    assert printed.count(" parts at stage3.block1.bn2, before training") == 4
+
+
+def test_without_exact_layers_the_runs_are_held_to_their_median(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_runs(tmp_path, RIGHT, layers=False)
+    make_runs(tmp_path, RIGHT, "jax", "mxnet", dtype="float32")
+    make_runs(tmp_path, WrongEpsilon(), "tensorflow", dtype="float32")
+    printed = said(tmp_path, capsys, 1)
+    assert printed.count("tensorflow on 2 parts at stage3.block1.bn2, before training") == 1
+    assert printed.count(" parts at ") == 2
+
+
+def test_layers_that_were_not_kept_cannot_be_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_runs(tmp_path, RIGHT, "jax", "mxnet", layers=False)
+    printed = said(tmp_path, capsys, 2)
+    assert "no two runs here have their layers" in printed
+    assert printed.count("\n") == 1
+
+
+def test_the_layers_of_one_run_have_nothing_to_be_compared_with(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in folder.rglob("*-concise-*.json"):
+        if path.name != "jax-concise-1dev.json":
+            path.unlink()
+    assert "no two runs here have their layers" in said(folder, capsys, 2)
+
+
+def test_a_layer_of_another_shape_is_no_layer(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {"layers/before/bn1": np.zeros((2, 10))}
+    rewrite(folder / "float64-sync" / "jax-concise-1dev.json", wrong)
+    printed = said(folder, capsys, 1)
+    assert "layers/before/bn1 is float64 (2, 10), expected float64 (10, 1, 28, 28)" in printed
+    assert "no layer parts" in printed  # of those that can be compared
+
+
+def test_every_layer_with_a_bias_has_a_shape() -> None:
+    shapes = layer_shapes(2)
+    assert [f"{name}.bias" for name in shapes] == [n for n in resnet18_shapes(2) if ".bias" in n]
+    assert (shapes["conv1"], shapes["fc"]) == ((2, 28, 28), (10,))
+    assert (shapes["stage2.block1.conv3"], shapes["stage4.block2.bn2"]) == ((4, 14, 14), (16, 4, 4))
+
+
+def test_a_run_keeps_its_layers_and_says_nothing_of_it(framework: str, tmp_path: Path) -> None:
+    flags = "--dataset=synthetic --train-examples=20 --test-examples=20 --batch-size=10 --width=2"
+    module = ["-m", f"frameworks.{framework}.concise", *flags.split(), "--devices=2", "--steps=1"]
+    files = ["--layers", "--quiet", f"--out={tmp_path}"]
+    command = [sys.executable, *module, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+    found = load_arrays(tmp_path / f"{framework}-concise-2dev.safetensors")
+    for name, shape in layer_shapes(2).items():
+        assert found[f"layers/before/{name}"].shape == (10, *shape)
+        assert found[f"layers/after/{name}"].dtype == np.float32

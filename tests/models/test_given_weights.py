@@ -1,0 +1,54 @@
+"""The weights that a run of the concise chapter is given, and the width that they set."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.base.arrays import Weights
+from common.base.errors import RequestError
+from common.models.nets import LENET, initial_weights, resnet18_shapes
+from common.models.weights_file import save_weights
+from common.training.run import given_weights
+
+RESNET = initial_weights(resnet18_shapes(4), 0, "float32")
+
+
+def flags(path: Path, width: int | None = None) -> Namespace:
+    return Namespace(init_weights=path, width=width, dtype="float32")
+
+
+def test_the_weights_set_the_width_that_no_flag_has_set(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", RESNET)
+    wanted = flags(tmp_path / "w")
+    given = given_weights("concise", wanted)
+    assert given is not None
+    assert given.keys() == RESNET.keys()
+    assert wanted.width == 4
+
+
+@pytest.mark.parametrize(
+    ("weights", "width", "complaint"),
+    [
+        (RESNET, 8, r"conv1\.weight in .+ has shape \(4, 1, 3, 3\), expected \(8, 1, 3, 3\)"),
+        (initial_weights(LENET, 0, "float32"), None, r"bn1\.bias is missing .+ and 102 more$"),
+        ({"conv1.bias": np.array(1, np.float32)}, None, "is missing from"),
+        ({"fc.bias": np.zeros(10)}, None, "cannot read weights from"),
+    ],
+    ids=["another width", "another net", "a number", "nothing to tell the width"],
+)
+def test_weights_that_do_not_fit_are_refused_in_a_line_of_their_own(
+    tmp_path: Path, weights: Weights, width: int | None, complaint: str
+) -> None:
+    save_weights(tmp_path / "w", weights)
+    with pytest.raises(RequestError, match=complaint) as refusal:
+        given_weights("concise", flags(tmp_path / "w", width))
+    assert len(str(refusal.value)) < 400
+
+
+def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", RESNET)
+    (tmp_path / "w").write_bytes((tmp_path / "w").read_bytes()[:3000])
+    with pytest.raises(RequestError, match="cannot read weights from"):
+        given_weights("concise", flags(tmp_path / "w"))

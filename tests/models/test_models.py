@@ -1,0 +1,54 @@
+"""The canonical weights of both models: what they are called, and what they start from."""
+
+import numpy as np
+import pytest
+
+from common.models.nets import LENET, initial_weights, resnet18_shapes, shapes_of, trainable
+from common.models.operations import training_operations
+
+
+def test_resnet18_has_as_many_numbers_as_the_books() -> None:
+    sizes = {name: np.prod(shape) for name, shape in resnet18_shapes(64).items()}
+    assert sum(size for name, size in sizes.items() if trainable(name)) == 11_175_818
+    statistics = [name for name in sizes if not trainable(name)]
+    assert len(statistics) == 2 * (1 + 4 * 2 * 2)
+
+
+def test_resnet18_shortcuts_where_the_channels_change() -> None:
+    shapes = resnet18_shapes(8)
+    shortcuts = {name: shape for name, shape in shapes.items() if "conv3.weight" in name}
+    assert shortcuts == {
+        "stage2.block1.conv3.weight": (16, 8, 1, 1),
+        "stage3.block1.conv3.weight": (32, 16, 1, 1),
+        "stage4.block1.conv3.weight": (64, 32, 1, 1),
+    }
+    assert shapes["conv1.weight"] == (8, 1, 3, 3)
+    assert shapes["fc.weight"] == (64, 10)
+
+
+def test_the_width_is_that_of_resnet18_alone() -> None:
+    assert shapes_of("scratch", None) == LENET
+    assert shapes_of("concise", 16) == resnet18_shapes(16)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_batch_norm_starts_as_the_identity(dtype: str) -> None:
+    for name, values in initial_weights(resnet18_shapes(4), 0, dtype).items():
+        assert values.dtype == np.dtype(dtype)
+        if values.ndim > 1:
+            assert 0.005 < values.std() < 0.02
+        else:
+            ones = name.endswith((".running_var", "bn1.weight", "bn2.weight"))
+            assert (values == ones).all(), name
+
+
+def test_arithmetic_of_an_image_is_that_of_resnet18() -> None:
+    """By hand: stem, four stages of 3 x 3 convolutions, three shortcuts, the dense layer."""
+    stem = 9 * 1 * 64 * 28**2
+    first = 4 * 9 * 64 * 64 * 28**2
+    later = sum(
+        (9 * c // 2 * c + 3 * 9 * c * c + c // 2 * c) * side**2
+        for c, side in ((128, 14), (256, 7), (512, 4))
+    )
+    # Nobody asks for the gradient of the images.
+    assert training_operations("concise", 64) == 6 * (stem + first + later + 5120) - 2 * stem

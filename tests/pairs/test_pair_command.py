@@ -1,0 +1,197 @@
+"""`python -m common.parity FILE FILE`: what it says and returns, whatever the files hold."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import edit
+
+from common.models.weights_file import save_weights
+from common.parity import main
+from common.report.two_files import printable
+
+Captured = pytest.CaptureFixture[str]
+NASTY = "a\x1b[31m\nb\x07\u202e[red]bold[/red]"
+SHOWN = r"a\x1b[31m\nb\x07\u202e[red]bold[/red]"
+
+
+def header(**tensors: Any) -> bytes:
+    """A `.safetensors` file with this header and eight bytes after it."""
+    text = json.dumps(tensors).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(8)
+
+
+def refused(capsys: Captured, *flags: object) -> str:
+    """The one line that is said before the command ends with status 2."""
+    capsys.readouterr()
+    try:
+        status = main([str(flag) for flag in flags])
+    except SystemExit as end:
+        status = int(str(end.code))
+    said = capsys.readouterr()
+    assert status == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert printable(said.err[:-1]) == said.err[:-1]
+    return said.err
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    path = tmp_path / "weights.safetensors"
+    save_weights(path, {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(3)})
+    return path
+
+
+def test_the_status_says_same_or_parting(weights: Path, capsys: Captured) -> None:
+    other = weights.with_name("other.safetensors")
+    save_weights(other, {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(3) + 1e-3})
+    assert main([str(weights), str(weights)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "the same: all 2 arrays are equal"
+    assert main([str(weights), str(other)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].startswith("they part in 1 of 2 arrays, first in b: 1.0e-03 at [0]")
+    assert [line[2] for line in said if line.startswith("│ ")] == ["b", "a"]  # the farthest first
+    assert main([str(weights), "--tolerance", "2e-3", str(other)]) == 0
+    assert main(["--tolerance=1e-4", str(weights), str(other)]) == 1
+
+
+def test_runs_are_shown_check_by_check(ours: Path, theirs: Path, capsys: Captured) -> None:
+    assert main([str(ours), str(theirs)]) == 0
+    said = capsys.readouterr().out
+    headings = ("logits before", "gradient of", "losses of", "weights at", "logits at")
+    places = [said.index(heading) for heading in headings]
+    assert places == sorted(places)
+    edit(ours, losses=[1.0, 1.0, 1.0, 1.0])
+    assert main([str(ours), str(theirs)]) == 1
+    assert "losses: first at step 1\n" in capsys.readouterr().out
+
+
+def test_runs_of_another_setting_are_no_comparison(
+    ours: Path, theirs: Path, capsys: Captured
+) -> None:
+    data = json.loads(ours.read_text())["data"]
+    edit(ours, data=data | {"sha256": NASTY})
+    assert main([str(ours), str(theirs)]) == 2
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "header too small"),
+        (b"PK\x03\x04 no safetensors at all", "header too large"),
+        (header(a={"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}), "not fully covered"),
+        (header(a={"dtype": "F64", "shape": [2**60, 2**60], "data_offsets": [0, 8]}), "overflow"),
+        (header(a={"dtype": "F64", "shape": [1] * 70, "data_offsets": [0, 8]}), "dimension"),
+        (
+            header(a={"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}),
+            "float32",
+        ),
+        (header(a={"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}), "NumPy lacks"),
+        (header(**{NASTY: {"dtype": "F64", "shape": [9], "data_offsets": [0, 8]}}), "header"),
+        (struct.pack("<Q", 2) + b"{}", "holds no arrays"),
+    ],
+)
+def test_what_is_no_file_of_weights_is_said_in_a_line(
+    weights: Path, capsys: Captured, content: bytes, why: str
+) -> None:
+    bad = weights.with_name("bad.safetensors")
+    bad.write_bytes(content)
+    assert why in refused(capsys, bad, weights)
+    assert why in refused(capsys, weights, bad)
+
+
+def test_a_truncated_file_is_refused(weights: Path, capsys: Captured) -> None:
+    content = weights.read_bytes()
+    short = weights.with_name("short.safetensors")
+    for size in range(0, len(content), 7):
+        short.write_bytes(content[:size])
+        assert f"cannot read weights from {short}" in refused(capsys, short, weights)
+
+
+def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: Captured) -> None:
+    first, second = (tmp_path / f"{k}{NASTY.replace('/', '')}.safetensors" for k in "12")
+    save_weights(first, {NASTY: np.ones(2), "only[bold]": np.ones(1)})
+    save_weights(second, {NASTY: np.array([1.0, np.nan])})
+    assert main([str(first), str(second)]) == 1
+    said = capsys.readouterr().out
+    assert all(printable(line) == line for line in said.splitlines())
+    assert f"{SHOWN}: NaN or infinity in the second\n" in said
+    assert "│ only[bold] " in said
+    assert "only[bold]: is in the first alone\n" in said
+    first.write_bytes(b"")
+    assert r"1a\x1b[31m\nb" in refused(capsys, first, second)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "JSON"),
+        ("{" * 100_000, "JSON"),
+        ("[]", "not a record of schema 2"),
+        ('{"schema": 1e999}', "not a record of schema 2"),
+        (json.dumps({NASTY: 1}), "not a record of schema 2"),
+        (b"\xff\xfe\x00", "cannot be read"),
+    ],
+)
+def test_what_is_no_record_is_said_in_a_line(
+    ours: Path, capsys: Captured, content: str | bytes, why: str
+) -> None:
+    bad = ours.with_name("bad.json")
+    bad.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert why in refused(capsys, bad, ours)
+    assert why in refused(capsys, ours, bad)
+
+
+def test_a_spoiled_record_is_refused(ours: Path, theirs: Path, capsys: Captured) -> None:
+    whole = ours.read_text()
+    ours.write_text(whole[: len(whole) // 2])
+    assert "is not a record of schema 2" in refused(capsys, ours, theirs)
+    ours.write_text(whole.replace('"losses": [', '"losses": [NaN, '))
+    assert "is not a record of schema 2: losses" in refused(capsys, ours, theirs)
+    ours.write_text(whole)
+    edit(ours, **{NASTY: 1})
+    assert SHOWN in refused(capsys, ours, theirs)
+    ours.write_text(whole)
+    edit(ours, status="failed")
+    assert "the run failed: it does not say why" in refused(capsys, ours, theirs)
+    ours.write_text(whole)
+    tensors = ours.with_suffix(".safetensors")
+    tensors.write_bytes(tensors.read_bytes()[:-1])
+    assert "is not the file that pytorch-scratch-1dev.json describes" in refused(
+        capsys, ours, theirs
+    )
+
+
+def test_what_is_asked_for_wrongly_is_said(two: Path, weights: Path, capsys: Captured) -> None:
+    record = two / "jax-scratch-2dev.json"
+    for pair in ((record, weights), (two, record), (two, two), (weights, "/dev/null")):
+        assert "are not two of a kind: give two records" in refused(capsys, *pair)
+    assert "is a file: name another one" in refused(capsys, weights)
+    assert "cannot read weights from no.safetensors" in refused(capsys, weights, "no.safetensors")
+    assert "no.json cannot be read" in refused(capsys, record, "no.json")
+    for value in ("-1", "nan", "inf", "x"):
+        said = refused(capsys, weights, weights, f"--tolerance={value}")
+        assert f"'{value}' is not a number of at least 0" in said
+    assert "--tolerance means nothing for a folder" in refused(capsys, two, "--tolerance=1")
+    for flag in ("--more-devices", "--suites=float64", "--frameworks=jax", "--chapters=scratch"):
+        said = refused(capsys, weights, weights, flag)
+        assert f"{flag.partition('=')[0]} means nothing for two files" in said
+    folder = weights.with_name("folder.safetensors")
+    folder.mkdir()
+    assert "cannot read weights from" in refused(capsys, folder, weights)
+
+
+def test_help_shows_both_uses(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert "python -m common.parity [--tolerance X] FILE FILE" in said
+    assert "exit status: 0: the same; 1: they part; 2: not to be read" in said
+    assert "python -m common.parity mine.safetensors theirs.safetensors --tolerance" in said

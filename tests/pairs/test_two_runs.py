@@ -1,0 +1,166 @@
+"""Two runs: of which setting they are, and where they begin to part."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy_chapter as chapters
+import pytest
+from agreement import edit, make, rewrite
+from paired_runs import compared, configure, failed
+
+from common.compare import tolerances
+from common.compare.checks import NUMERICAL, Run
+from common.compare.replay import part
+from common.compare.tolerances import Tolerance
+from common.models.nets import LENET
+from common.models.weights_file import digest
+from common.pairs.runs import compare_runs, read_run
+from common.records.store import read_record, read_tensors
+
+
+def test_agreeing_runs_are_compared_in_every_array(ours: Path, theirs: Path) -> None:
+    verdict = compared(ours, theirs)
+    assert verdict.passed
+    assert verdict.differences == []
+    assert [pair.array for pair in verdict.arrays] == [
+        "logits/before",
+        *(f"gradients/{name}" for name in LENET),
+        "losses",
+        *(f"weights/{name}" for name in LENET),
+        "logits/after",
+    ]
+    assert {pair.check: pair.limit for pair in verdict.arrays} == dict.fromkeys(NUMERICAL, 1e-10)
+    assert verdict.notes == [
+        "the first: pytorch scratch on numpy:0, float64",
+        "the second: jax scratch on numpy:0, numpy:1, float64",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bug", "devices", "first"),
+    [
+        (chapters.SumInsteadOfMean, 1, "gradients/conv1.weight"),
+        (chapters.SharedMemory, 2, "losses"),
+        (chapters.WrongFlattenOrder, 1, "logits/before"),
+    ],
+)
+def test_what_parts_first_is_named(
+    two: Path, theirs: Path, bug: type[chapters.NumpyChapter], devices: int, first: str
+) -> None:
+    found = compared(make(two, "pytorch", bug(), devices), theirs)
+    assert not found.passed
+    assert failed(found)[0].array == first
+    assert f", first in {first}: " in found.conclusion
+
+
+def test_of_the_losses_the_first_step_and_the_worst_are_named(ours: Path, theirs: Path) -> None:
+    losses = json.loads(ours.read_text())["losses"]
+    edit(ours, losses=[losses[0], losses[1] + 1e-8, losses[2] + 1e-7, losses[3]])
+    verdict = compared(ours, theirs)
+    (found,) = failed(verdict)
+    assert (found.array, found.where, found.note) == ("losses", "step 3", "first at step 2")
+    assert compared(ours, theirs, 1e-6).passed
+    assert failed(compared(ours, theirs, 2e-8))[0].note == "first at step 3"
+
+
+def test_a_transposed_tensor_is_seen_and_said(ours: Path, theirs: Path) -> None:
+    tensors = read_tensors(ours, read_record(ours))
+    rewrite(ours, {"weights/fc1.weight": tensors["weights/fc1.weight"].T})
+    (found,) = failed(compared(ours, theirs))
+    assert found.note == "(128, 800) and (800, 128)"
+    assert found.hint == "equal after .transpose(1, 0)"
+
+
+def test_an_array_that_only_one_has_is_seen(ours: Path, theirs: Path) -> None:
+    rewrite(ours, {"weights/conv3.bias": np.zeros(1)})
+    assert [pair.note for pair in failed(compared(ours, theirs))] == ["is in the first alone"]
+    assert [pair.note for pair in failed(compared(theirs, ours))] == ["is in the second alone"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"lr": 0.06}, "lr is 0.06 and 0.05"),
+        ({"seed": 1}, "seed is 1 and 0"),
+        ({"lr_decay": "linear"}, "lr_decay is linear and none"),
+    ],
+)
+def test_another_setting_is_said_and_nothing_compared(
+    ours: Path, theirs: Path, settings: dict[str, Any], said: str
+) -> None:
+    configure(ours, **settings)
+    verdict = compared(ours, theirs)
+    assert not verdict.passed
+    assert verdict.differences == [said]
+    assert verdict.arrays == []
+    assert verdict.conclusion == f"not comparable, as the settings differ: {said}"
+
+
+def test_shards_that_are_normalized_apart_are_another_setting(ours: Path, theirs: Path) -> None:
+    def apart(run: Run) -> Run:
+        config = run.record.config.model_copy(update={"batch_norm": "per-device"})
+        return Run(run.record.model_copy(update={"config": config}), run.arrays)
+
+    assert compare_runs(apart(read_run(ours)), apart(read_run(theirs))).differences == [
+        "shards is 1 and 2: batch norm sees each device's alone, unless --batch-norm is sync"
+    ]
+
+
+def test_other_data_and_other_weights_are_another_setting(ours: Path, theirs: Path) -> None:
+    data = json.loads(ours.read_text())["data"] | {"sha256": "0" * 64}
+    rewrite(ours, {"trace/weights/0/fc2.bias": np.ones(10)})
+    weights = part(read_tensors(ours, read_record(ours)), "trace/weights/0/")
+    edit(ours, initial_weights_sha256=digest(weights), data=data)
+    found = compared(ours, theirs).differences
+    assert found[0].startswith("data is 000000000000... and ")
+    assert found[1].startswith(f"initial weights is {digest(weights)[:12]}... and ")
+    assert found[1].endswith("...: start both from one file with --init-weights")
+
+
+def test_float32_is_held_to_its_own_limits_on_either_side(two: Path, theirs: Path) -> None:
+    single = make(two, "pytorch", chapters.NumpyChapter(), 1, dtype="float32")
+    for first, second in ((single, theirs), (theirs, single)):
+        verdict = compared(first, second)
+        assert verdict.passed
+        assert verdict.arrays[0].limit == tolerances.FLOAT32["forward"].limit
+        assert verdict.arrays[0].distance
+
+
+def test_a_long_run_is_held_to_its_beginning_and_its_curve(two: Path) -> None:
+    long = {"steps": None, "epochs": 6}
+    first, second = (
+        make(two, name, chapters.NumpyChapter(), 1, **long) for name in ("jax", "mxnet")
+    )
+    verdict = compared(first, second)
+    assert verdict.passed
+    limits = {pair.check: pair.limit for pair in verdict.arrays}
+    assert limits == {
+        "forward": 1e-10,
+        "gradient": 1e-10,
+        "trajectory": 1e-10,
+        "curve": 0.2,
+        "weights": None,
+        "outcome": None,
+    }
+    assert verdict.notes[-1].startswith("test accuracy 0.")
+    losses = json.loads(first.read_text())["losses"]
+    edit(first, losses=[*losses[:20], *(2 * loss for loss in losses[20:])])
+    assert [pair.where for pair in failed(compared(first, second))] == ["epoch 6"]
+    edit(first, losses=[*losses[:19], losses[19] + 1e-6, *losses[20:]])
+    assert [pair.note for pair in failed(compared(first, second))] == ["first at step 20"]
+    rewrite(first, {"weights/fc2.bias": np.full(10, np.nan)})
+    assert "weights/fc2.bias" in [pair.array for pair in failed(compared(first, second))]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *(table for by_dtype in tolerances.TOLERANCES.values() for table in by_dtype.values()),
+        *(table for by_dtype in tolerances.LONG.values() for table in by_dtype.values()),
+    ],
+)
+def test_the_limits_leave_room_for_two_runs(limits: dict[str, Tolerance]) -> None:
+    for tolerance in limits.values():
+        assert 2 * tolerance.measured <= tolerance.limit

@@ -1,0 +1,87 @@
+"""Allreduce schedules: every one sums, on every device, at the cost that the textbooks give."""
+
+from math import ceil, log2
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.base.arrays import Array
+from common.parallel.schedules import SCHEDULES, Schedule
+from common.parallel.shards import shard_bounds
+
+NAMES = sorted(SCHEDULES)
+
+
+def carry_out(schedule: Schedule, vectors: list[Array]) -> list[Array]:
+    """What each device has in the end."""
+    bounds = shard_bounds(len(vectors[0]), schedule.chunks)
+    held = [[vector[a:b].copy() for a, b in bounds] for vector in vectors]
+    for one in schedule.rounds:
+        moved = [[held[t.source][chunk].copy() for chunk in t.chunks] for t in one]
+        for t, chunks in zip(one, moved, strict=True):
+            for chunk, values in zip(t.chunks, chunks, strict=True):
+                held[t.target][chunk] = held[t.target][chunk] + values if t.adds else values
+    return [np.concatenate(chunks) for chunks in held]
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.integers(1, 17),
+    st.integers(0, 40),
+    st.sampled_from(["float32", "float64"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_every_device_gets_the_sum_bit_for_bit(
+    name: str, k: int, size: int, dtype: str, seed: int
+) -> None:
+    random = np.random.RandomState(seed)
+    vectors = [random.standard_normal(size).astype(dtype) for _ in range(k)]
+    first, *others = carry_out(SCHEDULES[name](k), vectors)
+    assert first.dtype == dtype
+    # Each of the k - 1 additions rounds once, by half an ulp of a sum of absolute values at most.
+    exact = np.sum(np.asarray(vectors, "float64"), axis=0)
+    bound = (k - 1) * np.finfo(dtype).eps * np.abs(np.asarray(vectors, "float64")).sum(axis=0)
+    assert (np.abs(first - exact) <= bound).all()
+    assert all(first.tobytes() == other.tobytes() for other in others)
+
+
+@pytest.mark.parametrize("k", range(1, 18))
+@pytest.mark.parametrize("name", NAMES)
+def test_no_device_sends_to_itself_nor_twice_to_the_same(name: str, k: int) -> None:
+    schedule = SCHEDULES[name](k)
+    for one in schedule.rounds:
+        pairs = [(transfer.source, transfer.target) for transfer in one]
+        assert len(set(pairs)) == len(pairs) > 0
+        assert all(a != b and {a, b} <= set(range(k)) for a, b in pairs)
+
+
+@pytest.mark.parametrize("k", range(2, 18))
+def test_costs_are_those_of_the_textbooks(k: int) -> None:
+    n = 720720 * 17 * 16  # which every k divides, and every power of two up to 16
+    share = 2 * (k - 1) * n // k
+    made = {name: SCHEDULES[name](k) for name in NAMES}
+    traffic = {name: schedule.traffic(n) for name, schedule in made.items()}
+    rounds = {name: len(schedule.rounds) for name, schedule in made.items()}
+    assert traffic["star"] == [((k - 1) * n,) * 2] + [(n, n)] * (k - 1)
+    assert traffic["sharded"] == traffic["ring"] == [(share, share)] * k
+    assert rounds["star"] == rounds["sharded"] == 2
+    assert rounds["ring"] == 2 * (k - 1)
+    assert rounds["tree"] == 2 * ceil(log2(k))
+    assert sum(sent for sent, _ in traffic["tree"]) == 2 * (k - 1) * n
+
+
+@pytest.mark.parametrize("k", range(2, 18))
+def test_halving_costs_a_message_more_each_way_where_k_is_no_power_of_two(k: int) -> None:
+    n, inner = 720720 * 16, 2 ** int(log2(k))
+    share, extras = 2 * (inner - 1) * n // inner, k - inner
+    schedule = SCHEDULES["halving"](k)
+    expected = [share + n] * extras + [share] * (inner - extras) + [n] * extras
+    assert schedule.traffic(n) == [(cost, cost) for cost in expected]
+    assert len(schedule.rounds) == 2 * log2(inner) + 2 * (extras > 0)
+
+
+def test_sizes_that_chunks_do_not_divide_are_counted_to_the_entry() -> None:
+    # Chunks of 3, 2 and 2: the first device sends chunks 0, 2, 1 and 0, and gets 2, 1, 0 and 2.
+    assert SCHEDULES["ring"](3).traffic(7) == [(10, 9), (9, 10), (9, 9)]

@@ -1,0 +1,88 @@
+"""How a minibatch is split, and how replicas that part are caught."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.base.arrays import Weights
+from common.base.errors import RunError
+from common.parallel.shards import same_everywhere, shard_bounds, shard_sizes
+
+examples, shards = st.integers(0, 5000), st.integers(1, 64)
+
+
+@given(examples, shards)
+def test_sizes_add_up_and_differ_by_at_most_one(n: int, k: int) -> None:
+    sizes = shard_sizes(n, k)
+    assert len(sizes) == k
+    assert sum(sizes) == n
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(examples, shards)
+def test_larger_shards_come_first(n: int, k: int) -> None:
+    sizes = shard_sizes(n, k)
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@given(examples, shards)
+def test_every_example_is_in_exactly_one_shard_and_in_order(n: int, k: int) -> None:
+    bounds = shard_bounds(n, k)
+    assert [i for start, stop in bounds for i in range(start, stop)] == list(range(n))
+    assert [stop - start for start, stop in bounds] == shard_sizes(n, k)
+
+
+def test_an_uneven_minibatch() -> None:
+    assert shard_sizes(256, 3) == [86, 85, 85]
+    assert shard_bounds(10, 3) == [(0, 4), (4, 7), (7, 10)]
+
+
+def test_shards_are_empty_only_where_there_are_more_of_them_than_examples() -> None:
+    assert shard_bounds(2, 4) == [(0, 1), (1, 2), (2, 2), (2, 2)]
+    assert 0 not in shard_sizes(4, 4)
+
+
+@pytest.mark.parametrize("split", [shard_sizes, shard_bounds])
+@pytest.mark.parametrize(("n", "k"), [(-1, 2), (5, 0), (5, -1)])
+def test_what_cannot_be_split_is_an_error(split: object, n: int, k: int) -> None:
+    assert callable(split)
+    with pytest.raises(ValueError, match=f"cannot split {n} examples into {k} shards"):
+        split(n, k)
+
+
+def copies(count: int) -> list[Weights]:
+    weights = {"weight": np.linspace(-1, 1, 12).reshape(3, 4), "bias": np.zeros(4)}
+    return [{name: array.copy() for name, array in weights.items()} for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_equal_replicas_give_the_weights(count: int) -> None:
+    replicas = copies(count)
+    assert same_everywhere(replicas) is replicas[0]
+
+
+@given(device=st.integers(1, 4), name=st.sampled_from(["weight", "bias"]), place=st.integers(0, 3))
+def test_one_differing_number_is_found_and_named(device: int, name: str, place: int) -> None:
+    replicas = copies(5)
+    flat = replicas[device][name].reshape(-1)
+    flat[place] = np.nextafter(flat[place], np.inf)
+    with pytest.raises(RunError, match=f"^{name} on device {device} differs"):
+        same_everywhere(replicas)
+
+
+def test_nan_in_the_same_place_is_the_same_and_elsewhere_is_not() -> None:
+    replicas = copies(3)
+    for replica in replicas:
+        replica["bias"][1] = np.nan
+    assert np.isnan(same_everywhere(replicas)["bias"][1])
+    replicas[2]["bias"][2] = np.nan
+    with pytest.raises(RunError, match=r"^bias on device 2"):
+        same_everywhere(replicas)
+
+
+def test_another_shape_is_a_difference() -> None:
+    replicas = copies(2)
+    replicas[1]["weight"] = replicas[1]["weight"].T
+    with pytest.raises(RunError, match=r"^weight on device 1"):
+        same_everywhere(replicas)

@@ -1,0 +1,74 @@
+"""The rooms of `common/` stand on each other in one order, and every module is short."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = (
+    *("base", "terminal", "data", "models", "parallel", "backends", "settings", "records"),
+    *("training", "compare", "pairs", "diagnose", "seeds", "report", "scaling"),
+)
+"""Lowest first: a room imports itself and those before it."""
+
+BACKENDS = {"base", "models", "parallel", "backends"}
+"""What a backend imports of `common/`, but for the command in its `__main__` block."""
+
+
+def imported(path: Path) -> Iterator[tuple[ast.ImportFrom, str]]:
+    """Every import of `common` in a file, and the module's name."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "common":
+            yield node, node.module or ""
+        if isinstance(node, ast.Import):
+            assert not any(each.name.startswith("common") for each in node.names), path
+
+
+def room(module: str) -> str:
+    """The room of a module; empty for a command."""
+    return next((name for name in module.split(".")[1:2] if name in ROOMS), "")
+
+
+def test_every_folder_is_a_room() -> None:
+    folders = {path.parent.relative_to(ROOT / "common") for path in ROOT.glob("common/**/*.py")}
+    assert {str(folder) for folder in folders} == {".", *ROOMS}
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_imports_run_down(name: str) -> None:
+    allowed = set(ROOMS[: ROOMS.index(name) + 1])
+    for path in (ROOT / "common" / name).rglob("*.py"):
+        for _, module in imported(path):
+            assert room(module) in allowed, f"{path}: {module}"
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_the_docstring_of_a_room_is_all_that_its_init_holds(name: str) -> None:
+    tree = ast.parse((ROOT / "common" / name / "__init__.py").read_text())
+    assert ast.get_docstring(tree)
+    assert len(tree.body) == 1
+
+
+def test_backends_import_what_is_theirs() -> None:
+    for path in (ROOT / "frameworks").rglob("*.py"):
+        main = {
+            node
+            for block in ast.parse(path.read_text()).body
+            if isinstance(block, ast.If)
+            for node in ast.walk(block)
+        }
+        lines = {node.lineno for node in main if isinstance(node, ast.ImportFrom)}
+        for node, module in imported(path):
+            assert room(module) in BACKENDS or node.lineno in lines, f"{path}: {module}"
+
+
+def test_no_module_is_long() -> None:
+    names = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, check=True)
+    lengths = {
+        name: len((ROOT / name).read_text().splitlines()) for name in names.stdout.decode().split()
+    }
+    assert len(lengths) > 200
+    assert {name: length for name, length in lengths.items() if length > 200} == {}

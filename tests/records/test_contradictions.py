@@ -1,0 +1,75 @@
+"""A record that contradicts itself, its tensors or the others is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import edit, failed, failures, rewrite
+
+from common.parity import judge
+from common.records.store import read_record, read_tensors
+
+EPOCH = {"epoch": 1, "steps": 4, "test_accuracy": 0.1, "seconds": 4.0, "images_per_second": 10.0}
+DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
+        ({"devices": ["cpu:0", "cuda:1"]}, "asked for cpu devices, and ran on cpu:0, cuda:1"),
+        ({"epochs": [{**EPOCH, "epoch": 77}]}, "epoch 1 is called 77"),
+        ({"epochs": [{**EPOCH, "steps": 999}]}, "with 999 steps of 4"),
+        ({"epochs": [{**EPOCH, "test_accuracy": 1.0}]}, "its test accuracy of epoch 1 is 1, and 0"),
+        ({"epochs": [{**EPOCH, "seconds": 1.0}]}, "the speed of epoch 1"),
+        ({"data": {**DATA, "name": "fashion-mnist"}}, "40 images of fashion-mnist"),
+        ({"data": {**DATA, "train_examples": 41}}, "41 images of synthetic"),
+        ({"data": DATA}, "data is 0000"),
+        ({"config": {"allreduce": "magic"}}, "its allreduce is magic, which there is not"),
+        ({"config": {"allreduce": "native"}}, "its traffic is not that of its allreduce"),
+        ({"config": {"preset": "best"}}, "its preset is best"),
+        ({"config": {"width": 4}}, "its width is 4"),
+        ({"config": {"init_weights": None}}, "its initial weights are not those of seed 0"),
+        ({"failure": "Traceback"}, "tells of a failure"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(
+    results: Path, changes: dict[str, Any], why: str
+) -> None:
+    path = results / "float64/jax-scratch-2dev.json"
+    config = json.loads(path.read_text())["config"]
+    if "config" in changes:
+        changes = {"config": config | changes["config"]}
+    edit(path, **changes)
+    verdict = judge(results)
+    assert failed(verdict) == {("record", "jax", 2)}
+    assert why in failures(verdict)[0].note
+
+
+def test_a_record_that_was_changed_later_is_refused(results: Path) -> None:
+    path = results / "float64/jax-scratch-2dev.json"
+    text = path.read_text()
+    assert '"peak_memory": ' in text
+    path.write_text(text.replace('"peak_memory": ', '"peak_memory": 1'))
+    verdict = judge(results)
+    assert failed(verdict) == {("record", "jax", 2)}
+    assert "was changed after it was written" in failures(verdict)[0].note
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
+def test_weights_of_another_type_are_seen(results: Path, dtype: str) -> None:
+    path = results / "float64/mxnet-scratch-2dev.json"
+    weights = read_tensors(path, read_record(path))["weights/fc2.weight"]
+    rewrite(path, {"weights/fc2.weight": weights.astype(dtype)})
+    assert failed(judge(results)) == {("shapes", "mxnet", 2)}
+
+
+def test_other_minibatches_are_another_run(results: Path) -> None:
+    path = results / "float64/mxnet-scratch-2dev.json"
+    labels = read_tensors(path, read_record(path))["trace/labels/2"]
+    rewrite(path, {"trace/labels/2": np.roll(labels, 1)})
+    verdict = judge(results)
+    assert failed(verdict) == {("record", "mxnet", 2)}
+    assert "minibatches is" in failures(verdict)[0].note

@@ -1,0 +1,103 @@
+"""A run that fails leaves no earlier record in its place: nobody takes that for this run's."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agreement import edit
+from fake_chapter import RECORD, CommandLine, FakeChapter, written
+
+from common.base.errors import RequestError
+
+FULL = "[Errno 28] No space left on device"
+LONG_AGO = "2001-02-03T04:05:06+00:00"
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line; an earlier run has left its record already."""
+    command = CommandLine(monkeypatch, tmp_path)
+    assert command("--quiet") == 0
+    edit(RECORD, started=LONG_AGO)
+    return command
+
+
+def full_after(monkeypatch: pytest.MonkeyPatch, texts: int) -> None:
+    """Lets the disk be full as soon as so many more texts have been written."""
+    write: Callable[..., int] = Path.write_text
+    done: list[str] = []
+
+    def write_text(path: Path, text: str, **options: Any) -> int:
+        done.append(text)
+        if len(done) > texts:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+
+
+def test_a_full_disk_leaves_no_record_of_an_earlier_run(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    full_after(monkeypatch, 0)
+    assert start("--quiet") == 1
+    line = f"python -m frameworks.pytorch.scratch: error: cannot write {RECORD}: {FULL}\n"
+    assert capsys.readouterr() == ("", line)
+    assert not RECORD.exists()
+
+
+def test_a_disk_that_is_full_in_the_end_leaves_an_unfinished_run(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_after(monkeypatch, 1)
+    assert start("--quiet") == 1
+    assert written()["status"] == "running"
+
+
+def test_tensors_that_find_no_space_fail_the_run(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def save(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("common.records.store.save_weights", save)
+    assert start("--quiet") == 1
+    assert f"error: cannot write {RECORD}: {FULL}\n" in capsys.readouterr().err
+    assert written()["status"] == "failed"
+
+
+def test_a_run_that_fails_before_it_has_begun_replaces_an_earlier_record(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replicate(*_: object) -> None:
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(FakeChapter, "replicate", replicate)
+    assert start("--quiet") == 1
+    assert written()["status"] == "failed"
+    assert "too large" in written()["failure"]
+
+
+def test_a_refused_request_leaves_an_earlier_record(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replicate(*_: object) -> None:
+        raise RequestError("not on these devices")
+
+    monkeypatch.setattr(FakeChapter, "replicate", replicate)
+    assert start("--quiet") == 2
+    assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
+
+
+def test_a_later_run_keeps_the_record_that_it_has_taken_over(start: CommandLine) -> None:
+    taken_over = "2999-02-03T04:05:06+00:00"
+
+    def fail(step: int) -> float:
+        edit(RECORD, started=taken_over)
+        raise KeyboardInterrupt
+
+    assert start("--quiet", loss=fail) == 130
+    assert (written()["status"], written()["started"]) == ("running", taken_over)

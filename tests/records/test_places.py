@@ -1,0 +1,192 @@
+"""What a command leaves lies where it was asked for, and in the place of nothing else."""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_chapter import RECORD, CommandLine, FakeChapter, written
+from safetensors.numpy import load_file
+
+from bench.__main__ import main as bench
+from common import summary
+from common.records.store import read_record, read_tensors
+from common.training.cli import main
+
+TENSORS = RECORD.with_suffix(".safetensors")
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    return CommandLine(monkeypatch, tmp_path)
+
+
+def lying_here() -> dict[Path, object]:
+    """Everything in the working directory: which it is, and what it holds."""
+    found: dict[Path, object] = {}
+    for path in Path().rglob("*"):
+        state = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(state.st_mode) else None
+        found[path] = state.st_ino, state.st_mode, content
+    return found
+
+
+Refused = Callable[[Callable[[], int]], str]
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Asserts that something is refused in one line and changes no file; returns the line."""
+
+    def check(work: Callable[[], int]) -> str:
+        before = lying_here()
+        assert work() == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(r"python -m \S+: error: .+\n", err), err
+        assert lying_here() == before
+        return err
+
+    return check
+
+
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "it is a pipe, not a file": os.mkfifo,
+    "it is a folder, not a file": Path.mkdir,
+    "the link .* leads nowhere": lambda path: path.symlink_to("nowhere/x"),
+    "Too many levels of symbolic links": lambda path: path.symlink_to(path.absolute()),
+}
+
+
+@pytest.mark.parametrize("place", ["w", str(RECORD), str(TENSORS)])
+@pytest.mark.parametrize("why", NO_FILES)
+def test_what_cannot_become_a_file_is_refused_at_once(
+    command: CommandLine, refused: Refused, place: str, why: str
+) -> None:
+    Path("out").mkdir()
+    NO_FILES[why](Path(place))
+    flag = "--save-weights" if place == "w" else "--out"
+    line = refused(lambda: command("--data-dir=nowhere", "--save-weights=w"))
+    assert re.search(f"error: {flag}: cannot write to {place}: {why}", line)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [("nowhere", "the link out leads nowhere"), ("out", "Too many levels of symbolic links")],
+)
+def test_results_do_not_go_to_a_link_that_leads_nowhere(
+    command: CommandLine, refused: Refused, target: str, why: str
+) -> None:
+    Path("out").symlink_to(target)
+    line = refused(lambda: command("--data-dir=nowhere"))
+    assert f"error: cannot write to out: {why}; choose another folder" in line
+
+
+OWN = {
+    "the record": str(RECORD),
+    "the tensors": str(TENSORS),
+    "by a detour": f"out/../new/../{TENSORS}",
+    "by a linked folder": "linked/pytorch-scratch-3dev.safetensors",
+    "by a linked file": "symbolic",
+    "a hard link": "hard",
+    "below the record": f"{RECORD}/w",
+}
+
+
+@pytest.fixture
+def earlier(command: CommandLine) -> None:
+    """Files of an earlier run in `out`, which have other names, too."""
+    Path("out").mkdir()
+    TENSORS.write_text("of an earlier run")
+    Path("hard").hardlink_to(TENSORS)
+    Path("linked").symlink_to("out")
+    Path("symbolic").symlink_to(TENSORS)
+
+
+@pytest.mark.usefixtures("earlier")
+@pytest.mark.parametrize("path", OWN.values(), ids=OWN.keys())
+def test_weights_do_not_take_the_place_of_the_record(
+    command: CommandLine, refused: Refused, path: str
+) -> None:
+    line = refused(lambda: command("--data-dir=nowhere", f"--save-weights={path}"))
+    assert re.search(
+        f"error: --save-weights {path} is where (the record|its file of ten.*) goes", line
+    )
+
+
+@pytest.mark.usefixtures("earlier")
+def test_nor_when_only_the_framework_knows_how_many_devices_there_are(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "frameworks.pytorch.scratch", FakeChapter())
+    flags = ["--dataset=synthetic", "--steps=1", "--batch-size=8", "--quiet", "--out=out"]
+    place = "out/pytorch-scratch-2dev.json"
+    line = refused(lambda: main("pytorch", "scratch", [*flags, f"--save-weights={place}"]))
+    assert f"error: --save-weights {place} is where the record goes: name another file" in line
+    os.mkfifo(place)
+    line = refused(lambda: main("pytorch", "scratch", flags))
+    assert f"error: --out: cannot write to {place}: it is a pipe" in line
+
+
+def test_nor_of_the_folder_that_the_record_goes_to(command: CommandLine, refused: Refused) -> None:
+    line = refused(lambda: command("--save-weights=out"))
+    assert "error: --save-weights out is where the record goes: name another file" in line
+
+
+def test_tensors_that_are_a_link_to_the_record_are_refused(
+    command: CommandLine, refused: Refused
+) -> None:
+    Path("out").mkdir()
+    TENSORS.symlink_to(RECORD.name)
+    assert f"error: its file of tensors {TENSORS} is where the record goes" in refused(command)
+
+
+def test_links_are_followed_and_stay(command: CommandLine) -> None:
+    for name in ("shelf", "far"):
+        Path(name).mkdir()
+    links = {"out": "shelf", "w": "far/w", str(RECORD): "../far/record"}
+    for name, target in links.items():
+        Path(name).symlink_to(target)
+    Path("far/w").write_text("old")
+    Path("far/w").chmod(0o600)
+    assert command("--save-weights=w") == 0
+    assert {name: str(Path(name).readlink()) for name in links} == links
+    assert written()["status"] == "complete"
+    tensors = read_tensors(RECORD, read_record(RECORD))
+    assert np.array_equal(load_file("far/w")["fc2.bias"], tensors["weights/fc2.bias"])
+    assert stat.S_IMODE(Path("far/w").stat().st_mode) == 0o600
+    assert sorted(path.name for path in Path("far").iterdir()) == ["record", "w"]
+
+
+def test_weights_may_replace_those_that_the_run_began_with(command: CommandLine) -> None:
+    assert command("--save-weights=w") == 0
+    begun = load_file("w")["fc2.bias"]
+    assert command("--init-weights=w", "--save-weights=w", "--lr=0.25") == 0
+    assert np.allclose(load_file("w")["fc2.bias"], begun + 7 * 0.25)
+
+
+@pytest.mark.parametrize("name", ["bench.json", "bench.md", "."])
+def test_the_benchmark_refuses_before_it_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name == ".":
+        Path("out").symlink_to("nowhere")
+    else:
+        Path("out").mkdir()
+        os.mkfifo(Path("out", name))
+    flags: Sequence[str] = [f"--python=jax={sys.executable}", "--out=out"]
+    assert "--out: cannot write to out/bench." in refused(lambda: bench(flags))
+
+
+def test_the_picture_of_runs_replaces_nothing_but_a_file(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    monkeypatch.chdir(runs)
+    os.mkfifo("picture")
+    line = refused(lambda: summary.main([".", "--picture=picture"]))
+    assert "--picture: cannot write to picture: it is a pipe, not a file" in line

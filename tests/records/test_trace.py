@@ -1,0 +1,194 @@
+"""What a run keeps of its way, and that steps computed from it see what each did wrong."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy_chapter as chapters
+import pytest
+from agreement import failed, failures, make
+from fake_chapter import CONFIG
+from numpy_concise import NumpyConcise
+
+from common.base.arrays import Array, Weights
+from common.compare import numpy_nets as reference
+from common.compare.checks import Run
+from common.compare.replay import replay
+from common.data.minibatches import pixels
+from common.models.nets import LENET
+from common.pairs.runs import read_run
+from common.parity import judge
+from common.records.trace import minibatch_size, snapshots, trace_shapes, traced_steps
+from common.settings.steps import examples_in
+
+
+def config(**changes: Any) -> Any:
+    return CONFIG.model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [
+        ({"epochs": 2}, [1, 2, 3, 4, 5, 6]),  # 50 examples in batches of 20
+        ({"epochs": None, "steps": 20}, list(range(1, 21))),
+        ({"epochs": 8}, [1, 2, 3, 6, 9, 12, 15, 18, 21, 24]),
+        ({"epochs": None, "steps": 23}, [1, 2, 3, 6, 9, 12, 15, 18, 21, 23]),
+        ({"epochs": 30}, [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]),
+    ],
+)
+def test_short_runs_are_kept_whole_and_of_long_ones_the_beginning_and_ends_of_epochs(
+    changes: dict[str, Any], steps: list[int]
+) -> None:
+    assert traced_steps(config(**changes)) == steps
+    wanted = {0, *steps, *(step - 1 for step in steps)}
+    assert [*snapshots(config(**changes)), steps[-1]] == sorted(wanted)
+
+
+def test_large_nets_and_minibatches_are_kept_in_few_steps_or_none() -> None:
+    net = {"chapter": "concise", "allreduce": None, "epochs": None, "steps": 12}
+    assert traced_steps(config(**net, width=8)) == list(range(1, 13))
+    few = traced_steps(config(**net, width=16, dtype="float32", batch_size=256))
+    assert few[-1] == 12
+    assert 1 < len(few) < 12
+    assert traced_steps(config(**net, width=32, dtype="float32")) == [1]
+    assert traced_steps(config(**net, width=64)) == []
+
+
+def test_a_run_of_which_one_step_fits_is_computed_again_in_that_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.records.trace.MOST_BYTES", 3 * 129_068 * 8)
+    for framework in ("jax", "mxnet"):
+        path = make(tmp_path, framework, chapters.NumpyChapter(), 1)
+    assert snapshots(read_run(path).record.config) == [0, 1]
+    assert judge(tmp_path, frameworks=("jax", "mxnet")).passed
+
+
+def test_the_last_minibatch_of_an_epoch_may_be_short() -> None:
+    found = [minibatch_size(config(), step) for step in range(1, 7)]
+    assert found == [20, 20, 10] * 2
+    assert sum(found[:3]) == examples_in(config(), 3)
+    shapes = trace_shapes(config())
+    assert shapes["trace/images/6"] == (10, 28, 28)
+    assert shapes["trace/weights/5/fc2.bias"] == (10,)
+    assert "trace/weights/6/fc2.bias" not in shapes
+
+
+class AtStepThree(chapters.NumpyChapter):
+    """Does all right but in its third step, of which the losses tell little."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
+        self.steps += device == 0
+        super().sgd(device, weights, gradients, lr * (1.001 if self.steps == 3 else 1))
+
+
+class LateMomentum(NumpyConcise):
+    """Takes another momentum from the fifth step on."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def train_batch(self, X: Array, y: Array, net: Any, devices: Any, lr: float) -> float:
+        self.steps += 1
+        self.momentum = 0.1 if self.steps < 5 else 0.11
+        return super().train_batch(X, y, net, devices, lr)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_one_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path, dtype: str) -> None:
+    for framework in ("pytorch", "mxnet"):
+        make(tmp_path, framework, chapters.NumpyChapter(), 1, dtype=dtype)
+    make(tmp_path, "jax", AtStepThree(), 1, dtype=dtype)
+    verdict = judge(tmp_path, frameworks=("pytorch", "mxnet", "jax"))
+    assert {framework for _, framework, _ in failed(verdict)} == {"jax"}
+    (wrong,) = (check for check in failures(verdict) if check.check == "steps")
+    assert wrong.where.startswith("step 3, ")
+    run = replay(read_run(tmp_path / "jax-scratch-1dev.json"))
+    assert run is not None
+    limit = wrong.tolerance or 0
+    assert {each.where.partition(",")[0] for each in run.steps["update"] if each.far > limit} == {
+        "step 3"
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_statistics_that_go_wrong_late_are_seen(tmp_path: Path, dtype: str) -> None:
+    settings: Mapping[str, Any] = {
+        **{"chapter": "concise", "allreduce": None, "width": 1, "batch_norm": "sync"},
+        **{"dtype": dtype, "steps": 8},
+    }
+    for framework in ("pytorch", "mxnet"):
+        make(tmp_path, framework, NumpyConcise(), 2, **settings)
+        make(tmp_path, framework, NumpyConcise(), 1, **settings)
+    for devices in (1, 2):
+        make(tmp_path, "jax", LateMomentum(), devices, **settings)
+    verdict = judge(tmp_path, frameworks=("pytorch", "mxnet", "jax"))
+    assert failed(verdict) == {("steps", "jax", 1), ("steps", "jax", 2)}
+    assert "running" in failures(verdict)[0].where
+
+
+class Flips(chapters.NumpyChapter):
+    """Decides one ReLU unit otherwise, in every step: the one that is nearest to zero."""
+
+    near = True
+
+    def loss_and_gradients(
+        self, X: Array, y: Array, replicas: list[Weights], devices: Any
+    ) -> tuple[float, Weights]:
+        loss, gradients = super().loss_and_gradients(X, y, replicas, devices)
+        net = reference.LeNet(reference.doubled(replicas[0]))
+        logits, back = net.forward(X.astype(np.float64))
+        back(reference.cross_entropy(logits, y)[1])
+        right, net.gradients = net.gradients, {}
+        inputs = np.abs(net.relu_inputs[2])
+        index = np.unravel_index(int((inputs if self.near else -inputs).argmin()), inputs.shape)
+        net.flipped = {(2, tuple(map(int, index)))}
+        back(reference.cross_entropy(logits, y)[1])
+        for name in gradients:
+            gradients[name] = gradients[name] + (net.gradients[name] - right[name]).astype(X.dtype)
+        return loss, gradients
+
+
+class Wrong(Flips):
+    """The same, with a unit that is in no doubt at all."""
+
+    near = False
+
+
+def test_a_unit_that_is_in_doubt_may_flip_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "DOUBT", 300)  # of so few units, hardly any is in doubt
+    monkeypatch.setattr(reference, "MOST_UNITS", 300)
+    for name, chapter in (("jax", Flips()), ("mxnet", Wrong())):
+        make(tmp_path, name, chapter, 1, dtype="float32", steps=2)
+    flipped, wrong = (
+        found(read_run(tmp_path / f"{name}-scratch-1dev.json")) for name in ("jax", "mxnet")
+    )
+    assert flipped[0] < 1e-6
+    assert flipped[1] == 2
+    assert wrong[0] > 1e-2
+
+
+def found(run: Run) -> tuple[float, int]:
+    """How far the steps of a run are off, and how many units have flipped in them."""
+    again = replay(run)
+    assert again is not None
+    return max(each.far for each in again.steps["update"]), again.flipped
+
+
+def test_of_a_run_on_an_uneven_split_all_is_computed_again(tmp_path: Path) -> None:
+    run = read_run(make(tmp_path, "jax", chapters.NumpyChapter(), 3, batch_size=7, steps=7))
+    again = replay(run)
+    assert again is not None
+    assert {each.where.partition(",")[0] for each in again.steps["update"]} == {
+        f"step {step}" for step in range(1, 8)
+    }
+    assert len(again.steps["update"]) == 7 * len(LENET)
+    images = run.arrays["trace/images/6"]  # the last of the first epoch: 40 = 5 * 7 + 5
+    assert len(images) == 5
+    assert pixels(images, "float64").max() <= 1

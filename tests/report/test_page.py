@@ -1,0 +1,171 @@
+"""The page says at first sight whether all is well, and if not, who is wrong, where and why."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy_chapter as chapters
+import pytest
+from agreement import edit, make, rewrite
+from concise_records import fill
+from markup import shown
+from numpy_concise import LocalStatistics, WrongMomentum
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
+from common.records.store import read_record, read_tensors
+
+
+def test_a_page_of_good_runs_says_so_and_every_link_leads_somewhere(results: Path) -> None:
+    page = shown(results)
+    assert page.articles == []
+    assert page.headline == "✓ all 104 checks passed: every framework computed the same"
+    assert page.runs(failed=True) == []
+    assert len(page.runs(failed=False)) == 4 * 3
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert {link.removeprefix("#") for link in page.values("href")} <= set(ids)
+    for wanted in ("gradient of the first step", "1e-10", "4.4e-15", "step 1", "numpy"):
+        assert wanted in page.text
+
+
+def test_a_page_needs_nothing_from_elsewhere_and_nothing_in_it_runs(results: Path) -> None:
+    page = shown(results)
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.values("src"))
+    assert all(link.startswith("#") for link in page.values("href"))
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
+    assert "default-src 'none'" in page.html
+    assert "@import" not in page.html
+    assert "url(" not in page.html
+
+
+@pytest.mark.parametrize(
+    ("bug", "devices", "told"),
+    [
+        (chapters.WrongFlattenOrder, 1, ["fc1.weight, before step 1", "row, column, channel"]),
+        (chapters.SumInsteadOfMean, 1, ["step 1", "every tensor", "times 10, the batch size"]),
+        (chapters.MeanOfMeans, 3, ["step 1", "On one device it passes"]),
+        (chapters.DroppedExample, 3, ["step 1", "On one device it passes"]),
+        (chapters.SharedMemory, 2, ["losses, step 2", "what an update leaves"]),
+        (chapters.UnnoticedStaleReplica, 2, ["losses, step 2", "8 weights are off, most"]),
+    ],
+)
+def test_the_guilty_framework_comes_first_with_tensor_and_step(
+    results: Path, bug: type[chapters.NumpyChapter], devices: int, told: list[str]
+) -> None:
+    make(results / "float64", "jax", bug(), devices)
+    page = shown(results)
+    assert re.fullmatch(r"✗ \d+ of 104 checks FAILED", page.headline)
+    (suspect,) = page.articles
+    assert suspect.strip().startswith("✗ jax: ")
+    for each in told:
+        assert each in suspect
+    assert "pytorch, tensorflow and mxnet agree with each other" in suspect
+    assert "✓ pytorch, tensorflow, mxnet: no check failed" in page.text
+    assert f"#scratch-float64-jax-{devices}" in page.runs(failed=True)
+    assert all("-jax-" in run for run in page.runs(failed=True))
+
+
+def test_a_run_that_ended_itself_says_why(results: Path) -> None:
+    with pytest.raises(RunError):
+        make(results / "float64", "mxnet", chapters.StaleReplica(), 2)
+    page = shown(results)
+    (suspect,) = page.articles
+    assert suspect.strip().startswith("✗ mxnet: conv1.weight, step 1")
+    assert "The run failed: conv1.weight on device 1 differs from its copy" in suspect
+    assert "On one device it passes: several devices are what goes wrong" in suspect
+    assert page.headline == "✗ 1 of 96 checks FAILED"
+    assert "2 ✗ failed" in page.text
+    with pytest.raises(RunError):
+        make(results / "float64", "mxnet", chapters.NotANumber(), 2)
+    (suspect,) = shown(results).articles
+    assert "the loss of step 2 is nan" in suspect
+
+
+@pytest.mark.parametrize("momentum", [0.9, 0.01, 0.001])
+def test_a_wrong_momentum_is_named_with_its_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, momentum: float
+) -> None:
+    monkeypatch.setattr(WrongMomentum, "momentum", momentum)
+    fill(tmp_path, "sync", jax=WrongMomentum())
+    page = shown(tmp_path)
+    (suspect,) = page.articles
+    assert "checks FAILED" in page.headline
+    assert suspect.strip().startswith("✗ jax: bn1.running_mean, after step 2")
+    assert f"as if each step replaced about {momentum} of them, not 0.1" in suspect
+    assert "pytorch, tensorflow and mxnet agree with each other" in suspect
+    assert all("-jax-" in run for run in page.runs(failed=True))
+
+
+def test_another_mode_of_batch_norm_is_seen_in_the_first_loss(tmp_path: Path) -> None:
+    fill(tmp_path, "sync", mxnet=LocalStatistics())
+    (suspect,) = shown(tmp_path).articles
+    assert suspect.strip().startswith("✗ mxnet: losses, step 1")
+    assert "On one device it passes" in suspect
+
+
+def test_one_wrong_gradient_is_named_on_the_way_back(results: Path) -> None:
+    path = results / "float64/pytorch-scratch-1dev.json"
+    gradients = read_tensors(path, read_record(path))
+    wrong = ("gradients/conv1.weight", "gradients/conv2.bias")
+    rewrite(path, {name: gradients[name] + 1 for name in wrong})
+    (suspect,) = shown(results).articles
+    assert suspect.strip().startswith("✗ pytorch: conv2.bias, step 1")
+    assert "2 of 8 tensors" in suspect
+
+
+def test_without_a_majority_nobody_is_called_right(results: Path) -> None:
+    frameworks = ("jax", "mxnet")
+    for devices in (1, 2, 3):
+        make(results / "float64", "jax", chapters.SumInsteadOfMean(), devices)
+        page = shown(results, frameworks=frameworks)
+        if devices == 1:  # its other runs agree with the other framework's
+            (suspect,) = page.articles
+            assert suspect.strip().startswith("✗ jax: ")
+            assert "do not tell who is right" not in suspect
+    assert len(page.articles) == 2
+    for suspect in page.articles:
+        assert "do not tell who is right" in suspect
+        assert "No two frameworks agree" in suspect
+
+
+def test_what_float64_passes_is_rounding(results: Path) -> None:
+    for framework in FRAMEWORKS:
+        make(results / "float32", framework, chapters.NumpyChapter(), 1, dtype="float32")
+    path = results / "float32/jax-scratch-1dev.json"
+    gradient = read_tensors(path, read_record(path))["gradients/fc1.bias"]
+    rewrite(path, {"gradients/fc1.bias": gradient + np.float32(1)})
+    (suspect,) = shown(results).articles
+    assert "jax: fc1.bias, step 1" in suspect
+    assert "In float64 the same run passes" in suspect
+
+
+def test_a_run_that_broke_down_comes_after_one_that_is_wrong(results: Path) -> None:
+    make(results / "float64", "mxnet", chapters.WrongFlattenOrder(), 2)
+    failure = "Traceback\nBrokenPipeError: [Errno 32] Broken pipe"
+    edit(results / "float64/jax-scratch-1dev.json", status="failed", failure=failure)
+    page = shown(results)
+    wrong, broken = page.articles
+    assert wrong.strip().startswith("✗ mxnet: fc1.weight")
+    assert broken.strip().startswith("✗ jax: its run failed")
+    assert "The run failed: BrokenPipeError" in broken
+    # What lacks the run on one device has no number that tells it; see the grid.
+    assert "1 ✗ failed2 ✗ alone3 ✗ alone" in page.text
+
+
+def test_missing_records_are_no_culprits_but_named(results: Path) -> None:
+    (results / "float64/mxnet-scratch-3dev.json").unlink()
+    page = shown(results)
+    (suspect,) = page.articles
+    assert suspect.strip().startswith("✗ Records that cannot be used: mxnet")
+    assert "there is no" in suspect
+    assert page.runs(failed=True) == ["#scratch-float64-mxnet-3"]
+
+
+def test_the_worst_number_of_a_run_is_a_share_of_its_limit(results: Path) -> None:
+    path = results / "float64/jax-scratch-2dev.json"
+    losses = json.loads(path.read_text())["losses"]
+    edit(path, losses=[losses[0], losses[1] * (1 + 3e-10), *losses[2:]])
+    text = shown(results).text
+    assert "2 ✗ 3" in text

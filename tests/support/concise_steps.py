@@ -1,0 +1,109 @@
+"""What the tests of the concise chapter let a backend do, in as many processes as it needs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from common.base.arrays import Array, Weights
+from common.compare.distances import distance
+from common.data.minibatches import pixels
+from common.data.synthetic import synthetic
+from common.models.nets import initial_weights, resnet18_shapes
+from common.models.weights_file import save_weights
+from common.parallel.shards import shard_bounds
+
+WIDTH = 4
+RATES = (0.1, 0.08, 0.05)
+"""Of each step: a backend must not stay with the first."""
+IMAGES, LABELS, *_ = synthetic(20, 1)
+
+Batches = list[tuple[Array, Array]]
+
+
+def batches(dtype: str) -> Batches:
+    """Three minibatches, uneven on three and four devices; of the four, one idles in the second."""
+    return [
+        (pixels(IMAGES[a:b], dtype), LABELS[a:b].astype(np.int64))
+        for a, b in ((0, 10), (10, 13), (10, 20))
+    ]
+
+
+def start(dtype: str, width: int = WIDTH) -> Weights:
+    """Weights and running statistics of which none is 0 or 1, so that each is seen to count."""
+    random = np.random.RandomState(1)
+    weights = {}
+    for name, values in initial_weights(resnet18_shapes(width), 0, "float64").items():
+        noise = random.standard_normal(values.shape)
+        moved = 10 * values if values.ndim > 1 else values + 0.1 * noise
+        moved = np.abs(moved) if name.endswith("running_var") else moved
+        weights[name] = moved.astype(np.float32).astype(dtype)
+    return weights
+
+
+def split(batch_norm: str, k: int) -> Callable[[int], list[tuple[int, int]]]:
+    """How a minibatch is divided for batch normalization."""
+    return lambda n: shard_bounds(n, k if batch_norm == "per-device" else 1)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A worker: takes the steps and saves what comes of them, each process for itself."""
+
+    framework: str
+    devices: Sequence[Any]
+    batch_norm: str
+    dtype: str
+    folder: Path
+    wrapper: str | None = None
+
+    def options(self) -> dict[str, str]:
+        wrapper = {} if self.wrapper is None else {"wrapper": self.wrapper}
+        return {"batch_norm": self.batch_norm, **wrapper}
+
+    def __call__(self, rank: int) -> None:
+        chapter = import_module(f"frameworks.{self.framework}.concise")
+        replicas = chapter.replicate(start(self.dtype), self.devices, **self.options())
+        steps = batches(self.dtype)
+        X = steps[0][0]
+        before = chapter.predict(X, replicas, self.devices)
+        layers = {"before": chapter.activations(X, replicas, self.devices)}
+        gradients = chapter.gradients(*steps[0], replicas, self.devices)
+        untouched = chapter.export(replicas)
+        losses = [
+            chapter.train_batch(*step, replicas, self.devices, lr)
+            for step, lr in zip(steps, RATES, strict=True)
+        ]
+        chapter.synchronize(replicas)
+        after = chapter.predict(X, replicas, self.devices)
+        layers["after"] = chapter.activations(X, replicas, self.devices)
+        found = {
+            "losses": np.array([float(loss) for loss in losses]),
+            "logits/before": before,
+            "logits/after": after,
+            "logits/one": chapter.predict(X[:1], replicas, self.devices),
+            **{f"gradients/{name}": values for name, values in gradients.items()},
+            **{f"untouched/{name}": values for name, values in untouched.items()},
+            **{f"weights/{name}": values for name, values in chapter.export(replicas).items()},
+            **{f"layers/{when}/{name}": v for when in layers for name, v in layers[when].items()},
+        }
+        save_weights(self.folder / f"{rank}.safetensors", found)
+
+    def run(self, chapter: Any) -> Weights:
+        """Launches the steps; what the first process saved."""
+        chapter.launch(self, len(self.devices), **self.options())
+        return load_file(self.folder / "0.safetensors")
+
+
+def far(found: Array, expected: Array) -> float:
+    """The largest difference over the largest expected entry; shapes must agree."""
+    assert found.shape == expected.shape
+    return distance(found, expected)[0]
+
+
+def part(found: Weights, prefix: str) -> Weights:
+    return {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}

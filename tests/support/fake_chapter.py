@@ -1,0 +1,122 @@
+"""A chapter without a framework: its losses are scripted, and it notes what it is asked to do."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.base.arrays import Array, Weights
+from common.data.synthetic import synthetic
+from common.settings.config import Config
+from common.training.cli import main
+
+RECORD = Path("out", "pytorch-scratch-3dev.json")
+FLAGS = ["--devices=3", "--batch-size=8", "--steps=7", "--dataset=synthetic", "--out=out"]
+
+
+class FakeChapter:
+    """Each step adds `lr` to every weight; an image's first pixel is the class it is taken for."""
+
+    def __init__(self, loss: Callable[[int], float] = lambda step: 1 / step) -> None:
+        """`loss` gives the loss of a step, counted from 1."""
+        self.loss = loss
+        self.calls: list[str] = []
+        self.batches: list[tuple[Array, Array]] = []
+        self.rates: list[float] = []
+        self.first: tuple[Array, Array] | None = None
+
+    def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
+        return [f"fake:{index}" for index in range(count or 2)]
+
+    def launch(self, worker: Callable[[int], None], count: int) -> None:
+        worker(0)
+
+    def replicate(self, weights: Mapping[str, Array], devices: Sequence[str]) -> list[Weights]:
+        return [{name: values.copy() for name, values in weights.items()} for _ in devices]
+
+    def train_batch(
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        lr: float,
+        algorithm: str = "star",
+    ) -> float:
+        self.calls.append("train_batch")
+        self.batches.append((X, y))
+        self.rates.append(lr)
+        for replica in replicas:
+            for values in replica.values():
+                values += lr
+        return self.loss(len(self.batches))
+
+    def gradients(
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        algorithm: str = "star",
+    ) -> Weights:
+        self.calls.append("gradients")
+        self.first = (X, y)
+        return {name: np.full_like(values, 3) for name, values in replicas[0].items()}
+
+    def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
+        self.calls.append("predict")
+        taken_for = (X[:, 0, 0, 0] * 255).round().astype(int)
+        logits: Array = np.eye(10)[taken_for] + replicas[0]["fc2.bias"]
+        return logits
+
+    def export(self, replicas: list[Weights]) -> Weights:
+        return replicas[0]
+
+    def synchronize(self, replicas: list[Weights]) -> None:
+        self.calls.append("synchronize")
+
+
+class CommandLine:
+    """Runs the fake chapter through the command line, in a folder of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.monkeypatch = monkeypatch
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(30, 10))
+
+    def __call__(self, *flags: str, loss: Callable[[int], float] = lambda step: 1 / step) -> int:
+        """Runs with `FLAGS` and `flags`; returns the exit status."""
+        self.monkeypatch.setitem(sys.modules, "frameworks.pytorch.scratch", FakeChapter(loss))
+        return main("pytorch", "scratch", [*FLAGS, *flags])
+
+
+def written() -> dict[str, Any]:
+    """The record that the command left, as JSON."""
+    content: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return content
+
+
+CONFIG = Config(
+    framework="pytorch",
+    chapter="scratch",
+    devices=2,
+    device_kind="cpu",
+    threads=1,
+    preset="book",
+    batch_size=20,
+    lr=0.5,
+    epochs=2,
+    steps=None,
+    seed=5,
+    dtype="float64",
+    allreduce="star",
+    dataset="synthetic",
+    train_examples=50,
+    test_examples=2300,
+    init_weights=None,
+)

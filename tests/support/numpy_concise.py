@@ -1,0 +1,128 @@
+"""The concise chapter on its judge, and versions of it that each make a mistake people do make."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import resnet_judge
+
+from common.base.arrays import Array, Weights
+from common.parallel.shards import shard_bounds
+
+
+@dataclass
+class Net:
+    """One net stands for all replicas: the judge normalizes their shards each for itself."""
+
+    weights: Weights
+    batch_norm: str
+
+
+class Layers(resnet_judge.Evaluation):
+    """A pass in evaluation mode that keeps what each layer makes."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(weights)
+        self.made: Weights = {}
+
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> resnet_judge.Layer:
+        found = super().conv(X, name, stride, padding)
+        self.made[name] = found[0]
+        return found
+
+    def norm(self, X: Array, name: str) -> resnet_judge.Layer:
+        found = super().norm(X, name)
+        self.made[name] = found[0]
+        return found
+
+
+def layers(X: Array, weights: Weights, net: type[Layers] = Layers) -> Weights:
+    """What each layer makes of a batch, by its name."""
+    run = net(weights)
+    logits, _ = run.forward(X)
+    return {**run.made, "fc": logits}
+
+
+class NumpyConcise:
+    """Satisfies `common.backends.interface.Concise`; its devices are names."""
+
+    momentum = resnet_judge.MOMENTUM
+    net = Layers
+
+    def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
+        return [f"numpy:{index}" for index in range(count or 2)]
+
+    def launch(self, worker: Callable[[int], None], count: int, /, **options: str) -> None:
+        worker(0)
+
+    def replicate(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[str],
+        /,
+        *,
+        batch_norm: str = "per-device",
+        wrapper: str = "",
+    ) -> Net:
+        return Net(dict(weights), batch_norm)
+
+    def step(
+        self, X: Array, y: Array, net: Net, devices: Sequence[str]
+    ) -> tuple[float, Weights, Weights]:
+        shards = shard_bounds(len(X), len(devices) if net.batch_norm == "per-device" else 1)
+        return resnet_judge.loss_and_gradients(X, y, net.weights, shards)
+
+    def train_batch(self, X: Array, y: Array, net: Net, devices: Sequence[str], lr: float) -> float:
+        loss, gradients, statistics = self.step(X, y, net, devices)
+        moved = self.momentum / resnet_judge.MOMENTUM
+        for name, values in statistics.items():
+            net.weights[name] = net.weights[name] + moved * (values - net.weights[name])
+        for name, values in gradients.items():
+            net.weights[name] = net.weights[name] - lr * values
+        return loss
+
+    def gradients(self, X: Array, y: Array, net: Net, devices: Sequence[str]) -> Weights:
+        return self.step(X, y, net, devices)[1]
+
+    def predict(self, X: Array, net: Net, devices: Sequence[str]) -> Array:
+        return self.activations(X, net, devices)["fc"]
+
+    def activations(self, X: Array, net: Net, devices: Sequence[str]) -> Weights:
+        return layers(X, net.weights, self.net)
+
+    def export(self, net: Net) -> Weights:
+        return net.weights
+
+    def synchronize(self, net: Net) -> None:
+        """There is nothing to wait for."""
+
+
+class LargeEpsilon(Layers):
+    """One layer has the epsilon that another framework takes if it is not told."""
+
+    def norm(self, X: Array, name: str) -> resnet_judge.Layer:
+        if name != "stage3.block1.bn2":
+            return super().norm(X, name)
+        kept = self.weights[f"{name}.running_var"]
+        self.weights = {**self.weights, f"{name}.running_var": kept + 1e-3 - resnet_judge.EPSILON}
+        return super().norm(X, name)
+
+
+class WrongEpsilon(NumpyConcise):
+    """Normalizes with another epsilon where it evaluates, in one layer of many."""
+
+    net = LargeEpsilon
+
+
+class WrongMomentum(NumpyConcise):
+    """Takes the share of the old for the share of the new, as another framework's users mean it."""
+
+    momentum = 1 - resnet_judge.MOMENTUM
+
+
+class LocalStatistics(NumpyConcise):
+    """Normalizes by the shard where the whole minibatch was asked for."""
+
+    def step(
+        self, X: Array, y: Array, net: Net, devices: Sequence[str]
+    ) -> tuple[float, Weights, Weights]:
+        return super().step(X, y, Net(net.weights, "per-device"), devices)

@@ -1,0 +1,165 @@
+"""Changes folders of records at random, in every way that files can be changed."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from agreement import reseal
+from changed_tensors import another, vouch
+
+from common.base.errors import RunError
+from common.records.fingerprint import source_digest
+from common.records.store import read_record
+
+HARMLESS: Final = {
+    "command": "what was typed; the configuration says what was done",
+    "started": "a time; whether a record is stale, its code's digest says",
+    "machine": "where a run was; nothing is compared with it",
+    "versions": "which packages were there; nothing is compared with them",
+    "peak_memory": "a figure of speed and size; nothing is compared with it",
+    "config.threads": "how many threads computed decides rounding alone",
+    "config.device_kind": "what was asked for; the devices' names say what it was",
+    "devices": "a device's name, where no two have the same and all are of one kind",
+    "config.init_weights": "a file's name; the weights are known by their digest",
+    "tensor layers": "compared with --layers alone",
+    "tensor test.predictions": "one wrong class for another: the accuracy is the same",
+}
+"""Fields that may say something else, sealed again, without a number or a setting being another."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one file, in words.
+
+    Of a record's field it has the path, with * for a place in a list, whether the record was sealed
+    again, and why it says the same as before, if it does.
+    """
+
+    path: Path
+    text: str
+    field: str = ""
+    sealed: bool = False
+    same: str = ""
+
+    @property
+    def chapter(self) -> str:
+        """The chapter whose verdict rests on the file."""
+        return self.path.stem.split("-")[1]
+
+    def harmless(self) -> str:
+        """Why this change may pass; empty if it must not."""
+        if self.same:
+            return self.same
+        found = [name for name in HARMLESS if f"{self.field}.".startswith(f"{name}.")]
+        return HARMLESS[found[0]] if found and self.sealed else ""
+
+
+def tamper(folder: Path, random: Random) -> Change:
+    """Changes one thing in a folder of records."""
+    return random.choice([field, field, tensor, tensor, exchange, cut])(folder, random)
+
+
+def anew(path: Path) -> Path:
+    """`path`, to be written anew: other folders may share the file."""
+    path.unlink()
+    return path
+
+
+def records(folder: Path) -> list[Path]:
+    """All records below a folder."""
+    return sorted(folder.rglob("*dev.json"))
+
+
+def field(folder: Path, random: Random) -> Change:
+    """Changes, adds or removes one field of one record, which may be sealed again."""
+    path = random.choice(records(folder))
+    content, was = json.loads(path.read_text()), read_record(path)
+    holder, key, name = random.choice(list(_leaves(content)))
+    before = holder[key]
+    if random.random() < 0.1:
+        del holder[key]
+        after: Any = "nothing"
+    else:
+        after = holder[key] = _other(before, random)
+    anew(path).write_text(json.dumps(content))
+    sealed = random.random() < 0.7 and reseal(path)
+    text = f"{path.relative_to(folder)}: {name} was {before!r:.60}, is {after!r:.60}"
+    text += ", sealed again" if sealed else ""
+    try:
+        same = "a field that was left out, and counts as it was" * (read_record(path) == was)
+        return Change(path, text, name, sealed, same)
+    except RunError:
+        return Change(path, text, name)
+
+
+def _leaves(content: Any, name: str = "") -> Iterator[tuple[Any, Any, str]]:
+    """Every place in a record that holds a value: its holder, its key there, and its path."""
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        path = f"{name}.{key if isinstance(content, dict) else '*'}".strip(".")
+        yield content, key, path
+        if isinstance(value, dict | list):
+            yield from _leaves(value, path)
+
+
+def _other(value: Any, random: Random) -> Any:
+    """Another value, mostly of the same type."""
+    others: list[Any] = [None, "", -1, [], 1e99]
+    if isinstance(value, bool):
+        others = [not value]
+    elif isinstance(value, int):
+        others += 3 * [value + 1, value * 2, value - 1]
+    elif isinstance(value, float):
+        others += 3 * [value * 1.01, value + 1e-3, -value or 1.0]
+    elif isinstance(value, str) and value:
+        others += 6 * [value[:-1] + ("0" if value[-1] != "0" else "1")]
+        others += [value.replace("float64", "float32").replace("sync", "per-device") + "x"]
+    elif isinstance(value, list) and value:
+        others += [value[:-1], [*value, value[-1]], value[:1] * len(value)]
+    return random.choice([other for other in others if other != value])
+
+
+def tensor(folder: Path, random: Random) -> Change:
+    """Changes, adds or removes one tensor of one record, which may vouch for it."""
+    path = random.choice(records(folder))
+    name, how, same = another(path, random)
+    vouched = random.random() < 0.8 and vouch(path)
+    text = f"{path.relative_to(folder)}: tensor {name}, {how}{', vouched for' if vouched else ''}"
+    return Change(path, text, f"tensor {name.replace('/', '.')}", vouched, same if vouched else "")
+
+
+def exchange(folder: Path, random: Random) -> Change:
+    """Puts one record, with its tensors, in the place of another, perhaps under its name."""
+    ours, theirs = random.sample(records(folder), 2)
+    for kind in (".json", ".safetensors"):
+        shutil.copy(theirs.with_suffix(kind), anew(ours.with_suffix(kind)))
+    forged = random.random() < 0.7
+    if forged:
+        framework, chapter, rest = ours.stem.split("-", 2)
+        content, devices = json.loads(ours.read_text()), int(rest.removesuffix("dev"))
+        own = {"framework": framework, "chapter": chapter}
+        content |= own | {"source_sha256": source_digest(framework)}
+        content["config"] |= own
+        if random.random() < 0.7:
+            content["config"]["devices"] = devices
+            content["devices"] = [f"numpy:{index}" for index in range(devices)]
+        ours.write_text(json.dumps(content))
+        vouch(ours)
+    text = f"{theirs.relative_to(folder)} in the place of {ours.relative_to(folder)}"
+    return Change(ours, f"{text}{', under its name' if forged else ''}", "exchange")
+
+
+def cut(folder: Path, random: Random) -> Change:
+    """Removes, cuts off, or changes a byte of one file."""
+    path = random.choice(sorted(each for each in folder.rglob("*") if each.is_file()))
+    how, content = random.choice(("removed", "cut off", "a byte")), bytearray(path.read_bytes())
+    place = random.randrange(len(content))
+    if how == "a byte":
+        content[place] ^= 1 << random.randrange(8)
+    anew(path)
+    if how != "removed":
+        path.write_bytes(content[:place] if how == "cut off" else content)
+    return Change(path, f"{path.relative_to(folder)}: {how}", "bytes")

@@ -1,0 +1,200 @@
+"""The command line: its help, and that every bad request ends in one line and status 2."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.backends.frameworks import FRAMEWORKS
+from common.data.download import SHA256, DownloadError
+from common.data.synthetic import synthetic
+from common.models.nets import LENET, initial_weights
+from common.models.weights_file import save_weights
+from common.training.cli import main
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
+HEAVY |= {"torch", "tensorflow", "keras", "jax", "jaxlib", "mxnet"}
+MODULES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mxnet": "mxnet"}
+FLAGS = """--devices --device-kind --threads --preset --batch-size --lr --lr-decay --epochs --steps
+    --seed --dtype --dataset --data-dir --train-examples --test-examples --init-weights
+    --save-weights --out --quiet --allreduce --help"""
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_help_names_every_flag_and_loads_nothing_heavy(name: str) -> None:
+    done = python("-X", "importtime", "-m", f"frameworks.{name}.scratch", "--help")
+    loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert done.returncode == 0
+    assert "argparse" in loaded
+    assert not loaded & HEAVY
+    assert set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", done.stdout, re.M)) == set(FLAGS.split())
+    assert f"python -m frameworks.{name}.scratch --preset quick" in done.stdout
+
+
+def status_of(framework: str, flags: Sequence[str]) -> object:
+    try:
+        return main(framework, "scratch", flags)
+    except SystemExit as end:
+        return end.code
+
+
+Refused = Callable[..., str]
+
+
+def everything_in(folder: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Refused:
+    """Asserts that a request is refused in one line and touches no file; returns the line."""
+
+    def no_network(*_: object, **__: object) -> None:
+        raise DownloadError("no network")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
+    monkeypatch.setattr("common.data.dataset.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("common.data.dataset.download", no_network)
+    monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(30, 10))
+    (tmp_path / "results").mkdir()
+    for kind in ("json", "safetensors"):
+        (tmp_path / f"results/pytorch-scratch-2dev.{kind}").write_text("of an earlier run")
+
+    def check(*flags: str, framework: str = "pytorch") -> str:
+        before = everything_in(tmp_path)
+        assert status_of(framework, flags) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(rf"python -m frameworks\.{framework}\.scratch: error: .+\n", err), err
+        assert everything_in(tmp_path) == before
+        return err
+
+    return check
+
+
+WHOLE = "is not a whole number of at least 1"
+FLAWS = {
+    "--devices 0": f"--devices: '0' {WHOLE}",
+    "--devices -1": f"--devices: '-1' {WHOLE}",
+    "--devices 1.5": f"--devices: '1.5' {WHOLE}",
+    "--device-kind tpu": "choose from .*gpu",
+    "--devices 5 --batch-size 4": "fewer --devices or a larger --batch-size",
+    "--devices 33 --batch-size 32": "33 devices cannot share a minibatch of 32",
+    "--devices 17 --preset quick": "17 devices cannot share a minibatch of 16",
+    "--threads 0": f"--threads: '0' {WHOLE}",
+    "--batch-size 0": f"--batch-size: '0' {WHOLE}",
+    "--epochs 0": f"--epochs: '0' {WHOLE}",
+    "--steps 0": f"--steps: '0' {WHOLE}",
+    "--epochs 1 --steps 1": "--steps: not allowed with argument --epochs",
+    "--lr 0": "--lr: '0' is not a number above 0",
+    "--lr -0.1": "'-0.1' is not a number above 0",
+    "--lr nan": "'nan' is not a number above 0",
+    "--lr inf": "'inf' is not a number above 0",
+    "--lr 1e999": "'1e999' is not a number above 0",
+    "--lr fast": "'fast' is not a number above 0",
+    "--seed -1": "'-1' is not a whole number from 0 to 4294967295",
+    "--seed 4294967296": "'4294967296' is not a whole number from 0 to 4294967295",
+    "--dtype float16": "choose from .*float64",
+    "--preset best": "choose from .*quick",
+    "--allreduce none": "choose from .*star",
+    "--dataset mnist": "choose from .*synthetic",
+    "--data-dir nowhere": f"--data-dir: there is no {next(iter(SHA256))} in nowhere",
+    "--dataset fashion-mnist --quiet": "no network.*--data-dir.*--dataset synthetic",
+    "--dataset synthetic --train-examples 31": "--train-examples 31: synthetic has only 30",
+    "--dataset synthetic --test-examples 11": "--test-examples 11: synthetic has only 10",
+    "--train-examples 0": f"--train-examples: '0' {WHOLE}",
+    "--save-weights results": "--save-weights: cannot write to results: it is a folder, not a file",
+    "--out new/folder --init-weights nowhere": "cannot read weights from nowhere",
+    "--init-weights nowhere": "cannot read weights from nowhere",
+    "--step 5": "unrecognized arguments: --step 5",
+    "--width 64": "unrecognized arguments: --width 64",
+}
+
+
+@pytest.mark.parametrize(("flags", "complaint"), FLAWS.items(), ids=FLAWS.keys())
+def test_a_bad_request_is_refused_in_one_line(refused: Refused, flags: str, complaint: str) -> None:
+    assert re.search(complaint, refused(*flags.split()))
+
+
+def test_corrupt_data_is_refused_by_file(refused: Refused, tmp_path: Path) -> None:
+    for name in SHA256:
+        (tmp_path / name).write_bytes(b"not Fashion-MNIST")
+    line = refused("--data-dir", str(tmp_path))
+    assert f"{tmp_path / next(iter(SHA256))}: its SHA-256 is not that of Fashion-MNIST" in line
+
+
+def test_the_variable_that_names_the_data_is_named(
+    refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
+    assert "FASHION_MNIST_DIR: there is no " in refused()
+
+
+def test_weights_that_do_not_fit_are_refused_by_tensor(refused: Refused, tmp_path: Path) -> None:
+    save_weights(
+        tmp_path / "w", {**initial_weights(LENET, 0, "float32"), "fc1.weight": np.zeros((128, 800))}
+    )
+    (tmp_path / "text").write_text("no weights")
+    line = refused("--init-weights", "w")
+    assert "fc1.weight in w has shape (128, 800), expected (800, 128)" in line
+    assert "cannot read weights from text" in refused("--init-weights", "text")
+
+
+@pytest.mark.parametrize(
+    "flags", [["--out", "file"], ["--out", "file/below"], ["--save-weights", "file/w.safetensors"]]
+)
+def test_what_cannot_be_written_is_refused_before_the_run(
+    refused: Refused, tmp_path: Path, flags: Sequence[str]
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    line = refused(*flags, "--dataset", "synthetic")
+    assert re.search("cannot write to file.*choose another folder", line)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_framework_that_is_not_installed_is_named(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, MODULES[name], None)
+    monkeypatch.delitem(sys.modules, f"frameworks.{name}.scratch", raising=False)
+    line = refused("--dataset", "synthetic", "--quiet", framework=name)
+    assert re.search(f"{name} cannot be imported here .*`nox -s {name}` installs it", line)
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [(["--devices", "0"], "--devices"), (["--init-weights", "nowhere"], "nowhere")],
+)
+def test_a_bad_request_ends_the_process_with_status_2(
+    tmp_path: Path, flags: Sequence[str], complaint: str
+) -> None:
+    done = python("-m", "frameworks.jax.scratch", "--out", str(tmp_path), *flags)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert re.search(f"^python -m frameworks.jax.scratch: error: .*{complaint}", done.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+def test_gpus_that_are_not_there_are_an_error(
+    framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    flags = ["--device-kind=gpu", "--dataset=synthetic", "--quiet", f"--out={tmp_path}"]
+    done = python("-m", f"frameworks.{framework}.scratch", *flags)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    one_line = r"python -m .*: error: .* sees 0 GPUs .*--device-kind cpu\n"
+    assert re.fullmatch(one_line, done.stderr), done.stderr
+    assert not list(tmp_path.iterdir())

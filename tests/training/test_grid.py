@@ -1,0 +1,81 @@
+"""The runs of the parity grid: which they are, and that they are what the commands do."""
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from common import grid
+from common.backends.frameworks import FRAMEWORKS
+from common.compare.suites import SUITES
+from common.settings.arguments import parser
+
+ROOT = Path(__file__).parents[2]
+FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+
+
+def test_every_suite_runs_on_its_devices() -> None:
+    first, more = grid.commands(Path("r")), grid.commands(Path("r"), more_devices=True)
+    assert len(first) == sum(len(suite.devices) for suite in SUITES)
+    assert len(more) == sum(len(suite.more_devices) for suite in SUITES)
+    asked = [(chapter, flag) for chapter, flags in first + more for flag in flags]
+    for k in (1, 2, 4):
+        assert {chapter for chapter, flag in asked if flag == f"--devices={k}"} == {
+            "scratch",
+            "concise",
+        }
+    assert not {flag for _, flags in first for flag in flags} & {"--devices=3", "--devices=4"}
+    assert all("--preset=quick" in flags for _, flags in first[:4])
+    assert sum("--layers" in flags for _, flags in first) == 2
+    for chapter, flags in first + more:
+        parser("jax", chapter).parse_args(flags)
+
+
+def run_grid(framework: str, *todo: list[str]) -> "subprocess.CompletedProcess[str]":
+    """Runs `todo` on one core: the grid forks, so it has to be a process of its own."""
+    lines = [
+        "from common import grid",
+        "grid.cores = lambda: 1",
+        f"grid.commands = lambda *_, **__: [('scratch', flags) for flags in {todo}]",
+        f"raise SystemExit(grid.main(['{framework}']))",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_what_fails_is_said_and_ends_the_grid(tmp_path: Path) -> None:
+    done = run_grid("pytorch", *[["--devices=0", f"--out={tmp_path}"]] * 20)
+    assert done.returncode == 2
+    assert done.stdout.count("'0' is not a whole number") == 1
+    assert f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_what_its_command_does(framework: str, tmp_path: Path) -> None:
+    ran = {}
+    for name in ("forked", "command"):
+        flags = [*FLAGS.split(), "--devices=2", "--threads=1", f"--out={tmp_path / name}"]
+        if name == "forked":
+            done = run_grid(framework, flags)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert "test acc: " in done.stdout
+        else:
+            command = [sys.executable, "-m", f"frameworks.{framework}.scratch", *flags]
+            subprocess.run(command, cwd=ROOT, check=True)
+        record = json.loads((tmp_path / name / f"{framework}-scratch-2dev.json").read_text())
+        assert record["command"] == ["python", "-m", f"frameworks.{framework}.scratch", *flags]
+        assert record["status"] == "complete"
+        ran[name] = record["losses"]
+    assert ran["forked"] == ran["command"]
+
+
+@pytest.mark.parametrize("package", FRAMEWORKS)
+def test_what_is_loaded_before_the_runs_is_there(package: str) -> None:
+    modules = import_module(f"frameworks.{package}").PRELOAD
+    own = [name for name in modules if name.startswith("frameworks.")]
+    assert own
+    assert all(find_spec(name) for name in own)

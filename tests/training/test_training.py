@@ -1,0 +1,177 @@
+"""The training loop, with a chapter that needs no framework."""
+
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_chapter import CONFIG, FakeChapter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.base.errors import RunError
+from common.data.dataset import Dataset
+from common.data.minibatches import minibatches, pixels
+from common.models.nets import LENET, initial_weights
+from common.records.contents import PROBE
+from common.settings.config import with_preset
+from common.settings.steps import examples_in, learning_rate, steps_of_epochs
+from common.training.loop import Outcome, Training, accuracy, finite
+from common.training.reporter import Reporter
+
+
+def data(test_examples: int = 2300, wrong: int = 368) -> Dataset:
+    """Images whose first pixel is the label, but for the first `wrong` of the test set."""
+    train, test = (np.arange(n, dtype=np.uint8) % 10 for n in (50, test_examples))
+    images = [np.zeros((len(labels), 28, 28), np.uint8) for labels in (train, test)]
+    for part, labels in zip(images, (train, test), strict=True):
+        part[:, 0, 0] = labels
+    images[1][:wrong, 0, 0] ^= 1
+    return Dataset("synthetic", images[0], train, images[1], test)
+
+
+def training(chapter: FakeChapter, **changes: object) -> Training:
+    config = CONFIG.model_copy(update=changes)
+    return Training(chapter, ["a", "b"], config, data(), Reporter(quiet=True))
+
+
+def run(chapter: FakeChapter, **changes: object) -> Outcome:
+    made, weights = training(chapter, **changes), initial_weights(LENET, 0, "float64")
+    return made.train(made.replicate(weights), weights)
+
+
+counts = st.integers(1, 300)
+
+
+@given(train_examples=counts, batch_size=counts, steps=counts)
+def test_steps_are_spread_over_whole_epochs_and_a_rest(
+    train_examples: int, batch_size: int, steps: int
+) -> None:
+    settings = {"train_examples": train_examples, "batch_size": batch_size}
+    config = CONFIG.model_copy(update={**settings, "epochs": None, "steps": steps})
+    whole = len(range(0, train_examples, batch_size))
+    *full, last = steps_of_epochs(config)
+    assert sum(full) + last == steps
+    assert set(full) <= {whole}
+    assert 1 <= last <= whole
+    assert steps_of_epochs(CONFIG.model_copy(update={**settings, "epochs": 3})) == [whole] * 3
+
+
+@given(train_examples=counts, batch_size=counts, steps=counts)
+def test_examples_are_those_of_the_minibatches(
+    train_examples: int, batch_size: int, steps: int
+) -> None:
+    update = {"train_examples": train_examples, "batch_size": batch_size}
+    batches = [
+        len(range(start, min(start + batch_size, train_examples)))
+        for start in range(0, train_examples, batch_size)
+    ]
+    assert examples_in(CONFIG.model_copy(update=update), steps) == sum(batches[:steps])
+
+
+def test_losses_that_are_numbers_pass_and_the_first_that_is_none_is_named() -> None:
+    assert finite([1.0, -2.0], 7) == [1.0, -2.0]
+    for bad in (np.nan, np.inf, -np.inf):
+        with pytest.raises(RunError, match=f"loss of step 9 is {bad}: try a smaller --lr"):
+            finite([1.0, bad, np.nan], 7)
+
+
+def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
+    predictions = training(FakeChapter()).predictions([{"fc2.bias": np.zeros(10)}])
+    assert predictions.dtype == np.uint8
+    assert accuracy(predictions, data().test_labels) == 1932 / 2300
+
+
+def test_epochs_train_on_the_minibatches_in_their_order() -> None:
+    chapter, given = FakeChapter(), data()
+    outcome = run(chapter)
+    expected = [
+        batch
+        for epoch in range(2)
+        for batch in minibatches(
+            given.train_images,
+            given.train_labels,
+            batch_size=20,
+            seed=5,
+            epoch=epoch,
+            dtype="float64",
+        )
+    ]
+    assert [len(y) for _, y in chapter.batches] == [20, 20, 10] * 2
+    for (X, y), (X_expected, y_expected) in zip(chapter.batches, expected, strict=True):
+        assert np.array_equal(X, X_expected)
+        assert np.array_equal(y, y_expected)
+    assert outcome.losses == [1 / step for step in range(1, 7)]
+    assert [(each.epoch, each.steps) for each in outcome.epochs] == [(1, 3), (2, 3)]
+    for each in outcome.epochs:
+        assert each.test_accuracy == 1932 / 2300
+        assert each.images_per_second == 50 / each.seconds
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4, 7])
+def test_exactly_as_many_steps_as_asked_for(steps: int) -> None:
+    chapter = FakeChapter()
+    outcome = run(chapter, epochs=None, steps=steps)
+    assert len(chapter.batches) == len(outcome.losses) == steps
+    assert sum(each.steps for each in outcome.epochs) == steps
+    last = outcome.epochs[-1]
+    assert last.images_per_second == [20, 40, 50][last.steps - 1] / last.seconds
+
+
+def test_the_rate_stays_or_falls_to_0_over_the_run() -> None:
+    constant = CONFIG.model_copy(update={"lr": 0.6, "epochs": 2})
+    steps = sum(steps_of_epochs(constant))
+    assert {learning_rate(constant, step) for step in range(steps)} == {0.6}
+    falling = constant.model_copy(update={"lr_decay": "linear"})
+    rates = np.array([learning_rate(falling, step) for step in range(steps + 1)])
+    assert np.allclose(rates, np.linspace(0.6, 0, steps + 1), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("flags", "decay"),
+    [
+        ({"epochs": 2}, "linear"),
+        ({"steps": 2}, "none"),
+        ({"steps": 2, "lr_decay": "linear"}, "linear"),
+        ({"epochs": 2, "lr_decay": "none"}, "none"),
+    ],
+)
+def test_the_preset_lets_the_rate_fall_over_whole_epochs(flags: dict[str, Any], decay: str) -> None:
+    names = ("batch_size", "lr", "lr_decay", "epochs", "steps", "width")
+    given = Namespace(**{**dict.fromkeys(names), **flags})
+    filled = with_preset("concise", given, "quick", 1)
+    assert (filled.lr, filled.lr_decay) == (0.03, decay)
+
+
+def test_every_step_has_its_own_rate() -> None:
+    chapter = FakeChapter()
+    run(chapter, epochs=None, steps=4, lr=0.4, lr_decay="linear")
+    assert np.allclose(chapter.rates, [0.4, 0.3, 0.2, 0.1])
+
+
+def test_the_gradient_is_of_the_first_minibatch_before_any_step() -> None:
+    chapter = FakeChapter()
+    tensors = run(chapter).tensors
+    assert chapter.calls.index("gradients") < chapter.calls.index("train_batch")
+    assert chapter.first is not None
+    for first, trained in zip(chapter.first, chapter.batches[0], strict=True):
+        assert np.array_equal(first, trained)
+    assert all((tensors[f"gradients/{name}"] == 3).all() for name in LENET)
+
+
+def test_the_clock_is_read_after_synchronizing_and_before_evaluating() -> None:
+    chapter = FakeChapter()
+    run(chapter, epochs=8)  # of the second epoch, the last step alone is kept
+    kept = ["train_batch", "synchronize"]
+    assert chapter.calls[2:9] == [*kept * 3, "synchronize"]
+    second = chapter.calls.index("predict", 9) + 3
+    assert chapter.calls[second : second + 6] == ["train_batch", *kept * 2, "synchronize"]
+    assert chapter.calls[second + 6] == "predict"
+
+
+def test_the_logits_are_of_the_same_probe_before_and_after() -> None:
+    outcome = run(FakeChapter(), epochs=1)
+    before, after = outcome.tensors["logits/before"], outcome.tensors["logits/after"]
+    probe = pixels(data().test_images[:PROBE], "float64")
+    assert np.array_equal(before.argmax(axis=1), (probe[:, 0, 0, 0] * 255).round())
+    assert np.allclose(after - before, 3 * 0.5, rtol=0, atol=1e-12)
