@@ -2,7 +2,7 @@
 
 python -m common.parity results
 
-Or compares two files, and tells where they begin to part: two records, or two files of weights.
+Or compares two files, and tells where they begin to diverge: two records, or two files of weights.
 
 python -m common.parity mine.safetensors theirs.safetensors
 """
@@ -18,7 +18,7 @@ from common.base.errors import RequestError
 from common.base.files import write_text
 from common.compare.folder import examine, verdict_on
 from common.compare.folder import judge as judge
-from common.compare.suite import Examined, Verdict
+from common.compare.suite import SuiteResult, Verdict
 from common.compare.suites import SUITE_NAMES
 from common.settings.chapters import CHAPTERS
 from common.terminal.command import Parser
@@ -37,15 +37,15 @@ examples:
   python -m common.parity results
       all records in a folder, and in the suites' folders below it
   python -m common.parity results --layers
-      the same, and in which layer of ResNet-18 two frameworks part (runs made with --layers)
+      the same, and in which layer of ResNet-18 two frameworks diverge (runs made with --layers)
   python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
-      two runs: is the setting the same, and which array and which step part first
+      two runs: is the setting the same, and which array and which step diverge first
   python -m common.parity mine.safetensors theirs.safetensors
       two files of weights, under whatever names: what differs, is transposed or is renamed
   python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
       the same, where training has made more of rounding
 
-exit status: 0: the same; 1: they part; 2: not to be read, or not to be compared
+exit status: 0: the same; 1: they diverge; 2: not to be read, or not to be compared
 """
 
 
@@ -98,7 +98,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     return files
 
 
-def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> None:
+def write_page(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> None:
     """Writes `parity.html` to `folder`; where it cannot be made, says so."""
     path = folder / "parity.html"
     try:
@@ -111,7 +111,7 @@ def write_page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> 
         print(f"no {path}: it takes {' and '.join(PAGE_NEEDS)}; `nox -s parity` has them")
 
 
-def leave(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> None:
+def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> None:
     """Writes the verdict and its page; says what cannot be written."""
     from common.report.text import VERDICT_FILES, write_verdict
 

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
-from typing import Any, Final
+from typing import Final
 
-from common.compare.checks import Run, measured
+from common.compare.checks import Run
+from common.compare.distances import Distance
+from common.compare.findings import Finding, measured
 from common.compare.pinned import preset_of
 from common.compare.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, Tolerance
 from common.records.record import Record
@@ -40,23 +42,25 @@ def mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
     return {framework: fmean(accuracies) for framework, accuracies in found.items()}
 
 
-def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
     """A run's accuracy against its floor, and its framework's against the others'."""
     floor = accuracy_floor(run.record)
     if floor is None:
         return
     ours = accuracy(run.record)
-    yield {
-        "check": "accuracy",
-        "passed": ours >= floor.limit,
-        "distance": ours,
-        "tolerance": floor.limit,
-        "note": f"accuracy {ours:.4f}, at least {floor.limit} is expected",
-    }
+    yield Finding(
+        check="accuracy",
+        quantity="accuracy",
+        passed=ours >= floor.limit,
+        distance=ours,
+        tolerance=floor.limit,
+        note=f"accuracy {ours:.4f}, at least {floor.limit} is expected",
+    )
     framework = run.record.framework
     farthest, gap = spread(framework, runs)
     where = "next to the median" if farthest == framework else f"from {farthest}"
-    yield measured("spread", gap, where, ACCURACY_SPREAD[setting(run.record)])
+    worst = Distance("accuracy", gap, where)
+    yield measured("spread", "spread", worst, ACCURACY_SPREAD[setting(run.record)])
 
 
 def accuracy(record: Record) -> float:

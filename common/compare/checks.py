@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from pydantic import BaseModel
 
 from common.base.arrays import Array, Weights
 from common.compare.pinned import suite_of
@@ -19,7 +18,6 @@ from common.compare.tolerances import (
 from common.records.contents import expected_arrays
 from common.records.record import Record
 from common.records.trace import traced_steps
-from common.terminal.text import Printable
 
 
 @dataclass(frozen=True)
@@ -38,23 +36,6 @@ class Run:
     def shards(self) -> int | None:
         """What keeps its answer from being that of other runs: see `Config.shards`."""
         return self.record.config.shards()
-
-
-class Check(BaseModel):
-    """One check of one run. `where` is the array, entry or step that is worst."""
-
-    suite: str
-    chapter: str
-    check: str
-    framework: str
-    devices: int
-    passed: bool
-    distance: float | None = None
-    tolerance: float | None = None
-    where: Printable = ""
-    note: Printable = ""
-    parted: list[Printable] = []
-    """Every array that is too far off, in the net's order."""
 
 
 NUMERICAL: Final = {
@@ -87,7 +68,7 @@ def check_shapes(run: Run) -> tuple[bool, str]:
     return True, ""
 
 
-def reference(runs: Sequence[Run]) -> Weights:
+def median(runs: Sequence[Run]) -> Weights:
     """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
     medians: Weights = {}
     shapes = {
@@ -154,33 +135,3 @@ def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
     """The mean loss of each epoch (epochs,), from that of every step."""
     ends = np.cumsum(steps)
     return np.array([part.mean() for part in np.split(losses, ends[:-1])])
-
-
-def measured(name: str, far: float, where: str, tolerance: Tolerance) -> dict[str, Any]:
-    """A check of a distance, as fields of `Check`."""
-    # JSON has no infinity: what cannot be compared has no distance.
-    return {
-        "check": name,
-        "passed": far <= tolerance.limit,
-        "distance": min(far, 1e308),
-        "tolerance": tolerance.limit,
-        "where": where,
-    }
-
-
-HEADINGS = {
-    "record": "complete, fresh, same setting",
-    "shapes": "names, shapes, counts",
-    "peers": "compared with another run",
-    "forward": "logits before training",
-    "gradient": "gradient of the first step",
-    "trajectory": "losses of the first steps",
-    "steps": "each step, from its own weights",
-    "weights": "weights at the end",
-    "outcome": "logits at the end",
-    "devices": "k devices = 1 device",
-    "curve": "mean loss of every epoch",
-    "accuracy": "test accuracy",
-    "spread": "spread of accuracies",
-}
-"""What each check compares, in words."""

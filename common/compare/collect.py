@@ -27,7 +27,7 @@ Figures = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Found:
+class LoadedRecord:
     """What was found of one expected record: a run to compare, or what is wrong with it.
 
     `record` is there as soon as the file is a record, however little it can be trusted.
@@ -47,7 +47,7 @@ def gather(
     devices: Iterable[int],
     asked: Asked,
     elsewhere: dict[Figures, str] | None = None,
-) -> list[Found]:
+) -> list[LoadedRecord]:
     """One entry for each expected record, in order; `asked` tells what a run must have been.
 
     `elsewhere` names the runs of other folders, by their seconds; those found here are added.
@@ -76,10 +76,10 @@ def device_counts(folder: Path, chapter: str, frameworks: Iterable[str]) -> list
     return sorted(counts | {1}) if counts else []
 
 
-def _find(folder: Path, framework: str, chapter: str, devices: int) -> Found:
+def _find(folder: Path, framework: str, chapter: str, devices: int) -> LoadedRecord:
     path = folder / f"{framework}-{chapter}-{devices}dev.json"
     if not path.is_file():
-        return Found(framework, devices, None, f"there is no {path}")
+        return LoadedRecord(framework, devices, None, f"there is no {path}")
     record = None
     try:
         record = read_record(path)
@@ -89,9 +89,9 @@ def _find(folder: Path, framework: str, chapter: str, devices: int) -> Found:
         if trouble := contradiction(record, arrays):
             raise RunError(f"{trouble} ({path})")
     except RunError as error:
-        return Found(framework, devices, None, str(error), record)
+        return LoadedRecord(framework, devices, None, str(error), record)
     run = Run(record, {**arrays, "losses": np.array(record.losses)})
-    return Found(framework, devices, run, record=record)
+    return LoadedRecord(framework, devices, run, record=record)
 
 
 def _another(record: Record, framework: str, chapter: str, devices: int) -> str:
@@ -108,7 +108,7 @@ def _another(record: Record, framework: str, chapter: str, devices: int) -> str:
 def identity(record: Record) -> dict[str, Any]:
     """What has to be the same in all records that say the same."""
     return {
-        **record.config.mathematics(),
+        **record.config.numerics(),
         "data": record.data.sha256,
         "initial weights": record.initial_weights_sha256,
     }
@@ -141,7 +141,7 @@ def _most_common(identities: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return dict(counts.most_common(1)[0][0]) if counts else {}
 
 
-def _apart(found: Sequence[Found], elsewhere: dict[Figures, str]) -> Iterator[Found]:
+def _apart(found: Sequence[LoadedRecord], elsewhere: dict[Figures, str]) -> Iterator[LoadedRecord]:
     """All of `found`; no longer as runs those that are one run under several names.
 
     No two runs take the same time, to the last digit, in all of their epochs.
@@ -161,7 +161,7 @@ def _apart(found: Sequence[Found], elsewhere: dict[Figures, str]) -> Iterator[Fo
     elsewhere |= {seconds: f"{name[0]} elsewhere" for seconds, name in names.items()} | elsewhere
 
 
-def _as_asked(found: Found, asked: Asked) -> Found:
+def _as_asked(found: LoadedRecord, asked: Asked) -> LoadedRecord:
     """`found`, unless it is of another setting than was asked for."""
     if found.run is None:
         return found
@@ -172,7 +172,9 @@ def _as_asked(found: Found, asked: Asked) -> Found:
     return found
 
 
-def _like_others(found: Found, own: Mapping[str, Any], common: Mapping[str, Any]) -> Found:
+def _like_others(
+    found: LoadedRecord, own: Mapping[str, Any], common: Mapping[str, Any]
+) -> LoadedRecord:
     """`found`, unless it is of another setting than the others."""
     for name, value in own.items():
         if common[name] != value:

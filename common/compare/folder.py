@@ -8,10 +8,10 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.machine import now
-from common.compare.collect import Figures, Found, device_counts, gather
+from common.compare.collect import Figures, LoadedRecord, device_counts, gather
 from common.compare.pinned import other_settings, suite_of
-from common.compare.reference import Answer, answers_of, expected_of
-from common.compare.suite import Examined, Verdict, compare_suite
+from common.compare.reference import Reference, expected_of, references_of
+from common.compare.suite import SuiteResult, Verdict, compare_suite
 from common.compare.suites import SUITES, Suite
 from common.settings.chapters import CHAPTERS
 from common.settings.config import Config
@@ -30,7 +30,7 @@ def examine(
     chapters: Sequence[str] = CHAPTERS,
     suites: Sequence[str] = (),
     more_devices: bool = False,
-) -> list[Examined]:
+) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count. `suites` names the
@@ -38,10 +38,10 @@ def examine(
     on all; without it, whatever is there is compared.
     Raises RequestError if there is nothing to compare.
     """
-    examined: list[Examined] = []
+    examined: list[SuiteResult] = []
     elsewhere: dict[Figures, str] = {}
     for chapter in chapters:
-        exact: dict[int | None, Answer] = {}
+        exact: dict[int | None, Reference] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suite.name in suites
             place = folder / suite.folder
@@ -53,11 +53,13 @@ def examine(
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
             found = gather(place, chapter, frameworks, counts, asked, elsewhere)
-            answers = expected_of(found, exact)
+            references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
-            examined.append(Examined(compare_suite(name, chapter, found, answers), found, answers))
+            examined.append(
+                SuiteResult(compare_suite(name, chapter, found, references), found, references)
+            )
             if suite.name.startswith("float64"):
-                exact |= answers_of(found)
+                exact |= references_of(found)
     if not examined:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return examined
@@ -69,7 +71,7 @@ def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
     return {name: value for name, value in promised.items() if getattr(config, name) != value}
 
 
-def _name(found: Sequence[Found], suite: Suite) -> str:
+def _name(found: Sequence[LoadedRecord], suite: Suite) -> str:
     """What to call the runs in a suite's folder: by its name only if they are what it plans."""
     runs = [each.run for each in found if each.run]
     as_planned = all(suite_of(run.record.config) == suite for run in runs)
@@ -81,7 +83,7 @@ def judge(folder: Path, **chosen: Any) -> Verdict:
     return verdict_on(examine(folder, **chosen))
 
 
-def verdict_on(examined: Sequence[Examined]) -> Verdict:
+def verdict_on(examined: Sequence[SuiteResult]) -> Verdict:
     """Passed, if every check of every suite has."""
     comparisons = [each.comparison for each in examined]
     checks = [check for comparison in comparisons for check in comparison.checks]

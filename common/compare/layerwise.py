@@ -1,6 +1,6 @@
-"""Layer by layer: where two frameworks part that should make the same of the same images.
+"""Layer by layer: where two frameworks diverge that should agree.
 
-The runs of a suite that were made with `--layers` are compared with the exact answer, if it has its
+The runs of a suite that were made with `--layers` are compared with the exact result, if it has its
 layers, else with what most of them say. The first layer that is too far off is where to look.
 """
 
@@ -10,9 +10,9 @@ from typing import Final
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError
-from common.compare.checks import Run, check_shapes, numerical_checks, reference
+from common.compare.checks import Run, check_shapes, median, numerical_checks
 from common.compare.distances import compare
-from common.compare.suite import Examined, title
+from common.compare.suite import SuiteResult, title
 from common.compare.tolerances import LAYERS
 
 TIMES: Final = ("before", "after")
@@ -34,7 +34,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Parting:
+class LayerDivergence:
     """The first layer in which a run is too far off."""
 
     run: Run
@@ -43,9 +43,9 @@ class Parting:
     limit: float
 
     def said(self) -> str:
-        """Who parts where, in words."""
+        """Who diverges where, in words."""
         return (
-            f"{self.run.record.framework} on {self.run.devices} parts at {self.layer.name}, "
+            f"{self.run.record.framework} on {self.run.devices} diverges at {self.layer.name}, "
             f"{self.layer.when} training: {self.distance:.1e}, at most {self.limit:.1e} is allowed"
         )
 
@@ -62,18 +62,18 @@ class LayerTable:
         """The frameworks of the runs, each once."""
         return list(dict.fromkeys(run.record.framework for run in self.runs))
 
-    def partings(self) -> list[Parting]:
+    def divergences(self) -> list[LayerDivergence]:
         """For each run that is too far off somewhere: where that begins."""
         found = []
         for i, run in enumerate(self.runs):
             for layer in self.layers:
                 if layer.distances[i] > layer.limits[i]:
-                    found.append(Parting(run, layer, layer.distances[i], layer.limits[i]))
+                    found.append(LayerDivergence(run, layer, layer.distances[i], layer.limits[i]))
                     break
         return found
 
 
-def layer_tables(examined: Sequence[Examined]) -> list[LayerTable]:
+def layer_tables(examined: Sequence[SuiteResult]) -> list[LayerTable]:
     """A table for each suite, and each number of shards, of which two runs have their layers."""
     return [table for each in examined for table in _tables(each)]
 
@@ -87,19 +87,21 @@ def require_layers(tables: Sequence[LayerTable]) -> None:
         )
 
 
-def _tables(each: Examined) -> Iterator[LayerTable]:
+def _tables(each: SuiteResult) -> Iterator[LayerTable]:
     groups: dict[int | None, list[Run]] = {}
     for run in (found.run for found in each.found if found.run):
         if run.record.config.layers and check_shapes(run)[0] and numerical_checks(run):
             groups.setdefault(run.shards, []).append(run)
     for shards, runs in groups.items():
-        answer = each.answers[shards]
-        exact = answer.settled and any(name.startswith("layers/") for name in answer.arrays)
+        reference = each.references[shards]
+        exact = reference.independent and any(
+            name.startswith("layers/") for name in reference.arrays
+        )
         if exact or len(runs) > 1:
-            yield _table(each, runs, answer.arrays if exact else reference(runs))
+            yield _table(each, runs, reference.arrays if exact else median(runs))
 
 
-def _table(each: Examined, runs: Sequence[Run], expected: Weights) -> LayerTable:
+def _table(each: SuiteResult, runs: Sequence[Run], expected: Weights) -> LayerTable:
     layers: list[Layer] = []
     for when in TIMES:
         limits = [limit for run in runs if (limit := limit_of(run, when)) is not None]

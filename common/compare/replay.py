@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.compare import numpy_nets as reference
+from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance, largest
 from common.data.minibatches import pixels
@@ -62,7 +62,7 @@ def replay(run: Run) -> Replay | None:
         return None
     probe, last = pixels(run.arrays["probe/images"], config.dtype), len(run.record.losses)
     before, after = (
-        {f"logits/{when}": reference.logits(chapter, probe, weights_after(run, number))}
+        {f"logits/{when}": numpy_nets.logits(chapter, probe, weights_after(run, number))}
         for when, number in (("before", 0), ("after", last))
     )
     expected = before
@@ -71,7 +71,7 @@ def replay(run: Run) -> Replay | None:
     most, flipped = allowed(run), 0
     for number in numbers:
         step = taken(run, number)
-        right = reference.step(chapter, step.X, step.y, step.before, step.shards)
+        right = numpy_nets.step(chapter, step.X, step.y, step.before, step.shards)
         if number == 1:
             first = part(run.arrays, "gradients/")
             grads, _ = with_flips(step, first, right, most["gradient"].limit)
@@ -92,7 +92,7 @@ def at_step(number: int, found: Sequence[Distance]) -> list[Distance]:
     return [replace(each, where=f"step {number}, {each.where}") for each in found]
 
 
-def compared(step: Taken, right: reference.Step, grads: Weights) -> dict[str, list[Distance]]:
+def compared(step: Taken, right: numpy_nets.Step, grads: Weights) -> dict[str, list[Distance]]:
     """How far what a step did is from what is right, by kind."""
     kept = {name: step.after[name] for name in right.statistics}
     far, _ = distance(np.array([step.loss]), np.array([right.loss]))
@@ -146,7 +146,7 @@ def movement(step: Taken, grads: Weights) -> Weights:
 
 
 def with_flips(
-    step: Taken, found: Weights, right: reference.Step, limit: float
+    step: Taken, found: Weights, right: numpy_nets.Step, limit: float
 ) -> tuple[Weights, int]:
     """The gradient that is expected, and how many ReLU units rounding has decided otherwise.
 
@@ -157,7 +157,7 @@ def with_flips(
     far = max(each.far for each in compare(found, grads, "", right.added))
     if step.X.dtype == np.float64 or not limit < far < np.inf:
         return grads, 0
-    gained = reference.flips(step.chapter, step.X, step.y, step.before, step.shards)
+    gained = numpy_nets.flips(step.chapter, step.X, step.y, step.before, step.shards)
     if not gained:
         return grads, 0
     scales = {name: right.added.get(name) or largest(grads[name]) or 1.0 for name in grads}

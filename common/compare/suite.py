@@ -2,27 +2,25 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel
 
 from common.base.arrays import Weights
 from common.compare.accuracy import accuracy_checks
 from common.compare.checks import (
-    Check,
     Run,
     allowed,
     check_shapes,
     epoch_means,
     head,
     is_long,
-    measured,
     numerical_checks,
 )
-from common.compare.collect import Found
+from common.compare.collect import LoadedRecord
 from common.compare.distances import Distance, compare, distance
+from common.compare.findings import Check, Finding, measured
 from common.compare.pinned import preset_of
-from common.compare.reference import Answer
+from common.compare.reference import Reference
 from common.compare.replay import Replay, replay
 from common.compare.tolerances import CURVE, Tolerance
 from common.records.record import DataUsed
@@ -51,114 +49,127 @@ class Verdict(BaseModel):
 
 
 @dataclass(frozen=True)
-class Examined:
+class SuiteResult:
     """One suite: its verdict, the records that it rests on, and what they were compared with."""
 
     comparison: Comparison
-    found: Sequence[Found]
-    answers: Mapping[int | None, Answer]
+    found: Sequence[LoadedRecord]
+    references: Mapping[int | None, Reference]
 
-    def checks(self, found: Found) -> list[Check]:
+    def checks(self, found: LoadedRecord) -> list[Check]:
         """The checks of one run, in order."""
         who = found.framework, found.devices
         return [each for each in self.comparison.checks if (each.framework, each.devices) == who]
 
 
 def compare_suite(
-    suite: str, chapter: str, found: Sequence[Found], answers: Mapping[int | None, Answer]
+    suite: str,
+    chapter: str,
+    found: Sequence[LoadedRecord],
+    references: Mapping[int | None, Reference],
 ) -> Comparison:
-    """Checks every expected record against its answer, and its own steps against the reference."""
+    """Checks every expected record against its reference, and its own steps against NumPy."""
     runs = [each.run for each in found if each.run]
     sound = [run for run in runs if check_shapes(run)[0] and allowed(run)]
     shown = tracked(sound, f"{chapter}, {suite}: computing steps again")
     replays = {id(run): replay(run) for run in shown}
     checks = [
-        Check(suite=suite, chapter=chapter, framework=each.framework, devices=each.devices, **part)
+        Check(
+            suite=suite,
+            chapter=chapter,
+            framework=each.framework,
+            devices=each.devices,
+            **finding.model_dump(),
+        )
         for each in found
-        for part in _parts(each, runs, answers, replays.get(id(each.run)))
+        for finding in _findings(each, runs, references, replays.get(id(each.run)))
     ]
-    names = dict.fromkeys(answer.name for answer in answers.values())
-    reference = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
+    names = dict.fromkeys(reference.name for reference in references.values())
+    numpys = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
     return Comparison(
         suite=suite,
         chapter=chapter,
         config=runs[0].record.config if runs else None,
         data=runs[0].record.data if runs else None,
-        compared_with=" and ".join([*reference, *names]) or "nothing",
+        compared_with=" and ".join([*numpys, *names]) or "nothing",
         checks=checks,
     )
 
 
-def _parts(
-    found: Found,
+def _findings(
+    found: LoadedRecord,
     runs: Sequence[Run],
-    answers: Mapping[int | None, Answer],
+    references: Mapping[int | None, Reference],
     replayed: Replay | None,
-) -> Iterator[dict[str, Any]]:
-    """What each check of one record found, as fields of `Check`."""
-    yield {"check": "record", "passed": found.run is not None, "note": found.trouble}
+) -> Iterator[Finding]:
+    """What each check of one record found."""
+    yield Finding(check="record", passed=found.run is not None, note=found.trouble)
     if found.run is None:
         return
     passed, note = check_shapes(found.run)
-    yield {"check": "shapes", "passed": passed, "note": note}
+    yield Finding(check="shapes", passed=passed, note=note)
     if not passed:
         return
     if not allowed(found.run):
         note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
-        yield {"check": "forward", "passed": False, "note": note}
+        yield Finding(check="forward", passed=False, note=note)
         return
-    answer = answers[found.run.shards]
-    if len(runs) < 2 or (answer.runs < 2 and replayed is None):
+    reference = references[found.run.shards]
+    if len(runs) < 2 or (reference.runs < 2 and replayed is None):
         note = "no other run is of this setting: run another framework, or other --devices"
-        yield {"check": "peers", "passed": False, "note": note}
-    yield from _numbers(found.run, answer.arrays, replayed)
+        yield Finding(check="peers", passed=False, note=note)
+    yield from _numbers(found.run, reference.arrays, replayed)
     if found.devices > 1 and found.run.shards is None:
         scales = replayed.scales if replayed else {}
         yield _devices(found.run, _single(found.framework, runs), scales)
     yield from accuracy_checks(found.run, runs)
 
 
-def _numbers(run: Run, answer: Weights, replayed: Replay | None) -> Iterator[dict[str, Any]]:
+def _numbers(run: Run, reference: Weights, replayed: Replay | None) -> Iterator[Finding]:
     checks = numerical_checks(run)
     scales = replayed.scales if replayed else {}
     if replayed:
-        answer = {**answer, **replayed.expected}
-    ours, theirs = head(run, run.arrays), head(run, answer)
+        reference = {**reference, **replayed.expected}
+    ours, theirs = head(run, run.arrays), head(run, reference)
     for name, (prefix, tolerance) in checks.items():
-        yield _farthest(name, compare(ours, theirs, prefix, scales), tolerance)
+        yield _farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
     if replayed:
         steps = {kind: each for kind, each in replayed.steps.items() if each}
         yield _nearest_to_failing(
-            _farthest("steps", found, allowed(run)[kind]) for kind, found in steps.items()
+            _farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
         )
     if is_long(run) and preset_of(run.record.config):
         steps_each = steps_of_epochs(run.record.config)
-        curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, answer)]
+        curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, reference)]
         far, index = distance(curves[0], curves[1])
         where = f"epoch {index[0] + 1}" if index else ""
-        yield measured("curve", far, where, CURVE[run.record.chapter])
+        worst = Distance("losses", far, where)
+        yield measured("curve", "curve", worst, CURVE[run.record.chapter])
 
 
-def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> dict[str, Any]:
+def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Finding:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
     if single is None:
         note = "there is no run on one device to compare with"
-        return {"check": "devices", "passed": False, "note": note}
+        return Finding(check="devices", passed=False, note=note)
     ours, theirs = head(run, run.arrays), head(run, single.arrays)
     return _nearest_to_failing(
-        _farthest("devices", compare(ours, theirs, prefix, scales), tolerance)
-        for prefix, tolerance in numerical_checks(run).values()
+        _farthest("devices", name, compare(ours, theirs, prefix, scales), tolerance)
+        for name, (prefix, tolerance) in numerical_checks(run).items()
     )
 
 
-def _nearest_to_failing(measured: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    return max(measured, key=lambda part: part["distance"] / part["tolerance"])
+def _nearest_to_failing(found: Iterable[Finding]) -> Finding:
+    return max(found, key=lambda each: each.share)
 
 
-def _farthest(name: str, found: Sequence[Distance], tolerance: Tolerance) -> dict[str, Any]:
+def _farthest(
+    check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance
+) -> Finding:
     worst = max(found, key=lambda each: each.far)
-    parted = [each.array for each in found if not each.far <= tolerance.limit]
-    return {**measured(name, worst.far, worst.where, tolerance), "parted": parted}
+    diverged = [each.array for each in found if not each.far <= tolerance.limit]
+    finding = measured(check, quantity, worst, tolerance)
+    return finding.model_copy(update={"diverged": diverged})
 
 
 def _single(framework: str, runs: Sequence[Run]) -> Run | None:

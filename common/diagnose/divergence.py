@@ -1,4 +1,4 @@
-"""Where a run that is wrong parts first: in which tensor, at which step."""
+"""Where a run that is wrong diverges first: in which tensor, at which step."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.base.arrays import Weights
-from common.compare.checks import HEADINGS, Check, Run, head
-from common.compare.collect import Found
+from common.compare.checks import Run, head
+from common.compare.collect import LoadedRecord
 from common.compare.distances import distance
-from common.compare.suite import Examined
+from common.compare.findings import HEADINGS, Check
+from common.compare.suite import SuiteResult
 from common.models.nets import shapes_of
 from common.settings.steps import number_of_steps
 
@@ -40,8 +41,8 @@ OUTCOME = "Its weights are right in the end, and their logits are off."
 
 
 @dataclass(frozen=True)
-class Sign:
-    """The first sign that a run is wrong. `rank` orders signs as a run comes past them.
+class Divergence:
+    """Where a run is wrong first. `rank` orders divergences as a run comes past them.
 
     `array` is where it shows, `entry` the entry that is farthest off, `step` when that was
     computed, and `tensor` what it says is wrong. Each may be empty.
@@ -55,23 +56,23 @@ class Sign:
     entry: tuple[int, ...] = ()
 
 
-def first_sign(found: Found, examined: Examined) -> Sign | None:
-    """The first sign that a run is wrong; None if it passed every check."""
+def first_divergence(found: LoadedRecord, examined: SuiteResult) -> Divergence | None:
+    """Where a run diverges first; None if it passed every check."""
     failed = {each.check: each for each in examined.checks(found) if not each.passed}
     if not failed:
         return None
     first = next(iter(failed.values()))
     if found.run is None or first.tolerance is None:
         return _of_record(found, first)
-    run, expected = found.run, examined.answers[found.run.shards].arrays
+    run, expected = found.run, examined.references[found.run.shards].arrays
     return _of_numbers(run, head(run, expected), failed)
 
 
-def _of_record(found: Found, check: Check) -> Sign:
+def _of_record(found: LoadedRecord, check: Check) -> Divergence:
     """A record that is not there, cannot be trusted, or lacks arrays."""
     record, note = found.record, check.note
     if record is None:
-        return Sign(NEVER, note)
+        return Divergence(NEVER, note)
     names = shapes_of(record.chapter, record.config.width)
     tensor = next((word for word in re.findall(r"[\w.]+\w", note) if word in names), "")
     step = re.search(r"\bstep \d+", note)
@@ -80,62 +81,68 @@ def _of_record(found: Found, check: Check) -> Sign:
     else:
         when = step.group() if step else ""
     rank = ENDED if record.status == "failed" or found.run else NEVER
-    return Sign(rank, note, when, tensor)
+    return Divergence(rank, note, when, tensor)
 
 
-def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Sign:
-    """What parts first, in the order in which a run computes it."""
+def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Divergence:
+    """What diverges first, in the order in which a run computes it."""
     loss = _first_loss(run, expected, failed)
     end = f"after step {len(run.record.losses)}"
     if "forward" in failed:
-        sign = Sign(0, FORWARD, "before step 1", array="logits/before")
+        divergence = Divergence(0, FORWARD, "before step 1", array="logits/before")
     elif loss == 1:
-        sign = Sign(1, FIRST_LOSS, "step 1", array="losses", entry=(0,))
+        divergence = Divergence(1, FIRST_LOSS, "step 1", array="losses", entry=(0,))
     elif "gradient" in failed:
-        sign = _of_gradient(failed["gradient"].parted, expected)
+        divergence = _of_gradient(failed["gradient"].diverged, expected)
     elif loss:
         what = f"{LATER_LOSS}{_of_weights(failed)}"
-        sign = Sign(3, what, f"step {loss}", array="losses", entry=(loss - 1,))
+        divergence = Divergence(3, what, f"step {loss}", array="losses", entry=(loss - 1,))
     elif "weights" in failed:
-        array = failed["weights"].parted[0]
-        what = f"{WEIGHTS} ({len(failed['weights'].parted)} of them)."
-        sign = Sign(4, what, end, array.partition("/")[2], array)
+        array = failed["weights"].diverged[0]
+        what = f"{WEIGHTS} ({len(failed['weights'].diverged)} of them)."
+        divergence = Divergence(4, what, end, array.partition("/")[2], array)
     elif "steps" in failed:
         step, _, where = failed["steps"].where.partition(", ")
         tensor = "" if where == "the loss" else where.partition("[")[0]
-        sign = Sign(4, STEP, step, tensor)
+        divergence = Divergence(4, STEP, step, tensor)
     elif "outcome" in failed:
-        sign = Sign(5, OUTCOME, end, array="logits/after")
+        divergence = Divergence(5, OUTCOME, end, array="logits/after")
     else:
-        sign = _of_figures(next(iter(failed.values())))
-    if sign.entry or sign.array not in expected:
-        return sign
-    return replace(sign, entry=distance(run.arrays[sign.array], expected[sign.array])[1])
+        divergence = _of_figures(next(iter(failed.values())))
+    if divergence.entry or divergence.array not in expected:
+        return divergence
+    return replace(
+        divergence, entry=distance(run.arrays[divergence.array], expected[divergence.array])[1]
+    )
 
 
 def _of_weights(failed: Mapping[str, Check]) -> str:
     """How many weights are off in the end, and which most; empty if none is."""
     if "weights" not in failed:
         return ""
-    count, where = len(failed["weights"].parted), failed["weights"].where
+    count, where = len(failed["weights"].diverged), failed["weights"].where
     return f" In the end {count} weights are off, most of all {where.partition('/')[2]}."
 
 
-def _of_gradient(parted: Sequence[str], expected: Weights) -> Sign:
+def _of_gradient(diverged: Sequence[str], expected: Weights) -> Divergence:
     """A first gradient that is off: going back from the loss, the last tensor is the first."""
     every = [name for name in expected if name.startswith("gradients/")]
-    if len(parted) == len(every):
-        return Sign(2, f"{GRADIENT}, in every tensor.", "step 1", "all gradients", parted[-1])
-    what = f"{GRADIENT}, in {len(parted)} of {len(every)} tensors; going back from the loss, here "
-    return Sign(2, f"{what}first.", "step 1", parted[-1].partition("/")[2], parted[-1])
+    if len(diverged) == len(every):
+        return Divergence(
+            2, f"{GRADIENT}, in every tensor.", "step 1", "all gradients", diverged[-1]
+        )
+    what = (
+        f"{GRADIENT}, in {len(diverged)} of {len(every)} tensors; going back from the loss, here "
+    )
+    return Divergence(2, f"{what}first.", "step 1", diverged[-1].partition("/")[2], diverged[-1])
 
 
-def _of_figures(check: Check) -> Sign:
+def _of_figures(check: Check) -> Divergence:
     """What no array shows: another number of devices, epochs, accuracies."""
     if check.note or check.distance is None:
-        return Sign(LATE, f"{HEADINGS[check.check]}: {check.note or check.where}")
+        return Divergence(LATE, f"{HEADINGS[check.check]}: {check.note or check.where}")
     far = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
-    return Sign(LATE, f"{HEADINGS[check.check]}: {far}")
+    return Divergence(LATE, f"{HEADINGS[check.check]}: {far}")
 
 
 def _first_loss(run: Run, expected: Weights, failed: Mapping[str, Check]) -> int:

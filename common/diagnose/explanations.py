@@ -1,6 +1,6 @@
 """What the arrays of a wrong run tell about its mistake, as far as they do tell.
 
-Each hint can be read off the record and the arrays that were expected; none is a guess.
+Each explanation can be read off the record and the arrays that were expected; none is a guess.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,26 +31,28 @@ ROUGH: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Hint:
+class Explanation:
     """Something that the arrays tell, and the tensor that it is about, if it is about one."""
 
     text: str
     tensor: str = ""
 
 
-def hints(run: Run, expected: Weights, parted: Sequence[str]) -> list[Hint]:
-    """What the arrays tell; `parted` names those that are too far off, in the net's order."""
+def explanations(run: Run, expected: Weights, diverged: Sequence[str]) -> list[Explanation]:
+    """What the arrays tell; `diverged` names those that are too far off, in the net's order."""
     ours = {name: values.astype(np.float64) for name, values in run.arrays.items()}
     with np.errstate(all="ignore"):
         return [
             *flatten_orders(ours, expected),
-            *reordered(ours, expected, parted),
+            *reordered(ours, expected, diverged),
             *scaled(run, ours, expected),
-            *statistics(run, ours, expected, parted),
+            *statistics(run, ours, expected, diverged),
         ]
 
 
-def flatten_orders(ours: Mapping[str, Array], expected: Mapping[str, Array]) -> Iterator[Hint]:
+def flatten_orders(
+    ours: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Iterator[Explanation]:
     """Whether rows of a dense layer fit the expected ones in another order of flattening.
 
     A wrong order changes every number that comes after it, and which ReLU units open. But the
@@ -61,7 +63,7 @@ def flatten_orders(ours: Mapping[str, Array], expected: Mapping[str, Array]) -> 
             if array in ours and array in expected:
                 found, right = (np.linalg.norm(each[array], axis=1) for each in (ours, expected))
                 if order := _order(found, right, planes):
-                    yield Hint(f"The rows of {array} {order}", name)
+                    yield Explanation(f"The rows of {array} {order}", name)
 
 
 def _order(ours: Array, theirs: Array, planes: tuple[int, ...]) -> str:
@@ -92,18 +94,20 @@ def correlation(a: Array, b: Array) -> float:
 
 
 def reordered(
-    ours: Mapping[str, Array], expected: Mapping[str, Array], parted: Sequence[str]
-) -> Iterator[Hint]:
+    ours: Mapping[str, Array], expected: Mapping[str, Array], diverged: Sequence[str]
+) -> Iterator[Explanation]:
     """Which arrays hold the expected numbers in another order."""
-    for array in parted:
+    for array in diverged:
         if array in ours and array in expected and array != "losses":
             found, right = (np.sort(each[array], axis=None) for each in (ours, expected))
             if distance(found, right)[0] <= SAME:
                 text = f"{array} holds the expected numbers in another order."
-                yield Hint(text, array.partition("/")[2])
+                yield Explanation(text, array.partition("/")[2])
 
 
-def scaled(run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array]) -> Iterator[Hint]:
+def scaled(
+    run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Iterator[Explanation]:
     """Whether the whole gradient is a multiple of the expected one."""
     names = [name for name in expected if name.startswith("gradients/") and name in ours]
     if not names:
@@ -121,26 +125,30 @@ def scaled(run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array]) -
         meaning += [
             f", one over {what}" for what, size in sizes.items() if abs(factor * size - 1) <= SAME
         ]
-        yield Hint(f"The whole gradient is the expected one times {factor:.6g}{''.join(meaning)}.")
+        yield Explanation(
+            f"The whole gradient is the expected one times {factor:.6g}{''.join(meaning)}."
+        )
 
 
 def statistics(
-    run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array], parted: Sequence[str]
-) -> Iterator[Hint]:
-    """Whether running statistics alone part, and what momentum they would have had."""
-    names = [name.removeprefix("weights/") for name in parted if name.startswith("weights/")]
+    run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array], diverged: Sequence[str]
+) -> Iterator[Explanation]:
+    """Whether running statistics alone diverge, and what momentum they would have had."""
+    names = [name.removeprefix("weights/") for name in diverged if name.startswith("weights/")]
     if not names or any(map(trainable, names)):
         return
-    yield Hint("Of the weights, running statistics of batch normalization alone part.", names[0])
+    yield Explanation(
+        "Of the weights, running statistics of batch normalization alone diverge.", names[0]
+    )
     if all(name.endswith("var") for name in names):
-        yield Hint("Means are right: the momentum is, and the variance is taken otherwise.")
+        yield Explanation("Means are right: the momentum is, and the variance is taken otherwise.")
     else:
         yield from _momentum(ours, expected, names, len(run.record.losses))
 
 
 def _momentum(
     ours: Mapping[str, Array], expected: Mapping[str, Array], names: Sequence[str], steps: int
-) -> Iterator[Hint]:
+) -> Iterator[Explanation]:
     """What momentum the variances have had, if they start at 1 and move by about as much each.
 
     From a start s₀, n steps with momentum m move a statistic that stays at s by the share
@@ -155,7 +163,7 @@ def _momentum(
     still = 1 - factor * (1 - (1 - MOMENTUM) ** steps)
     if rest < ROUGH < abs(factor - 1) and -ROUGH < still < 1:
         share = 1 - max(still, 0) ** (1 / steps)
-        yield Hint(
+        yield Explanation(
             f"Variances have moved {factor:.2g} times as far as expected: as if each step "
             f"replaced about {share:.1g} of them, not {MOMENTUM}."
         )

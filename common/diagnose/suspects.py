@@ -5,26 +5,26 @@ from dataclasses import dataclass
 
 from common.base.arrays import Array
 from common.compare.checks import Run, head, numerical_checks
-from common.compare.collect import Found
+from common.compare.collect import LoadedRecord
 from common.compare.distances import distance
-from common.compare.suite import Examined
-from common.diagnose.divergence import ENDED, NEVER, Sign, first_sign
-from common.diagnose.explanations import hints
+from common.compare.suite import SuiteResult
+from common.diagnose.divergence import ENDED, NEVER, Divergence, first_divergence
+from common.diagnose.explanations import explanations
 
 
 @dataclass(frozen=True)
 class Failure:
     """A run that failed, and what shows first that it is wrong."""
 
-    found: Found
-    examined: Examined
-    sign: Sign
+    found: LoadedRecord
+    examined: SuiteResult
+    divergence: Divergence
 
     def order(self) -> tuple[int, bool, int]:
         """What is told first: what comes first in a run, exact before rounded, few devices."""
         run = self.found.run
         rounded = run is not None and run.record.config.dtype != "float64"
-        return self.sign.rank, rounded, self.found.devices
+        return self.divergence.rank, rounded, self.found.devices
 
 
 @dataclass(frozen=True)
@@ -45,29 +45,29 @@ class Suspect:
     decided: bool
 
     @property
-    def sign(self) -> Sign:
-        """The most telling sign."""
-        return self.failures[0].sign
+    def divergence(self) -> Divergence:
+        """The most telling divergence."""
+        return self.failures[0].divergence
 
     @property
     def ended(self) -> bool:
         """Whether its run ended itself."""
-        return self.sign.rank == ENDED
+        return self.divergence.rank == ENDED
 
     @property
     def unusable(self) -> bool:
         """Whether its record is missing, or cannot be compared."""
-        return self.sign.rank == NEVER
+        return self.divergence.rank == NEVER
 
 
-def suspects(examined: Sequence[Examined]) -> list[Suspect]:
-    """Every framework with failures, by chapter; those that part in a tensor come first."""
+def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
+    """Every framework with failures, by chapter; those that diverge in a tensor come first."""
     groups: dict[tuple[str, str], list[Failure]] = {}
     for each in examined:
         for found in each.found:
-            if sign := first_sign(found, each):
+            if divergence := first_divergence(found, each):
                 key = found.framework, each.comparison.chapter
-                groups.setdefault(key, []).append(Failure(found, each, sign))
+                groups.setdefault(key, []).append(Failure(found, each, divergence))
     made = [
         _suspect(framework, chapter, sorted(failures, key=Failure.order), examined)
         for (framework, chapter), failures in groups.items()
@@ -77,34 +77,44 @@ def suspects(examined: Sequence[Examined]) -> list[Suspect]:
 
 
 def _suspect(
-    framework: str, chapter: str, failures: list[Failure], examined: Sequence[Examined]
+    framework: str, chapter: str, failures: list[Failure], examined: Sequence[SuiteResult]
 ) -> Suspect:
     """What is known of the framework, by the most telling of its failures."""
     first = failures[0]
-    run, sign = first.found.run, first.sign
+    run, divergence = first.found.run, first.divergence
     peers = _peers(first)
     told, decided = [], True
-    if run is not None and sign.array:
-        answer = first.examined.answers[run.shards]
+    if run is not None and divergence.array:
+        reference = first.examined.references[run.shards]
         checks = first.examined.checks(first.found)
-        told = hints(
-            run, head(run, answer.arrays), [name for each in checks for name in each.parted]
+        told = explanations(
+            run, head(run, reference.arrays), [name for each in checks for name in each.diverged]
         )
-        decided = answer.settled or _majority(run, _camps(first, _peers(first, alike=False)))
+        decided = reference.independent or _majority(run, _camps(first, _peers(first, alike=False)))
     return Suspect(
         framework,
         chapter,
         failures,
-        next((hint.tensor for hint in told if hint.tensor), sign.tensor or sign.array),
-        [*(hint.text for hint in told), *_elsewhere(first, examined), *_agreement(first, peers)],
-        [(peer.record.framework, f"{_part(peer, sign)[sign.entry]:.6g}") for peer in peers],
+        next(
+            (explanation.tensor for explanation in told if explanation.tensor),
+            divergence.tensor or divergence.array,
+        ),
+        [
+            *(explanation.text for explanation in told),
+            *_elsewhere(first, examined),
+            *_agreement(first, peers),
+        ],
+        [
+            (peer.record.framework, f"{_part(peer, divergence)[divergence.entry]:.6g}")
+            for peer in peers
+        ],
         decided,
     )
 
 
 def _peers(failure: Failure, *, alike: bool = True) -> list[Run]:
-    """All runs of the suite with the same answer, if `alike` on as many devices."""
-    array, run = failure.sign.array, failure.found.run
+    """All runs of the suite with the same reference, if `alike` on as many devices."""
+    array, run = failure.divergence.array, failure.found.run
     if run is None or not array:
         return []
     return [
@@ -119,17 +129,20 @@ def _peers(failure: Failure, *, alike: bool = True) -> list[Run]:
 
 
 def _camps(failure: Failure, peers: Sequence[Run]) -> list[list[Run]]:
-    """The runs, those together that agree with each other where this run parts."""
+    """The runs, those together that agree with each other where this run diverges."""
     camps: list[list[Run]] = []
     limit = next(
         tolerance.limit
         for peer in peers
         for prefix, tolerance in numerical_checks(peer).values()
-        if failure.sign.array.startswith(prefix)
+        if failure.divergence.array.startswith(prefix)
     )
     for peer in peers:
         for camp in camps:
-            if distance(_part(peer, failure.sign), _part(camp[0], failure.sign))[0] <= 2 * limit:
+            if (
+                distance(_part(peer, failure.divergence), _part(camp[0], failure.divergence))[0]
+                <= 2 * limit
+            ):
                 camp.append(peer)
                 break
         else:
@@ -137,10 +150,10 @@ def _camps(failure: Failure, peers: Sequence[Run]) -> list[list[Run]]:
     return camps
 
 
-def _part(run: Run, sign: Sign) -> Array:
+def _part(run: Run, divergence: Divergence) -> Array:
     """The array in question; of losses, those up to the step in question."""
-    array = run.arrays[sign.array]
-    return array[: sign.entry[0] + 1] if sign.array == "losses" else array
+    array = run.arrays[divergence.array]
+    return array[: divergence.entry[0] + 1] if divergence.array == "losses" else array
 
 
 def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
@@ -150,8 +163,8 @@ def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
 
 
 def _agreement(failure: Failure, peers: Sequence[Run]) -> list[str]:
-    """Who agrees with whom where this run parts, in a sentence."""
-    if len(peers) < 2 or failure.sign.rank < 0:
+    """Who agrees with whom where this run diverges, in a sentence."""
+    if len(peers) < 2 or failure.divergence.rank < 0:
         return []
     camps = [[peer.record.framework for peer in camp] for camp in _camps(failure, peers)]
     agreeing = [f"{', '.join(camp[:-1])} and {camp[-1]}" for camp in camps if len(camp) > 1]
@@ -162,22 +175,22 @@ def _agreement(failure: Failure, peers: Sequence[Run]) -> list[str]:
     return [f"Here {'; and '.join(f'{each} agree' for each in agreeing)} with each other."]
 
 
-def _elsewhere(failure: Failure, examined: Sequence[Examined]) -> list[str]:
+def _elsewhere(failure: Failure, examined: Sequence[SuiteResult]) -> list[str]:
     """What the same framework does on one device, and in float64."""
     found, config = failure.found, failure.examined.comparison.config
     said = []
     if found.devices > 1 and _passes(failure.examined, found.framework, 1):
         said.append("On one device it passes: several devices are what goes wrong.")
-    for other in examined if failure.sign.rank >= 0 else ():
+    for other in examined if failure.divergence.rank >= 0 else ():
         theirs = other.comparison.config
         if config and theirs and (config.dtype, theirs.dtype) == ("float32", "float64"):
-            same = theirs.mathematics() == {**config.mathematics(), "dtype": "float64"}
+            same = theirs.numerics() == {**config.numerics(), "dtype": "float64"}
             if same and _passes(other, found.framework, found.devices):
                 said.append("In float64 the same run passes: here it is rounding, or a kernel.")
     return said
 
 
-def _passes(examined: Examined, framework: str, devices: int) -> bool:
+def _passes(examined: SuiteResult, framework: str, devices: int) -> bool:
     """Whether a run of the suite is there and passed every check."""
     for found in examined.found:
         if (found.framework, found.devices) == (framework, devices):

@@ -1,4 +1,4 @@
-"""Compares two runs: whether they are of the same setting, and where they begin to part."""
+"""Compares two runs: whether they are of the same setting, and where they begin to diverge."""
 
 import math
 from collections.abc import Iterator

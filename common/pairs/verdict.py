@@ -1,4 +1,4 @@
-"""The verdict on two, in data and in words: every array of both, and whether they part."""
+"""The verdict on two, in data and in words: every array of both, and whether they diverge."""
 
 import math
 from collections.abc import Iterable
@@ -69,11 +69,11 @@ def _agreement(pairs: list[ArrayPair]) -> str:
 
 def _parting(pairs: list[ArrayPair]) -> str:
     failed = [pair for pair in pairs if not pair.passed]
-    return f"they part in {len(failed)} of {len(pairs)} arrays, first in {describe(failed[0])}"
+    return f"they diverge in {len(failed)} of {len(pairs)} arrays, first in {describe(failed[0])}"
 
 
 def describe(pair: ArrayPair) -> str:
-    """How the arrays of a pair part, in a line."""
+    """How the arrays of a pair diverge, in a line."""
     if pair.distance is None:
         return remark(pair)
     limit = "" if pair.limit is None else f", at most {pair.limit:.1e} is allowed"

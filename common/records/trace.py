@@ -110,7 +110,7 @@ class Trace:
     def after(self, step: int, export: Callable[[], Weights]) -> None:
         """Keeps the weights after a step; what that takes is no time of training.
 
-        Raises RunError if replicas have parted.
+        Raises RunError if replicas have diverged.
         """
         started = time.perf_counter()
         try:

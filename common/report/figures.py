@@ -1,4 +1,4 @@
-"""The pictures of the report: losses, their distance from the answer, epochs, and seeds."""
+"""The pictures of the report: losses, their distance from the reference, epochs, and seeds."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -53,10 +53,10 @@ def losses(
     for run in runs:
         found = run.arrays["losses"]
         _draw(above, found, run)
-        answer = expected.get(run.shards)
-        if answer is not None and answer.shape == found.shape:
+        reference = expected.get(run.shards)
+        if reference is not None and reference.shape == found.shape:
             with np.errstate(all="ignore"):
-                far = np.abs(found - answer) / (np.abs(answer).max() or 1.0)
+                far = np.abs(found - reference) / (np.abs(reference).max() or 1.0)
             least = NO_DISTANCE[run.record.config.dtype]
             _draw(below, np.maximum(far, least), run, most_alone=True)
     if runs and limit is not None:

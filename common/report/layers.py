@@ -11,16 +11,16 @@ from common.compare.layerwise import Layer, LayerTable
 
 
 def report_layers(tables: Sequence[LayerTable], console: Console | None = None) -> bool:
-    """Prints the tables, and where runs part; returns whether none does."""
+    """Prints the tables, and where runs diverge; returns whether none does."""
     console = console or Console(highlight=False)
     for table in tables:
         console.print(_printed(table))
-        for parting in table.partings():
-            console.print(Text(parting.said(), style="red bold"), soft_wrap=True)
-    parted = any(parting for table in tables for parting in table.partings())
-    if not parted:
-        console.print(Text("no layer parts: all make the same of the images", "green bold"))
-    return not parted
+        for divergence in table.divergences():
+            console.print(Text(divergence.said(), style="red bold"), soft_wrap=True)
+    diverged = any(divergence for table in tables for divergence in table.divergences())
+    if not diverged:
+        console.print(Text("no layer diverges: all make the same of the images", "green bold"))
+    return not diverged
 
 
 def rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:

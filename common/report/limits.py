@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from common.compare.accuracy import setting
-from common.compare.checks import NUMERICAL, Check, Run, allowed
-from common.compare.replay import KINDS
+from common.compare.checks import Run, allowed
+from common.compare.findings import Check
 from common.compare.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, CURVE, Tolerance
 
 
@@ -18,19 +18,7 @@ def tolerance_of(check: Check, run: Run) -> Tolerance | None:
     if check.check in ("accuracy", "spread"):
         table = ACCURACY_FLOOR if check.check == "accuracy" else ACCURACY_SPREAD
         return table[setting(run.record)]
-    known = allowed(run)
-    if check.check == "steps":
-        kinds = (known[kind] for kind in KINDS if kind in known)
-        return next(each for each in kinds if each.limit == check.tolerance)
-    return known[compared(check)]
-
-
-def compared(check: Check) -> str:
-    """The numerical check that decided; k devices = 1 device is decided by the worst of them."""
-    if check.check in NUMERICAL:
-        return check.check
-    array = "losses" if check.where.startswith("step ") else check.where
-    return next(name for name, prefix in NUMERICAL.items() if array.startswith(prefix))
+    return allowed(run)[check.quantity]
 
 
 @dataclass(frozen=True)
@@ -62,5 +50,6 @@ def place(check: Check, run: Run) -> tuple[str, str]:
         return where, step
     last = f"after step {len(run.record.losses)}"
     steps = {"forward": "before step 1", "gradient": "step 1", "weights": last, "outcome": last}
-    name = compared(check)
-    return ("losses", check.where) if name == "trajectory" else (check.where, steps[name])
+    if check.quantity == "trajectory":
+        return "losses", check.where
+    return check.where, steps[check.quantity]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from common.compare.layerwise import Parting, layer_tables
-from common.compare.suite import Examined, Verdict
+from common.compare.layerwise import LayerDivergence, layer_tables
+from common.compare.suite import SuiteResult, Verdict
 from common.compare.tolerances import Tolerance
 from common.diagnose.suspects import Suspect, suspects
 from common.report import provenance
@@ -39,7 +39,7 @@ class Section:
     speeds: provenance.Table | None
 
 
-def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
+def page(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
     """The page as HTML, with what else is in `folder`; whatever comes from a file is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -56,8 +56,8 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
     records = [each.record for suite in examined for each in suite.found if each.record]
     sections = [section(each) for each in examined]
     layered = layer_tables(examined)
-    partings = [parting for table in layered for parting in table.partings()]
-    suspected = [pinpointed(suspect, partings) for suspect in suspects(examined)]
+    divergences = [divergence for table in layered for divergence in table.divergences()]
+    suspected = [pinpointed(suspect, divergences) for suspect in suspects(examined)]
     return environment.get_template("parity.html").render(
         verdict=verdict,
         conclusion=conclusion(verdict),
@@ -80,13 +80,17 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[Examined]) -> str:
     )
 
 
-def pinpointed(suspect: Suspect, partings: Sequence[Parting]) -> Suspect:
-    """The suspect with the first layer in which one of its runs parts, if its logits are off."""
-    for parting in partings:
-        record = parting.run.record
+def pinpointed(suspect: Suspect, divergences: Sequence[LayerDivergence]) -> Suspect:
+    """The suspect with the first layer in which one of its runs diverges, if its logits are off."""
+    for divergence in divergences:
+        record = divergence.run.record
         if (record.framework, record.chapter) == (suspect.framework, suspect.chapter):
-            evidence = [*suspect.evidence, f"Layer by layer, {parting.said()}."]
-            layer = parting.layer.name if suspect.sign.array == "logits/before" else suspect.tensor
+            evidence = [*suspect.evidence, f"Layer by layer, {divergence.said()}."]
+            layer = (
+                divergence.layer.name
+                if suspect.divergence.array == "logits/before"
+                else suspect.tensor
+            )
             return replace(suspect, tensor=layer, evidence=evidence)
     return suspect
 
@@ -106,11 +110,11 @@ def applied(sections: Sequence[Section]) -> Iterator[tuple[Tolerance | None, str
                 yield line.tolerance, f"{each.chapter}, {run.dtype}: {line.heading}"
 
 
-def section(examined: Examined) -> Section:
+def section(examined: SuiteResult) -> Section:
     """A suite as the page shows it."""
     comparison = examined.comparison
     runs = [each.run for each in examined.found if each.run]
-    expected = {k: answer.arrays["losses"] for k, answer in examined.answers.items()}
+    expected = {k: reference.arrays["losses"] for k, reference in examined.references.items()}
     trajectory = [each.tolerance for each in comparison.checks if each.check == "trajectory"]
     name = f"{comparison.chapter}, {comparison.suite}"
     pictures = [losses(runs, expected, next(iter(trajectory), None), name)] if runs else []
@@ -135,7 +139,7 @@ def section(examined: Examined) -> Section:
     )
 
 
-def setting(examined: Examined) -> str:
+def setting(examined: SuiteResult) -> str:
     """What sets a suite apart from the others of its chapter."""
     name, config = examined.comparison.suite, examined.comparison.config
     if config is None:

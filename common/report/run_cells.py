@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from common.compare.checks import HEADINGS, Check
-from common.compare.collect import Found
-from common.compare.suite import Examined
+from common.compare.collect import LoadedRecord
+from common.compare.findings import HEADINGS, Check
+from common.compare.suite import SuiteResult
 from common.compare.tolerances import Tolerance
 from common.report.limits import place, tolerance_of
-from common.report.text import NO_DISTANCE
 
 LACKING: Final = {"devices": "alone", "forward": "no limit"}
 """What a run lacks whose check has found nothing to compare, else the check's name."""
@@ -38,7 +37,7 @@ class Cell:
     """One run of the grid. `figure` is its worst number, as a share of the limit."""
 
     anchor: str
-    found: Found
+    found: LoadedRecord
     passed: bool
     figure: str
     worst: str
@@ -56,12 +55,10 @@ class Cell:
         return self.found.record.config.dtype if self.found.record else ""
 
 
-def cell(found: Found, examined: Examined) -> Cell:
+def cell(found: LoadedRecord, examined: SuiteResult) -> Cell:
     """A run of the grid, with its checks."""
     checks = examined.checks(found)
-    shares = {
-        HEADINGS[each.check]: share for each in checks if (share := share_of_limit(each)) >= 0
-    }
+    shares = {HEADINGS[each.check]: share for each in checks if (share := each.share) >= 0}
     worst = max(shares, key=lambda heading: shares[heading], default="")
     share, passed = shares.get(worst, -1.0), all(check.passed for check in checks)
     return Cell(
@@ -75,7 +72,7 @@ def cell(found: Found, examined: Examined) -> Cell:
     )
 
 
-def state(found: Found, checks: Sequence[Check]) -> str:
+def state(found: LoadedRecord, checks: Sequence[Check]) -> str:
     """Why no number tells how a run stands, in a word."""
     lacking = next((each.check for each in checks if not each.passed and not each.tolerance), "")
     if lacking != "record":
@@ -83,15 +80,6 @@ def state(found: Found, checks: Sequence[Check]) -> str:
     if found.record is None:
         return "no record"
     return "refused" if found.record.status == "complete" else found.record.status
-
-
-def share_of_limit(check: Check) -> float:
-    """A check's distance as a share of its limit, above 1 if it failed; -1 if it has none."""
-    if check.distance is None or not check.tolerance:
-        return -1.0
-    if check.check == "accuracy":
-        return check.tolerance / check.distance if check.distance else math.inf
-    return check.distance / check.tolerance if check.distance < NO_DISTANCE else math.inf
 
 
 def short(number: float) -> str:
@@ -104,19 +92,21 @@ def short(number: float) -> str:
     return f"{digits}e{int(exponent)}"
 
 
-def anchor(found: Found, examined: Examined) -> str:
+def anchor(found: LoadedRecord, examined: SuiteResult) -> str:
     """The name of a run's place on the page."""
     comparison = examined.comparison
     return f"{comparison.chapter}-{comparison.suite}-{found.framework}-{found.devices}"
 
 
-def line(check: Check, found: Found) -> Line:
+def line(check: Check, found: LoadedRecord) -> Line:
     """A check in words."""
     where, step = place(check, found.run) if found.run else ("", "")
-    if check.distance is None:
+    if check.distance is not None:
+        figure = f"{check.distance:.2e}"
+    elif check.comparable:
         figure = "yes" if check.passed else "no"
     else:
-        figure = f"{check.distance:.2e}" if check.distance < NO_DISTANCE else "not finite"
+        figure = "not finite"
     return Line(
         heading=HEADINGS[check.check],
         passed=check.passed,

@@ -9,14 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from common.base.files import destination, require_writable, write_text
-from common.compare.checks import HEADINGS, Check
+from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
 
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
-
-NO_DISTANCE = 1e300
-"""Beyond it, a distance says that there was NaN, or another shape."""
 
 
 def withdraw_verdict(folder: Path) -> None:
@@ -101,7 +98,7 @@ def describe(check: Check) -> str:
     who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
     if check.note:
         return f"FAILED {check.check}: {who}: {check.note}"
-    if check.distance is None or check.distance > NO_DISTANCE:
+    if check.distance is None:
         return f"FAILED {check.check}: {who}: {check.where} cannot be compared"
     return (
         f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.where}, "
@@ -131,6 +128,8 @@ def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
     """The worst figure of one check over one framework's device counts."""
     passed = all(check.passed for check in checks)
     mark = "✓" if passed else "✗"
+    if not all(check.comparable for check in checks):
+        return f"none {mark}", passed
     figures = [check.distance for check in checks if check.distance is not None]
     if not figures:
         return mark if checks else "", passed
@@ -139,7 +138,7 @@ def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
     worst = max(figures)
     if checks[0].check == "spread":
         return f"{worst:.3f} {mark}", passed
-    return f"{worst:.1e} {mark}" if worst < NO_DISTANCE else f"none {mark}", passed
+    return f"{worst:.1e} {mark}", passed
 
 
 def _limit(check: str, limit: float | None) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.base.errors import RequestError, RunError
-from common.compare.checks import HEADINGS
+from common.compare.findings import HEADINGS
 from common.models.weights_file import load_arrays
 from common.pairs.arrays import compare_arrays
 from common.pairs.runs import compare_runs, read_run
@@ -35,7 +35,7 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
 def report(first: Path, second: Path, tolerance: float | None = None) -> int:
     """Prints what became of comparing two files.
 
-    Returns 0 (the same), 1 (they part) or 2 (they cannot be read or compared).
+    Returns 0 (the same), 1 (they diverge) or 2 (they cannot be read or compared).
     """
     try:
         verdict = compare_files(first, second, tolerance)

@@ -135,7 +135,7 @@ def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
         "--layers",
         action="store_true",
         help="keep what each layer makes of the first images of the test set, before and after "
-        "training: `python -m common.parity DIR --layers` tells where frameworks part",
+        "training: `python -m common.parity DIR --layers` tells where frameworks diverge",
     )
 
 

@@ -11,7 +11,7 @@ from common.data.dataset import Dataset
 from common.settings.chapters import PRESETS
 from common.terminal.values import COUNT, LARGEST_SEED
 
-NOT_MATHEMATICS: Final = {
+NOT_NUMERICS: Final = {
     "framework",
     "devices",
     "device_kind",
@@ -62,12 +62,12 @@ class Config(BaseModel):
             raise ValueError("exactly one of epochs and steps is set")
         return self
 
-    def mathematics(self) -> dict[str, Any]:
+    def numerics(self) -> dict[str, Any]:
         """What decides the numbers: the same for all runs that must reach the same result.
 
         With batch normalization per device, the number of devices is a part of it.
         """
-        return {**self.model_dump(exclude=NOT_MATHEMATICS), "shards": self.shards()}
+        return {**self.model_dump(exclude=NOT_NUMERICS), "shards": self.shards()}
 
     def rates(self) -> str:
         """The learning rates in words."""

@@ -59,7 +59,7 @@ class Training:
     def train(self, replicas: Any, weights: Weights) -> Outcome:
         """Trains the replicas, which have these weights.
 
-        Raises RunError if the loss is no number or replicas part.
+        Raises RunError if the loss is no number or replicas diverge.
         """
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)

@@ -44,7 +44,7 @@ def said(folder: Path, capsys: pytest.CaptureFixture[str], status: int) -> str:
 
 def test_right_frameworks_part_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = said(folder, capsys, 0)
-    assert "no layer parts" in printed
+    assert "no layer diverges" in printed
     assert "concise, float64-sync, on 1, 2 devices, layer by layer" in printed
     for name in layer_shapes(1):
         for when in ("before", "after"):
@@ -57,9 +57,9 @@ def test_the_first_layer_that_is_wrong_is_named(
 ) -> None:
     make_runs(folder, WrongEpsilon(), "jax")
     printed = said(folder, capsys, 1)
-    assert "jax on 1 parts at stage3.block1.bn2, before training: " in printed
-    assert "jax on 2 parts at stage3.block1.bn2, before training: " in printed
-    assert printed.count(" parts at ") == 2
+    assert "jax on 1 diverges at stage3.block1.bn2, before training: " in printed
+    assert "jax on 2 diverges at stage3.block1.bn2, before training: " in printed
+    assert printed.count(" diverges at ") == 2
     (line,) = (line for line in printed.splitlines() if "│ stage3.block1.bn2, before " in line)
     assert (line.count("✓"), line.count("✗")) == (3, 1)
 
@@ -69,8 +69,8 @@ def test_wrong_statistics_show_after_training(
 ) -> None:
     make_runs(folder, WrongMomentum(), "mxnet")
     printed = said(folder, capsys, 1)
-    assert "mxnet on 1 parts at bn1, after training: " in printed
-    assert printed.count(" parts at ") == 2
+    assert "mxnet on 1 diverges at bn1, after training: " in printed
+    assert printed.count(" diverges at ") == 2
 
 
 def test_float32_is_held_to_float64_where_that_has_its_layers(
@@ -79,7 +79,7 @@ def test_float32_is_held_to_float64_where_that_has_its_layers(
     # All agree on what is wrong, so that only the exact answer can tell.
     make_runs(folder, WrongEpsilon(), "jax", "mxnet", dtype="float32")
     printed = said(folder, capsys, 1)
-    assert printed.count(" parts at stage3.block1.bn2, before training") == 4
+    assert printed.count(" diverges at stage3.block1.bn2, before training") == 4
 
 
 def test_without_exact_layers_the_runs_are_held_to_their_median(
@@ -89,8 +89,8 @@ def test_without_exact_layers_the_runs_are_held_to_their_median(
     make_runs(tmp_path, RIGHT, "jax", "mxnet", dtype="float32")
     make_runs(tmp_path, WrongEpsilon(), "tensorflow", dtype="float32")
     printed = said(tmp_path, capsys, 1)
-    assert printed.count("tensorflow on 2 parts at stage3.block1.bn2, before training") == 1
-    assert printed.count(" parts at ") == 2
+    assert printed.count("tensorflow on 2 diverges at stage3.block1.bn2, before training") == 1
+    assert printed.count(" diverges at ") == 2
 
 
 def test_layers_that_were_not_kept_cannot_be_compared(
@@ -118,7 +118,7 @@ def test_a_layer_of_another_shape_is_no_layer(
     rewrite(folder / "float64-sync" / "jax-concise-1dev.json", wrong)
     printed = said(folder, capsys, 1)
     assert "layers/before/bn1 is float64 (2, 10), expected float64 (10, 1, 28, 28)" in printed
-    assert "no layer parts" in printed  # of those that can be compared
+    assert "no layer diverges" in printed  # of those that can be compared
 
 
 def test_every_layer_with_a_bias_has_a_shape() -> None:

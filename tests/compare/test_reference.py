@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from common.base.arrays import Array, Weights
-from common.compare import numpy_nets as reference
+from common.compare import numpy_nets
 from common.data.minibatches import pixels
 from common.data.synthetic import synthetic
 from common.models.nets import LENET, initial_weights, resnet18_shapes, trainable
@@ -30,12 +30,12 @@ def far(found: Array, expected: Array) -> float:
 
 
 def test_lenet_is_the_judges() -> None:
-    found = reference.step("scratch", X, Y, start("scratch"), [(0, len(X))])
+    found = numpy_nets.step("scratch", X, Y, start("scratch"), [(0, len(X))])
     loss, gradients = judge.loss_and_gradients(X, Y, start("scratch"))
     assert found.loss == pytest.approx(loss, rel=1e-13)
     assert found.gradients.keys() == gradients.keys()
     assert max(far(found.gradients[name], gradients[name]) for name in gradients) < 1e-12
-    logits = reference.logits("scratch", X, start("scratch"))
+    logits = numpy_nets.logits("scratch", X, start("scratch"))
     assert far(logits, judge.forward(X, start("scratch"))["logits"]) < 1e-12
 
 
@@ -43,7 +43,7 @@ def test_lenet_is_the_judges() -> None:
 def test_the_gradient_of_resnet_is_that_of_its_loss(shards: int) -> None:
     weights, random = start("concise"), np.random.RandomState(2)
     bounds = shard_bounds(len(X), shards)
-    right = reference.step("concise", X, Y, weights, bounds)
+    right = numpy_nets.step("concise", X, Y, weights, bounds)
     assert right.gradients.keys() == {name for name in weights if trainable(name)}
     for name, gradient in right.gradients.items():
         along = random.standard_normal(gradient.shape)
@@ -51,21 +51,21 @@ def test_the_gradient_of_resnet_is_that_of_its_loss(shards: int) -> None:
         ends = []
         for side in (1e-6, -1e-6):
             moved = {**weights, name: weights[name] + side * along}
-            ends.append(reference.step("concise", X, Y, moved, bounds).loss)
+            ends.append(numpy_nets.step("concise", X, Y, moved, bounds).loss)
         slope, scale = (ends[0] - ends[1]) / 2e-6, np.abs(gradient).sum() + 1e-3
         assert abs(slope - float((gradient * along).sum())) < 1e-4 * scale, name
 
 
 def test_statistics_move_towards_those_of_the_first_shard() -> None:
     weights = start("concise")
-    halves = reference.step("concise", X, Y, weights, [(0, 6), (6, 12)]).statistics
-    first = reference.step("concise", X[:6], Y[:6], weights, [(0, 6)]).statistics
-    whole = reference.step("concise", X, Y, weights, [(0, 12)]).statistics
+    halves = numpy_nets.step("concise", X, Y, weights, [(0, 6), (6, 12)]).statistics
+    first = numpy_nets.step("concise", X[:6], Y[:6], weights, [(0, 6)]).statistics
+    whole = numpy_nets.step("concise", X, Y, weights, [(0, 12)]).statistics
     assert halves.keys() == {name for name in weights if not trainable(name)}
     for name, values in halves.items():
         assert np.allclose(values, first[name], rtol=0, atol=1e-15)
     assert any(far(values, whole[name]) > 1e-3 for name, values in halves.items())
-    unmoved = reference.step("concise", X, Y, weights | whole, [(0, 12)]).statistics
+    unmoved = numpy_nets.step("concise", X, Y, weights | whole, [(0, 12)]).statistics
     for name, values in whole.items():  # a tenth of the way, and then a tenth of what is left
         assert np.allclose(unmoved[name] - values, 0.9 * (values - weights[name]), atol=1e-12)
 
@@ -73,13 +73,13 @@ def test_statistics_move_towards_those_of_the_first_shard() -> None:
 def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
     weights = {name: values.astype(np.float32) for name, values in start("scratch").items()}
     single = X.astype(np.float32)
-    exact = reference.LeNet(reference.doubled(weights))
+    exact = numpy_nets.LeNet(numpy_nets.doubled(weights))
     exact.forward(single.astype(np.float64))
     unit = int(np.abs(exact.relu_inputs[2][0]).argmin())
     input_of_unit = exact.relu_inputs[2][0, unit]
     weights["fc1.bias"][unit] -= np.float32(input_of_unit)  # now it is 0 but for rounding
-    right = reference.step("scratch", single, Y, weights, [(0, len(X))])
-    flips = reference.flips("scratch", single, Y, weights, [(0, len(X))])
+    right = numpy_nets.step("scratch", single, Y, weights, [(0, len(X))])
+    flips = numpy_nets.flips("scratch", single, Y, weights, [(0, len(X))])
     moved = [flip for flip in flips if np.abs(flip["fc1.bias"][unit]) > 0]
     assert moved
     opened = {
@@ -88,7 +88,7 @@ def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
     }
     opened["z3"][0, unit] ^= True
     _, expected = judge.loss_and_gradients(
-        single.astype(np.float64), Y, reference.doubled(weights), opened
+        single.astype(np.float64), Y, numpy_nets.doubled(weights), opened
     )
     nearest = min(
         far(right.gradients["fc1.bias"] + flip["fc1.bias"], expected["fc1.bias"]) for flip in moved
@@ -98,6 +98,6 @@ def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
 
 def inputs(X: Array, weights: Weights) -> list[Array]:
     """The inputs of LeNet's ReLU units, in double precision."""
-    net = reference.LeNet(reference.doubled(weights))
+    net = numpy_nets.LeNet(numpy_nets.doubled(weights))
     net.forward(X.astype(np.float64))
     return net.relu_inputs

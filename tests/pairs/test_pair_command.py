@@ -53,7 +53,7 @@ def test_the_status_says_same_or_parting(weights: Path, capsys: Captured) -> Non
     assert capsys.readouterr().out.splitlines()[-1] == "the same: all 2 arrays are equal"
     assert main([str(weights), str(other)]) == 1
     said = capsys.readouterr().out.splitlines()
-    assert said[-1].startswith("they part in 1 of 2 arrays, first in b: 1.0e-03 at [0]")
+    assert said[-1].startswith("they diverge in 1 of 2 arrays, first in b: 1.0e-03 at [0]")
     assert [line[2] for line in said if line.startswith("│ ")] == ["b", "a"]  # the farthest first
     assert main([str(weights), "--tolerance", "2e-3", str(other)]) == 0
     assert main(["--tolerance=1e-4", str(weights), str(other)]) == 1
@@ -193,5 +193,5 @@ def test_help_shows_both_uses(capsys: Captured) -> None:
     assert end.value.code == 0
     said = capsys.readouterr().out
     assert "python -m common.parity [--tolerance X] FILE FILE" in said
-    assert "exit status: 0: the same; 1: they part; 2: not to be read" in said
+    assert "exit status: 0: the same; 1: they diverge; 2: not to be read" in said
     assert "python -m common.parity mine.safetensors theirs.safetensors --tolerance" in said

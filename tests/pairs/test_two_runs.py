@@ -1,4 +1,4 @@
-"""Two runs: of which setting they are, and where they begin to part."""
+"""Two runs: of which setting they are, and where they begin to diverge."""
 
 import json
 from pathlib import Path

@@ -91,7 +91,7 @@ def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(
     [
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError("out of memory\nwith details"), 1, "MemoryError: out of memory"),
-        (RunError("replicas part"), 1, "replicas part"),
+        (RunError("replicas diverge"), 1, "replicas diverge"),
     ],
 )
 def test_a_run_that_ends_early_has_failed_and_says_why(

@@ -12,7 +12,7 @@ from fake_chapter import CONFIG
 from numpy_concise import NumpyConcise
 
 from common.base.arrays import Array, Weights
-from common.compare import numpy_nets as reference
+from common.compare import numpy_nets
 from common.compare.checks import Run
 from common.compare.replay import replay
 from common.data.minibatches import pixels
@@ -140,14 +140,14 @@ class Flips(chapters.NumpyChapter):
         self, X: Array, y: Array, replicas: list[Weights], devices: Any
     ) -> tuple[float, Weights]:
         loss, gradients = super().loss_and_gradients(X, y, replicas, devices)
-        net = reference.LeNet(reference.doubled(replicas[0]))
+        net = numpy_nets.LeNet(numpy_nets.doubled(replicas[0]))
         logits, back = net.forward(X.astype(np.float64))
-        back(reference.cross_entropy(logits, y)[1])
+        back(numpy_nets.cross_entropy(logits, y)[1])
         right, net.gradients = net.gradients, {}
         inputs = np.abs(net.relu_inputs[2])
         index = np.unravel_index(int((inputs if self.near else -inputs).argmin()), inputs.shape)
         net.flipped = {(2, tuple(map(int, index)))}
-        back(reference.cross_entropy(logits, y)[1])
+        back(numpy_nets.cross_entropy(logits, y)[1])
         for name in gradients:
             gradients[name] = gradients[name] + (net.gradients[name] - right[name]).astype(X.dtype)
         return loss, gradients
@@ -162,8 +162,8 @@ class Wrong(Flips):
 def test_a_unit_that_is_in_doubt_may_flip_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reference, "DOUBT", 300)  # of so few units, hardly any is in doubt
-    monkeypatch.setattr(reference, "MOST_UNITS", 300)
+    monkeypatch.setattr(numpy_nets, "DOUBT", 300)  # of so few units, hardly any is in doubt
+    monkeypatch.setattr(numpy_nets, "MOST_UNITS", 300)
     for name, chapter in (("jax", Flips()), ("mxnet", Wrong())):
         make(tmp_path, name, chapter, 1, dtype="float32", steps=2)
     flipped, wrong = (

@@ -32,7 +32,7 @@ def test_the_culprit_is_named_with_its_layer(right: Path) -> None:
     page = shown(right, frameworks=["jax", "mxnet", "tensorflow"])
     (article,) = page.articles
     assert "tensorflow: stage3.block1.bn2, before step 1" in article
-    assert "tensorflow on 1 parts at stage3.block1.bn2, before training" in article
+    assert "tensorflow on 1 diverges at stage3.block1.bn2, before training" in article
     assert "--layers" not in article
 
 

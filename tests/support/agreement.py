@@ -10,7 +10,7 @@ import numpy as np
 from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Weights
 from common.base.errors import RunError
-from common.compare.checks import Check
+from common.compare.findings import Check
 from common.compare.suite import Verdict
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from common.base.arrays import Array
 from common.base.files import sha256
-from common.compare import numpy_nets as reference
+from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import largest
 from common.compare.replay import taken
@@ -78,7 +78,7 @@ def is_rounding(path: Path, name: str, off: float) -> bool:
 def most(run: Run, kind: str, number: int, parameter: str) -> float:
     """How far rounding may move a gradient that nearly cancels, or its weight in a step; else 0."""
     step = taken(run, number)
-    right = reference.step(step.chapter, step.X, step.y, step.before, step.shards)
+    right = numpy_nets.step(step.chapter, step.X, step.y, step.before, step.shards)
     rate = step.lr if kind == "update" else 1
     return rate * allowed(run)[kind].limit * right.added.get(parameter, 0.0)
 

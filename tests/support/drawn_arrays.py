@@ -17,6 +17,6 @@ def only(ours: Weights, expected: Weights, tolerance: float | None = None) -> Ar
     (failed,) = [pair for pair in verdict.arrays if not pair.passed]
     assert not verdict.passed
     assert verdict.conclusion.startswith(
-        f"they part in 1 of {len(verdict.arrays)} arrays, first in {failed.array}: "
+        f"they diverge in 1 of {len(verdict.arrays)} arrays, first in {failed.array}: "
     )
     return failed

@@ -1,4 +1,4 @@
-"""Replicas of ResNet-18 that have parted are not saved: the run ends and says where they differ."""
+"""Replicas of ResNet-18 that diverge are not saved: the run ends and says where they differ."""
 
 import importlib
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ def part_tensorflow(replicas: Any, rank: int) -> None:
 def part_jax(replicas: Any, rank: int) -> None:
     jax = importlib.import_module("jax")
 
-    def parted(path: Any, values: Any) -> Any:
+    def diverged(path: Any, values: Any) -> Any:
         if "conv3" not in jax.tree_util.keystr(path):
             return values
         copies = [shard.data for shard in values.addressable_shards]
         copies[1] = jax.device_put(copies[1] + 1, copies[1].device)
         return jax.make_array_from_single_device_arrays(values.shape, values.sharding, copies)
 
-    replicas.params = jax.tree_util.tree_map_with_path(parted, replicas.params)
+    replicas.params = jax.tree_util.tree_map_with_path(diverged, replicas.params)
 
 
 def part_mxnet(replicas: Any, rank: int) -> None:
@@ -49,7 +49,7 @@ PART = {
 
 
 @dataclass(frozen=True)
-class Parting:
+class LayerDivergence:
     """A worker: changes one weight on the second device, and then saves."""
 
     framework: str
@@ -67,4 +67,4 @@ def test_replicas_that_parted_end_the_run(
     framework: str, concise: Any, all_devices: Sequence[Any]
 ) -> None:
     with pytest.raises(RunError, match=r"^stage2\.block1\.conv3\.\w+ on device 1 differs"):
-        concise.launch(Parting(framework, all_devices[:2]), 2)
+        concise.launch(LayerDivergence(framework, all_devices[:2]), 2)

@@ -1,0 +1,82 @@
+"""What the checks of a run found."""
+
+import math
+from typing import Final
+
+from pydantic import BaseModel
+
+from common.compare.distances import Distance
+from common.compare.tolerances import Tolerance
+from common.terminal.text import Printable
+
+HEADINGS: Final = {
+    "record": "complete, fresh, same setting",
+    "shapes": "names, shapes, counts",
+    "peers": "compared with another run",
+    "forward": "logits before training",
+    "gradient": "gradient of the first step",
+    "trajectory": "losses of the first steps",
+    "steps": "each step, from its own weights",
+    "weights": "weights at the end",
+    "outcome": "logits at the end",
+    "devices": "k devices = 1 device",
+    "curve": "mean loss of every epoch",
+    "accuracy": "test accuracy",
+    "spread": "spread of accuracies",
+}
+"""What each check compares, in words."""
+
+
+class Finding(BaseModel):
+    """What one check of a run found. `where` is the array, entry or step that is worst.
+
+    `quantity` says whose tolerance was applied; without a tolerance, what is asked for is equality.
+    Where there is a tolerance and no distance, nothing could be compared: NaN, or another shape.
+    `diverged` names every array that is too far off, in the net's order.
+    """
+
+    check: str
+    passed: bool
+    quantity: str = ""
+    distance: float | None = None
+    tolerance: float | None = None
+    where: Printable = ""
+    note: Printable = ""
+    diverged: list[Printable] = []
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there is a distance, or none is asked for."""
+        return self.tolerance is None or self.distance is not None
+
+    @property
+    def share(self) -> float:
+        """The distance as a share of the limit, above 1 if it failed; -1 if there is no limit."""
+        if not self.tolerance:
+            return -1.0
+        if self.distance is None:
+            return math.inf
+        if self.check == "accuracy":  # the more, the better
+            return self.tolerance / self.distance if self.distance else math.inf
+        return self.distance / self.tolerance
+
+
+class Check(Finding):
+    """What a check found, of which run."""
+
+    suite: str
+    chapter: str
+    framework: str
+    devices: int
+
+
+def measured(check: str, quantity: str, worst: Distance, tolerance: Tolerance) -> Finding:
+    """What a check of distances found, of which `worst` is the largest."""
+    return Finding(
+        check=check,
+        quantity=quantity,
+        passed=worst.far <= tolerance.limit,
+        distance=worst.far if math.isfinite(worst.far) else None,
+        tolerance=tolerance.limit,
+        where=worst.where,
+    )
