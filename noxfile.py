@@ -138,7 +138,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def d2l(session: nox.Session) -> None:
     """Hold every framework to the book's own package, in environments of its own."""
-    command = ["-m", "pytest", "tests/book_package", *session.posargs, "--framework"]
+    command = ["-m", "pytest", "-Wdefault", "tests/book_package", *session.posargs, "--framework"]
     for framework in available():
         session.run(bench_environment(session, framework), *command, framework)
 

@@ -31,8 +31,8 @@ home()  # where Keras and MXNet look for data; they ask once
 collect_ignore = [] if find_spec("matplotlib") else ["report/test_picture.py"]
 # The book's package has environments of its own; `nox -s d2l` makes them.
 collect_ignore_glob = [
-    *([] if find_spec("d2l") else ["*/book_package/*"]),
-    *([] if find_spec("playwright") else ["*/report/test_page*.py"]),
+    *([] if find_spec("d2l") else ["book_package/*"]),
+    *([] if find_spec("playwright") else ["report/test_page*.py"]),
 ]
 
 

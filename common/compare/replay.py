@@ -134,14 +134,15 @@ def movement(step: Taken, grads: Weights) -> Weights:
     """How a step has moved each weight, per unit of the rate: the gradient, if all went well.
 
     Weights are rounded when they are stored. What that alone may do to the movement is taken off,
-    towards `grads`, which are expected.
+    towards `grads`, which are expected. NaN where a weight is infinite, which has no movement.
     """
     found = {}
     for name, right in grads.items():
         before, after = (each[name].astype(np.float64) for each in (step.before, step.after))
-        off = (before - after) / step.lr - right
-        most = np.finfo(step.X.dtype).eps * np.maximum(np.abs(before), np.abs(after)) / step.lr
-        found[name] = right + np.sign(off) * np.maximum(np.abs(off) - most, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = (before - after) / step.lr - right
+            most = np.finfo(step.X.dtype).eps * np.maximum(np.abs(before), np.abs(after)) / step.lr
+            found[name] = right + np.sign(off) * np.maximum(np.abs(off) - most, 0)
     return found
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from common.compare.distances import compare, distance
+from common.compare.replay import Taken, movement
 
 
 def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> None:
@@ -13,3 +14,9 @@ def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> N
     assert distance(expected[0], expected)[0] == np.inf
     assert compare({}, {"a/b": expected}, "a/")[0].far == np.inf
     assert compare({"a/b": expected}, {}, "a/")[0].far == np.inf
+
+
+def test_an_infinite_weight_has_no_movement_and_no_finite_weight_loses_its() -> None:
+    before, after, grad = (np.array(v, np.float32) for v in ([np.inf, 1], [np.inf, 0], [1, 2]))
+    step = Taken("scratch", 1, before, grad, 0.5, {"w": before}, {"w": after}, 1.0, [(0, 2)])
+    np.testing.assert_array_equal(movement(step, {"w": grad})["w"], [np.nan, 2])

@@ -46,7 +46,14 @@ def far(ours: Weights, theirs: Weights) -> float:
 
 
 def as_arrays(tensors: Sequence[Any]) -> list[Array]:
-    return [np.array(plain(t).asnumpy() if hasattr(t, "asnumpy") else plain(t)) for t in tensors]
+    return [as_array(plain(tensor)) for tensor in tensors]
+
+
+def as_array(tensor: Any) -> Array:
+    """A copy in NumPy, taken in the framework's own way: NumPy's makes it warn of PyTorch's."""
+    ways = (getattr(tensor, name, None) for name in ("asnumpy", "numpy"))
+    own = next((way for way in ways if way is not None), None)
+    return np.array(tensor if own is None else own())
 
 
 def plain(tensor: Any) -> Any:
