@@ -2,6 +2,8 @@
 
 from typing import Final
 
+FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
+
 WRAPPERS: Final = {
     "pytorch": ("ddp", "dp"),
     "tensorflow": ("mirrored",),
@@ -12,5 +14,3 @@ WRAPPERS: Final = {
 
 IN_PROCESSES: Final = ("ddp",)
 """The wrappers that take a process for each device; all else takes one for all devices."""
-
-FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")

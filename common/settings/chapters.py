@@ -1,7 +1,9 @@
-"""Named settings: the book's own, and a quick one that still learns something."""
+"""The chapters, and named settings of each: the book's own, and a quick one that still learns."""
 
 from dataclasses import dataclass
 from typing import Final
+
+CHAPTERS: Final = ("scratch", "concise")
 
 
 @dataclass(frozen=True)
@@ -76,5 +78,3 @@ ALLREDUCES: Final = {
 
 BATCH_NORMS: Final = ("per-device", "sync")
 """What batch normalization sees: a device's shard, as in the book, or the whole minibatch."""
-
-CHAPTERS: Final = ("scratch", "concise")

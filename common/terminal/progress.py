@@ -5,9 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    track,
-)
+from rich.progress import track
 
 Item = TypeVar("Item")
 

@@ -18,9 +18,8 @@ def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int
 
     def work() -> None:
         flags = made.parse_args(given)
-        from common.training.run import (
-            run,  # only now, so that --help loads neither NumPy nor pydantic
-        )
+        # Only now, so that --help loads neither NumPy nor pydantic.
+        from common.training.run import run
 
         run(framework, chapter, flags, given)
 
