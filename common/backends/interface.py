@@ -131,3 +131,11 @@ class Scratch(Chapter[Device, list[dict[str, Tensor]]], Protocol[Device, Tensor]
         self, X: Array, y: Array, devices: Sequence[Device], /
     ) -> tuple[list[Tensor], list[Tensor]]:
         """A minibatch's k shards, each on its device; they differ by at most one example."""
+
+    def shard_loss_and_grad(
+        self, params: dict[str, Tensor], X: Tensor, y: Tensor, examples: int, /
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
+
+        A shard may be empty, and adds nothing to either then.
+        """

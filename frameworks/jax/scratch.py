@@ -9,6 +9,7 @@ if __name__ == "__main__":  # before JAX is loaded: --help and a wrong flag are 
     raise SystemExit(main("jax", "scratch"))
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import jax
 import numpy as np
@@ -21,50 +22,30 @@ from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.jax.collectives import allreduce_by
 from frameworks.jax.devices import devices as devices
 from frameworks.jax.devices import synchronize as synchronize
+from frameworks.jax.kernels import avg_pool2d, conv2d, dense, descended, images, relu
 
+Device: TypeAlias = jax.Device
 Params = dict[str, Tensor]
 
 
-def get_params(weights: Mapping[str, Array], device: jax.Device) -> Params:
+def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     """A copy of canonical weights on `device`, in their dtype."""
     # On a CPU, device_put alone would go on using the memory of the array.
     return {name: jax.device_put(values.copy(), device) for name, values in weights.items()}
 
 
-def replicate(weights: Mapping[str, Array], devices: Sequence[jax.Device]) -> list[Params]:
+def replicate(weights: Mapping[str, Array], devices: Sequence[Device]) -> list[Params]:
     """One copy of the weights on each device."""
     return [get_params(weights, device) for device in devices]
-
-
-def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Convolves `X` (in, rows, columns, n) with `weight` (out, in, r, c), without padding."""
-    out, channels, r, c = weight.shape
-    rows, columns, n = X.shape[1] - r + 1, X.shape[2] - c + 1, X.shape[3]
-    # Patches times a matrix: on a CPU faster than lax.conv, whose gradient is slow there.
-    strips = jnp.stack([X[:, i : i + rows] for i in range(r)], axis=1)
-    patches = jnp.stack([strips[..., j : j + columns, :] for j in range(c)], axis=2)
-    matrix = patches.reshape(channels * r * c, -1)
-    Y = (weight.reshape(out, -1) @ matrix).reshape(out, rows, columns, n)
-    return Y + bias[:, None, None, None]
-
-
-def avg_pool2d(X: Tensor) -> Tensor:
-    """The means of 2 x 2 windows of `X` (channels, rows, columns, n); odd edges are dropped."""
-    channels, rows, columns, n = X.shape[0], X.shape[1] // 2, X.shape[2] // 2, X.shape[3]
-    windows = X[:, : 2 * rows, : 2 * columns].reshape(channels, rows, 2, columns, 2, n)
-    return windows.mean(axis=(2, 4))
 
 
 @jax.jit
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    h0 = X.transpose(1, 2, 3, 0)  # images last: what lies side by side is computed alike
-    h1 = jax.nn.relu(conv2d(h0, params["conv1.weight"], params["conv1.bias"]))
-    h1 = avg_pool2d(h1)
-    h2 = jax.nn.relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = avg_pool2d(h2).reshape(800, -1).T
-    h3 = jax.nn.relu(h2 @ params["fc1.weight"] + params["fc1.bias"])
-    return h3 @ params["fc2.weight"] + params["fc2.bias"]
+    h1 = avg_pool2d(relu(conv2d(images(X), params["conv1.weight"], params["conv1.bias"])))
+    h2 = avg_pool2d(relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"])))
+    h3 = relu(dense(h2, params["fc1.weight"], params["fc1.bias"]))
+    return dense(h3, params["fc2.weight"], params["fc2.bias"])
 
 
 def loss(y_hat: Tensor, y: Tensor) -> Tensor:
@@ -80,22 +61,30 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
     return [jax.device_put(total, tensor.device) for tensor in data]
 
 
-def split_batch(
-    X: Array, y: Array, devices: Sequence[jax.Device]
-) -> tuple[list[Tensor], list[Tensor]]:
+def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
+    """The k shards of an array, each on its device; their lengths differ by at most one."""
+    bounds = shard_bounds(len(array), len(devices))
+    return [jax.device_put(array[a:b], d) for (a, b), d in zip(bounds, devices, strict=True)]
+
+
+def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:
     """The k shards of a minibatch, each on its device; they differ by at most one example."""
-    bounds = shard_bounds(len(X), len(devices))
-    return (
-        [jax.device_put(X[a:b], device) for (a, b), device in zip(bounds, devices, strict=True)],
-        [jax.device_put(y[a:b], device) for (a, b), device in zip(bounds, devices, strict=True)],
-    )
+    return scatter(X, devices), scatter(y, devices)
 
 
 @jax.jit
-@jax.value_and_grad
-def shard_loss(params: Params, X: Tensor, y: Tensor, examples: int) -> Tensor:
-    """A shard's part of the mean loss over all `examples` of the minibatch."""
-    return loss(lenet(X, params), y).sum() / examples
+def shard_loss_and_grad(
+    params: Params, X: Tensor, y: Tensor, examples: int
+) -> tuple[Tensor, Params]:
+    """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
+
+    A shard without examples adds nothing to either.
+    """
+
+    def shard_loss(params: Params) -> Tensor:
+        return loss(lenet(X, params), y).sum() / examples
+
+    return jax.value_and_grad(shard_loss)(params)
 
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
@@ -110,36 +99,35 @@ def forward_backward(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[jax.Device],
+    devices: Sequence[Device],
     algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     losses, grads = [], []
     for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
-        value, grad = shard_loss(params, X_shard, y_shard, len(X))
-        losses.append(value)
+        shard_loss, grad = shard_loss_and_grad(params, X_shard, y_shard, X.shape[0])
+        losses.append(shard_loss)
         grads.append(grad)
     return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
-@jax.jit
-def sgd(params: Params, grads: Params, lr: float) -> Params:
-    """The parameters after one step of stochastic gradient descent on one device."""
-    return {name: param - lr * grads[name] for name, param in params.items()}
+def sgd(params: Params, grads: Params, lr: float) -> None:
+    """One step of stochastic gradient descent on one device; the dictionary gets new arrays."""
+    params.update(descended(params, grads, lr))
 
 
 def train_batch(
     X: Array,
     y: Array,
-    device_params: list[Params],
-    devices: Sequence[jax.Device],
+    device_params: Sequence[Params],
+    devices: Sequence[Device],
     lr: float,
     algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
     mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
-    for i, grads in enumerate(device_grads):
-        device_params[i] = sgd(device_params[i], grads, lr)
+    for params, grads in zip(device_params, device_grads, strict=True):
+        sgd(params, grads, lr)
     return mean_loss
 
 
@@ -147,7 +135,7 @@ def gradients(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[jax.Device],
+    devices: Sequence[Device],
     algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
@@ -155,13 +143,17 @@ def gradients(
     return {name: np.asarray(grad) for name, grad in device_grads[0].items()}
 
 
-def predict(X: Array, device_params: Sequence[Params], devices: Sequence[jax.Device]) -> Array:
+def predict_shards(
+    X: Array, device_params: Sequence[Params], devices: Sequence[Device]
+) -> list[Tensor]:
+    """The logits of each device's shard of a batch, (its examples, 10)."""
+    shards = scatter(X, devices)
+    return [lenet(shard, params) for shard, params in zip(shards, device_params, strict=True)]
+
+
+def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
-    bounds = shard_bounds(len(X), len(devices))
-    logits = [
-        lenet(jax.device_put(X[a:b], device), params)
-        for (a, b), params, device in zip(bounds, device_params, devices, strict=True)
-    ]
+    logits = predict_shards(X, device_params, devices)
     return np.concatenate([np.asarray(shard) for shard in logits])
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import mxnet as mx
 import numpy
-from mxnet import autograd, gluon, np, npx
+from mxnet import autograd, np, npx
 
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
@@ -21,12 +21,14 @@ from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.mxnet.collectives import allreduce_by
 from frameworks.mxnet.devices import devices as devices
 from frameworks.mxnet.devices import synchronize as synchronize
+from frameworks.mxnet.kernels import avg_pool2d, conv2d, dense, images, keep_up, relu
 
+Device: TypeAlias = mx.Context
 Tensor: TypeAlias = np.ndarray
 Params = dict[str, Tensor]
 
 
-def get_params(weights: Mapping[str, Array], device: mx.Context) -> Params:
+def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     """A copy of canonical weights on `device`, in their dtype, ready for gradients."""
     params = {name: np.array(values, values.dtype, ctx=device) for name, values in weights.items()}
     for param in params.values():
@@ -34,50 +36,22 @@ def get_params(weights: Mapping[str, Array], device: mx.Context) -> Params:
     return params
 
 
-def replicate(weights: Mapping[str, Array], devices: Sequence[mx.Context]) -> list[Params]:
+def replicate(weights: Mapping[str, Array], devices: Sequence[Device]) -> list[Params]:
     """One copy of the weights on each device."""
     return [get_params(weights, device) for device in devices]
 
 
-def relu(X: Tensor) -> Tensor:
-    """The larger one of each number and 0."""
-    return npx.activation(X, act_type="relu")  # npx.relu takes several times as long
-
-
-def padded(X: Tensor, *shape: int) -> Tensor:
-    """`X` with zeros behind its numbers along each axis, up to `shape`."""
-    for axis, (old, new) in enumerate(zip(X.shape, shape, strict=True)):
-        if new > old:
-            missing = (*shape[:axis], new - old, *X.shape[axis + 1 :])
-            X = np.concatenate((X, np.zeros(missing, X.dtype, ctx=X.ctx)), axis=axis)
-    return X
-
-
-def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c), without padding.
-
-    On a CPU only 3 channels and multiples of 8 are fast: `X` and the result (n, ceil(out / 8) * 8,
-    rows - r + 1, columns - c + 1) get channels of zeros, which `X` may have already.
-    """
-    kernel = weight.shape[2:]
-    out, channels = (-(-each // 8) * 8 if each > 3 else 3 for each in weight.shape[:2])
-    X = padded(X, len(X), channels, *X.shape[2:])
-    weight, bias = padded(weight, out, channels, *kernel), padded(bias, out)
-    return npx.convolution(X, weight, bias, kernel=kernel, num_filter=out)
-
-
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    h1 = relu(conv2d(X, params["conv1.weight"], params["conv1.bias"]))
-    h1 = npx.pooling(h1, pool_type="avg", kernel=(2, 2), stride=(2, 2))
-    h2 = relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = npx.pooling(h2, pool_type="avg", kernel=(2, 2), stride=(2, 2))
-    h2 = h2.reshape(-1, 56 * 16)  # 50 channels, and 6 of zeros
-    h3 = relu(np.dot(h2, padded(params["fc1.weight"], 56 * 16, 128)) + params["fc1.bias"])
-    return np.dot(h3, params["fc2.weight"]) + params["fc2.bias"]
+    h1 = avg_pool2d(relu(conv2d(images(X), params["conv1.weight"], params["conv1.bias"])))
+    h2 = avg_pool2d(relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"])))
+    h3 = relu(dense(h2, params["fc1.weight"], params["fc1.bias"]))
+    return dense(h3, params["fc2.weight"], params["fc2.bias"])
 
 
-loss = gluon.loss.SoftmaxCrossEntropyLoss()
+def loss(y_hat: Tensor, y: Tensor) -> Tensor:
+    """The cross-entropy (n,) of each example, from its logits (n, 10) and class (n,)."""
+    return -npx.pick(npx.log_softmax(y_hat), y)
 
 
 def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
@@ -88,15 +62,35 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
     return [total.copyto(tensor.ctx) for tensor in data]
 
 
-def split_batch(
-    X: Array, y: Array, devices: Sequence[mx.Context]
-) -> tuple[list[Tensor], list[Tensor]]:
+def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
+    """The k shards of an array, each on its device; their lengths differ by at most one."""
+    bounds = shard_bounds(len(array), len(devices))
+    return [
+        np.array(array[a:b], array.dtype, ctx=device)
+        for (a, b), device in zip(bounds, devices, strict=True)
+    ]
+
+
+def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:
     """The k shards of a minibatch, each on its device; they differ by at most one example."""
-    bounds = shard_bounds(len(X), len(devices))
-    return (
-        [np.array(X[a:b], X.dtype, ctx=d) for (a, b), d in zip(bounds, devices, strict=True)],
-        [np.array(y[a:b], y.dtype, ctx=d) for (a, b), d in zip(bounds, devices, strict=True)],
-    )
+    return scatter(X, devices), scatter(y, devices)
+
+
+def shard_loss_and_grad(
+    params: Params, X: Tensor, y: Tensor, examples: int
+) -> tuple[Tensor, Params]:
+    """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
+
+    A shard without examples adds nothing to either.
+    """
+    if len(X) == 0:  # MXNet can neither convolve nor add up nothing
+        zeros = {name: np.zeros_like(param) for name, param in params.items()}
+        return np.zeros((), X.dtype, ctx=X.ctx), zeros
+    keep_up(params)
+    with autograd.record():
+        shard_loss = loss(lenet(X, params), y).sum() / examples
+    shard_loss.backward()
+    return shard_loss, {name: param.grad for name, param in params.items()}
 
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
@@ -111,23 +105,15 @@ def forward_backward(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[mx.Context],
+    devices: Sequence[Device],
     algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
-    X_shards, y_shards = split_batch(X, y, devices)
-    with autograd.record():
-        losses = [
-            loss(lenet(X_shard, params), y_shard).sum() / len(X)
-            for X_shard, y_shard, params in zip(X_shards, y_shards, device_params, strict=True)
-            if len(X_shard)  # MXNet cannot add up nothing
-        ]
-    for shard_loss in losses:
-        shard_loss.backward()
-    for params in device_params[len(losses) :]:  # no examples: an earlier gradient must not count
-        for param in params.values():
-            param.grad[:] = 0
-    grads = [{name: param.grad for name, param in params.items()} for params in device_params]
+    losses, grads = [], []
+    for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
+        shard_loss, grad = shard_loss_and_grad(params, X_shard, y_shard, X.shape[0])
+        losses.append(shard_loss)
+        grads.append(grad)
     return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
@@ -141,13 +127,11 @@ def train_batch(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[mx.Context],
+    devices: Sequence[Device],
     lr: float,
     algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    # Far ahead of the engine, one would hold the images of all minibatches that wait for it.
-    device_params[0]["fc2.weight"].grad.wait_to_read()
     mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
@@ -158,7 +142,7 @@ def gradients(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[mx.Context],
+    devices: Sequence[Device],
     algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
@@ -166,14 +150,21 @@ def gradients(
     return {name: grad.asnumpy() for name, grad in device_grads[0].items()}
 
 
-def predict(X: Array, device_params: Sequence[Params], devices: Sequence[mx.Context]) -> Array:
-    """The logits (n, 10) of a batch, each device computing those of its shard."""
-    bounds = shard_bounds(len(X), len(devices))
-    logits = [
-        lenet(np.array(X[a:b], X.dtype, ctx=device), params)
-        for (a, b), params, device in zip(bounds, device_params, devices, strict=True)
-        if b > a  # MXNet cannot convolve nothing
+def predict_shards(
+    X: Array, device_params: Sequence[Params], devices: Sequence[Device]
+) -> list[Tensor]:
+    """The logits of each device's shard of a batch, (its examples, 10)."""
+    shards = scatter(X, devices)
+    return [
+        lenet(shard, params)
+        for shard, params in zip(shards, device_params, strict=True)
+        if len(shard)  # MXNet cannot convolve nothing
     ]
+
+
+def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
+    """The logits (n, 10) of a batch, each device computing those of its shard."""
+    logits = predict_shards(X, device_params, devices)
     return numpy.concatenate([shard.asnumpy() for shard in logits])
 
 

@@ -11,7 +11,7 @@ if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag 
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from common.backends.launch import launch as launch
@@ -20,11 +20,13 @@ from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.pytorch.collectives import allreduce_by
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.devices import synchronize as synchronize
+from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, relu
 
+Device = torch.device
 Params = dict[str, Tensor]
 
 
-def get_params(weights: Mapping[str, Array], device: torch.device) -> Params:
+def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     """A copy of canonical weights on `device`, in their dtype, ready for gradients."""
     # On the CPU, `to` alone would share the memory of the array, and so of every other replica.
     return {
@@ -33,25 +35,22 @@ def get_params(weights: Mapping[str, Array], device: torch.device) -> Params:
     }
 
 
-def replicate(weights: Mapping[str, Array], devices: Sequence[torch.device]) -> list[Params]:
+def replicate(weights: Mapping[str, Array], devices: Sequence[Device]) -> list[Params]:
     """One copy of the weights on each device."""
     return [get_params(weights, device) for device in devices]
 
 
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    h0 = X.reshape(-1, 28, 28, 1).permute(0, 3, 1, 2)  # channels last: faster on a CPU
-    h1 = F.relu(F.conv2d(h0, params["conv1.weight"], params["conv1.bias"]))
-    h1 = F.avg_pool2d(h1, kernel_size=2, stride=2)
-    h2 = F.relu(F.conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = F.avg_pool2d(h2, kernel_size=2, stride=2).permute(0, 2, 3, 1).flatten(start_dim=1)
-    # To turn the weight, which is for 50 channels of 16 pixels, is less work than the images.
-    fc1_weight = params["fc1.weight"].reshape(50, 16, 128).transpose(0, 1).flatten(end_dim=1)
-    h3 = F.relu(h2 @ fc1_weight + params["fc1.bias"])
-    return h3 @ params["fc2.weight"] + params["fc2.bias"]
+    h1 = avg_pool2d(relu(conv2d(images(X), params["conv1.weight"], params["conv1.bias"])))
+    h2 = avg_pool2d(relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"])))
+    h3 = relu(dense(h2, params["fc1.weight"], params["fc1.bias"]))
+    return dense(h3, params["fc2.weight"], params["fc2.bias"])
 
 
-loss = nn.CrossEntropyLoss(reduction="none")
+def loss(y_hat: Tensor, y: Tensor) -> Tensor:
+    """The cross-entropy (n,) of each example, from its logits (n, 10) and class (n,)."""
+    return F.cross_entropy(y_hat, y, reduction="none")
 
 
 def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
@@ -62,17 +61,27 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
     return [total.to(tensor.device, copy=True) for tensor in data]
 
 
-def split_batch(
-    X: Array, y: Array, devices: Sequence[torch.device]
-) -> tuple[list[Tensor], list[Tensor]]:
+def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
+    """The k shards of an array, each on its device; their lengths differ by at most one."""
+    shards = torch.as_tensor(array).split(shard_sizes(len(array), len(devices)))
+    return [shard.to(device) for shard, device in zip(shards, devices, strict=True)]
+
+
+def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:
     """The k shards of a minibatch, each on its device; they differ by at most one example."""
-    sizes = shard_sizes(len(X), len(devices))
-    X_shards = torch.as_tensor(X).split(sizes)
-    y_shards = torch.as_tensor(y).split(sizes)
-    return (
-        [shard.to(device) for shard, device in zip(X_shards, devices, strict=True)],
-        [shard.to(device) for shard, device in zip(y_shards, devices, strict=True)],
-    )
+    return scatter(X, devices), scatter(y, devices)
+
+
+def shard_loss_and_grad(
+    params: Params, X: Tensor, y: Tensor, examples: int
+) -> tuple[Tensor, Params]:
+    """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
+
+    A shard without examples adds nothing to either.
+    """
+    shard_loss = loss(lenet(X, params), y).sum() / examples
+    grad = torch.autograd.grad(shard_loss, list(params.values()))
+    return shard_loss.detach(), dict(zip(params, grad, strict=True))
 
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
@@ -87,16 +96,15 @@ def forward_backward(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[torch.device],
+    devices: Sequence[Device],
     algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     losses, grads = [], []
     for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
-        shard_loss = loss(lenet(X_shard, params), y_shard).sum() / len(X)
-        losses.append(shard_loss.detach())
-        grad = torch.autograd.grad(shard_loss, list(params.values()))
-        grads.append(dict(zip(params, grad, strict=True)))
+        shard_loss, grad = shard_loss_and_grad(params, X_shard, y_shard, X.shape[0])
+        losses.append(shard_loss)
+        grads.append(grad)
     return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
@@ -111,7 +119,7 @@ def train_batch(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[torch.device],
+    devices: Sequence[Device],
     lr: float,
     algorithm: str = "star",
 ) -> Tensor:
@@ -126,7 +134,7 @@ def gradients(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[torch.device],
+    devices: Sequence[Device],
     algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
@@ -134,16 +142,18 @@ def gradients(
     return {name: grad.cpu().numpy() for name, grad in device_grads[0].items()}
 
 
-def predict(X: Array, device_params: Sequence[Params], devices: Sequence[torch.device]) -> Array:
+@torch.no_grad()
+def predict_shards(
+    X: Array, device_params: Sequence[Params], devices: Sequence[Device]
+) -> list[Tensor]:
+    """The logits of each device's shard of a batch, (its examples, 10)."""
+    shards = scatter(X, devices)
+    return [lenet(shard, params) for shard, params in zip(shards, device_params, strict=True)]
+
+
+def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
-    sizes = shard_sizes(len(X), len(devices))
-    with torch.no_grad():
-        logits = [
-            lenet(shard.to(device), params)
-            for shard, params, device in zip(
-                torch.as_tensor(X).split(sizes), device_params, devices, strict=True
-            )
-        ]
+    logits = predict_shards(X, device_params, devices)
     array: Array = torch.cat([shard.cpu() for shard in logits]).numpy()
     return array
 

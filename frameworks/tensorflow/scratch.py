@@ -20,40 +20,30 @@ from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.tensorflow.collectives import allreduce_by
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
+from frameworks.tensorflow.kernels import avg_pool2d, compiled, conv2d, dense, images, relu
 
+Device = str
 Tensor: TypeAlias = tf.Tensor
-Params = dict[str, tf.Variable]
+Params = dict[str, Tensor]
 
 
-def get_params(weights: Mapping[str, Array], device: str) -> Params:
-    """A copy of canonical weights on `device`, in their dtype."""
+def get_params(weights: Mapping[str, Array], device: Device) -> Params:
+    """A copy of canonical weights on `device`, in their dtype, as variables."""
     with tf.device(device):
         return {name: tf.Variable(values) for name, values in weights.items()}
 
 
-def replicate(weights: Mapping[str, Array], devices: Sequence[str]) -> list[Params]:
+def replicate(weights: Mapping[str, Array], devices: Sequence[Device]) -> list[Params]:
     """One copy of the weights on each device."""
     return [get_params(weights, device) for device in devices]
 
 
-def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Convolves `X` (n, rows, columns, in) with `weight` (out, in, r, c), without padding."""
-    if X.shape[0] == 0:  # in float32, TensorFlow's would return the shape of X
-        rows, columns = X.shape[1] - weight.shape[2] + 1, X.shape[2] - weight.shape[3] + 1
-        return tf.zeros((0, rows, columns, weight.shape[0]), X.dtype)
-    return tf.nn.conv2d(X, tf.transpose(weight, (2, 3, 1, 0)), strides=1, padding="VALID") + bias
-
-
 def lenet(X: Tensor, params: Params) -> Tensor:
     """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    h0 = tf.transpose(X, (0, 2, 3, 1))
-    h1 = tf.nn.relu(conv2d(h0, params["conv1.weight"], params["conv1.bias"]))
-    h1 = tf.nn.avg_pool2d(h1, ksize=2, strides=2, padding="VALID")
-    h2 = tf.nn.relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"]))
-    h2 = tf.nn.avg_pool2d(h2, ksize=2, strides=2, padding="VALID")
-    h2 = tf.reshape(tf.transpose(h2, (0, 3, 1, 2)), (-1, 800))
-    h3 = tf.nn.relu(h2 @ params["fc1.weight"] + params["fc1.bias"])
-    return h3 @ params["fc2.weight"] + params["fc2.bias"]
+    h1 = avg_pool2d(relu(conv2d(images(X), params["conv1.weight"], params["conv1.bias"])))
+    h2 = avg_pool2d(relu(conv2d(h1, params["conv2.weight"], params["conv2.bias"])))
+    h3 = relu(dense(h2, params["fc1.weight"], params["fc1.bias"]))
+    return dense(h3, params["fc2.weight"], params["fc2.bias"])
 
 
 def loss(y_hat: Tensor, y: Tensor) -> Tensor:
@@ -72,20 +62,37 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
     return copies
 
 
-def split_batch(X: Array, y: Array, devices: Sequence[str]) -> tuple[list[Tensor], list[Tensor]]:
-    """The k shards of a minibatch, each on its device; they differ by at most one example."""
-    sizes = shard_sizes(X.shape[0], len(devices))
-    X_shards, y_shards = [], []
-    for X_shard, y_shard, device in zip(
-        tf.split(X, sizes), tf.split(y, sizes), devices, strict=True
-    ):
+def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
+    """The k shards of an array, each on its device; their lengths differ by at most one."""
+    shards = []
+    sizes = shard_sizes(array.shape[0], len(devices))
+    for shard, device in zip(tf.split(array, sizes), devices, strict=True):
         with tf.device(device):
-            X_shards.append(tf.identity(X_shard))
-            y_shards.append(tf.identity(y_shard))
-    return X_shards, y_shards
+            shards.append(tf.identity(shard))
+    return shards
 
 
-def sum_gradients(grads: Sequence[dict[str, Tensor]], algorithm: str) -> list[dict[str, Tensor]]:
+def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:
+    """The k shards of a minibatch, each on its device; they differ by at most one example."""
+    return scatter(X, devices), scatter(y, devices)
+
+
+def shard_loss_and_grad(
+    params: Params, X: Tensor, y: Tensor, examples: int
+) -> tuple[Tensor, Params]:
+    """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
+
+    A shard without examples adds nothing to either.
+    """
+    # The gradient too has to be taken here: it is computed where it is asked for.
+    with tf.device(X.device), tf.GradientTape() as tape:
+        shard_loss = tf.reduce_sum(loss(lenet(X, params), y)) / examples
+        # Zero where nothing depends on a parameter, as in a shard without examples.
+        zero = tf.UnconnectedGradients.ZERO
+        return shard_loss, tape.gradient(shard_loss, params, unconnected_gradients=zero)
+
+
+def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
     """The sum of k devices' gradients, on each of them."""
     if algorithm != "star":  # which is the book's
         return allreduce_by(algorithm, grads)
@@ -95,57 +102,38 @@ def sum_gradients(grads: Sequence[dict[str, Tensor]], algorithm: str) -> list[di
 
 @tf.function(autograph=False)
 def forward_backward(
-    X: Tensor,
-    y: Tensor,
+    X: Array,
+    y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[str],
+    devices: Sequence[Device],
     algorithm: str,
-) -> tuple[Tensor, list[dict[str, Tensor]]]:
+) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
     losses, grads = [], []
-    for X_shard, y_shard, params, device in zip(
-        *split_batch(X, y, devices), device_params, devices, strict=True
-    ):
-        # The gradient too has to be taken here: it is computed where it is asked for.
-        with tf.device(device), tf.GradientTape() as tape:
-            shard_loss = tf.reduce_sum(loss(lenet(X_shard, params), y_shard)) / X.shape[0]
-            losses.append(shard_loss)
-            # Zero where nothing depends on a parameter, as in a shard without examples.
-            zero = tf.UnconnectedGradients.ZERO
-            grads.append(tape.gradient(shard_loss, params, unconnected_gradients=zero))
+    for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
+        shard_loss, grad = shard_loss_and_grad(params, X_shard, y_shard, X.shape[0])
+        losses.append(shard_loss)
+        grads.append(grad)
     return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
-def sgd(params: Params, grads: Mapping[str, Tensor], lr: Tensor) -> None:
+def sgd(params: Params, grads: Params, lr: float) -> None:
     """One step of stochastic gradient descent on one device, in place."""
     for name, param in params.items():
         with tf.device(param.device):
             param.assign_sub(lr * grads[name])
 
 
+@compiled
 def train_batch(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[str],
+    devices: Sequence[Device],
     lr: float,
     algorithm: str = "star",
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    # As a number the rate would be compiled in: a new one would mean a new program.
-    return train_step(X, y, device_params, devices, tf.constant(lr, X.dtype), algorithm)
-
-
-@tf.function(autograph=False)
-def train_step(
-    X: Tensor,
-    y: Tensor,
-    device_params: Sequence[Params],
-    devices: Sequence[str],
-    lr: Tensor,
-    algorithm: str,
-) -> Tensor:
-    """The same, compiled."""
     mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
@@ -156,7 +144,7 @@ def gradients(
     X: Array,
     y: Array,
     device_params: Sequence[Params],
-    devices: Sequence[str],
+    devices: Sequence[Device],
     algorithm: str = "star",
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
@@ -166,18 +154,17 @@ def gradients(
 
 @tf.function(autograph=False)
 def predict_shards(
-    X: Tensor, device_params: Sequence[Params], devices: Sequence[str]
+    X: Array, device_params: Sequence[Params], devices: Sequence[Device]
 ) -> list[Tensor]:
-    """The logits of each device's shard of a batch."""
+    """The logits of each device's shard of a batch, (its examples, 10)."""
     logits = []
-    shards = tf.split(X, shard_sizes(X.shape[0], len(devices)))
-    for shard, params, device in zip(shards, device_params, devices, strict=True):
-        with tf.device(device):
+    for shard, params in zip(scatter(X, devices), device_params, strict=True):
+        with tf.device(shard.device):
             logits.append(lenet(shard, params))
     return logits
 
 
-def predict(X: Array, device_params: Sequence[Params], devices: Sequence[str]) -> Array:
+def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     logits = predict_shards(X, device_params, devices)
     return np.concatenate([shard.numpy() for shard in logits])

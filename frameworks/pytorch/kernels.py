@@ -1,0 +1,50 @@
+"""What LeNet is made of, each in the form that is fast in PyTorch; docs/performance.md has more."""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def images(X: Tensor) -> Tensor:
+    """Images (n, 1, rows, columns), the same, with strides of channels last: all layers keep them.
+
+    With channels first, oneDNN fills one channel up to eight for the gradient of the kernel, and
+    copies its layers to and fro: 100 ms a step, and 65 with channels last, on one device.
+    """
+    # The bytes of one channel are the same either way, so `memory_format` would leave the strides.
+    return X.reshape(-1, *X.shape[2:], 1).permute(0, 3, 1, 2)
+
+
+def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c), without padding."""
+    return F.conv2d(X, weight, bias)
+
+
+def relu(X: Tensor) -> Tensor:
+    """The larger one of each number and 0."""
+    return F.relu(X)
+
+
+def avg_pool2d(X: Tensor) -> Tensor:
+    """The means of 2 x 2 windows of `X` (n, channels, rows, columns); odd edges are dropped."""
+    return F.avg_pool2d(X, kernel_size=2, stride=2)
+
+
+def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`X` (n, in) times `weight` (in, out), plus `bias` (out,).
+
+    `X` may be (n, channels, rows, columns), too, which are flattened in this order.
+    """
+    if X.dim() == 4:
+        X, weight = channels_last(X, weight)
+    return X @ weight + bias
+
+
+def channels_last(X: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """`X` (n, channels, rows, columns) as (n, in), and `weight` (in, out), both channels last.
+
+    Flattened with channels first, `X` would give the pooling before it a gradient in another
+    order than its own, which is copied there and back. To turn the weight is less to move: 42.0 ms
+    a step before, 38.0 after, on one device; 39.9 and 38.6 on two.
+    """
+    weight = weight.reshape(X.shape[1], -1, weight.shape[1]).transpose(0, 1).flatten(end_dim=1)
+    return X.permute(0, 2, 3, 1).flatten(start_dim=1), weight
