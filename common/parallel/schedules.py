@@ -48,7 +48,7 @@ class Schedule:
 Chunk = TypeVar("Chunk")
 
 
-def carry_out(
+def execute(
     schedule: Schedule,
     held: list[list[Chunk]],
     receive: Callable[[Chunk, int], Chunk],

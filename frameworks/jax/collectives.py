@@ -11,7 +11,7 @@ from jax import numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds
 
 Params = dict[str, Tensor]
@@ -48,7 +48,7 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
     bounds = shard_bounds(len(data[0]), schedule.chunks)
     held = [[vector[a:b] for a, b in bounds] for vector in data]
-    carry_out(schedule, held, lambda chunk, i: jax.device_put(chunk, data[i].device))
+    execute(schedule, held, lambda chunk, i: jax.device_put(chunk, data[i].device))
     return [jnp.concatenate(chunks) for chunks in held]
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import mxnet as mx
 from mxnet import np
 
-from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds
 
 Tensor: TypeAlias = np.ndarray
@@ -43,7 +43,7 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
     bounds = shard_bounds(len(data[0]), schedule.chunks)
     held = [[vector[a:b].copy() for a, b in bounds] for vector in data]
-    carry_out(schedule, held, lambda chunk, i: chunk.copyto(data[i].ctx))
+    execute(schedule, held, lambda chunk, i: chunk.copyto(data[i].ctx))
     return [join(chunks) for chunks in held]
 
 

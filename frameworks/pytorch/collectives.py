@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_sizes
 
 Params = dict[str, Tensor]
@@ -43,7 +43,7 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
     held = [list(vector.split(shard_sizes(len(vector), schedule.chunks))) for vector in data]
-    carry_out(schedule, held, lambda chunk, i: chunk.to(data[i].device, copy=True))
+    execute(schedule, held, lambda chunk, i: chunk.to(data[i].device, copy=True))
     return [torch.cat(chunks) for chunks in held]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 from tensorflow import Tensor
 
-from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_sizes
 
 Grads = dict[str, Tensor]
@@ -52,7 +52,7 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     for vector in data:
         with tf.device(vector.device):
             held.append(tf.split(vector, shard_sizes(vector.shape[0], schedule.chunks)))
-    carry_out(schedule, held, receive, add)
+    execute(schedule, held, receive, add)
     for vector, chunks in zip(data, held, strict=True):
         with tf.device(vector.device):
             summed.append(tf.concat(chunks, 0))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scratch_steps import RATES, as_arrays, batches, far, place, start
 
-from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.schedules import SCHEDULES, Schedule, execute
 
 ALGORITHMS = [*SCHEDULES, "native"]
 
@@ -67,10 +67,10 @@ def test_what_is_moved_is_what_the_record_tells(
                 received[target] += chunk.shape[0]  # noqa: B023
                 return receive(chunk, target)
 
-            carry_out(plan, held, count, *add)
+            execute(plan, held, count, *add)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(collectives, "carry_out", watched)
+            patch.setattr(collectives, "execute", watched)
             rows = np.ones((k, 60), np.float32)
             data = [{"w": row} for row in place(scratch, all_devices[:k], rows)]
             collectives.allreduce_by(algorithm, data)

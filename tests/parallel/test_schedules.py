@@ -14,7 +14,7 @@ from common.parallel.shards import shard_bounds
 NAMES = sorted(SCHEDULES)
 
 
-def carry_out(schedule: Schedule, vectors: list[Array]) -> list[Array]:
+def execute(schedule: Schedule, vectors: list[Array]) -> list[Array]:
     """What each device has in the end."""
     bounds = shard_bounds(len(vectors[0]), schedule.chunks)
     held = [[vector[a:b].copy() for a, b in bounds] for vector in vectors]
@@ -38,7 +38,7 @@ def test_every_device_gets_the_sum_bit_for_bit(
 ) -> None:
     random = np.random.RandomState(seed)
     vectors = [random.standard_normal(size).astype(dtype) for _ in range(k)]
-    first, *others = carry_out(SCHEDULES[name](k), vectors)
+    first, *others = execute(SCHEDULES[name](k), vectors)
     assert first.dtype == dtype
     # Each of the k - 1 additions rounds once, by half an ulp of a sum of absolute values at most.
     exact = np.sum(np.asarray(vectors, "float64"), axis=0)

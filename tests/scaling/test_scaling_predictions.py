@@ -9,7 +9,7 @@ import pytest
 from clocks import HERE, costs, line, probes
 
 from common.base.arrays import Array
-from common.parallel.schedules import SCHEDULES, Schedule, carry_out
+from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds
 from common.scaling import measure as measuring
 from common.scaling.predict import fit, predict
@@ -29,7 +29,7 @@ def test_predictions_by_hand() -> None:
 def by_schedule(schedule: Schedule, vectors: Sequence[Array]) -> list[Array]:
     bounds = shard_bounds(len(vectors[0]), schedule.chunks)
     held = [[vector[a:b] for a, b in bounds] for vector in vectors]
-    carry_out(schedule, held, lambda chunk, _: chunk.copy())
+    execute(schedule, held, lambda chunk, _: chunk.copy())
     return [np.concatenate(chunks) for chunks in held]
 
 
@@ -43,7 +43,7 @@ def test_a_prediction_counts_every_message_that_is_carried_out(name: str, k: int
         return chunk.copy()
 
     held = [[np.ones(b - a) for a, b in shard_bounds(61, schedule.chunks)] for _ in range(k)]
-    carry_out(schedule, held, receive)
+    execute(schedule, held, receive)
     assert predict(costs(line(1, 0), line(0, 0)), schedule, 61) == len(sizes)
     assert predict(costs(line(0, 1), line(0, 0)), schedule, 61) == sum(sizes)
 
