@@ -19,7 +19,7 @@ from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry, Workload
 from bench.products import PRODUCTS
 from common.backends.frameworks import FRAMEWORKS
-from common.backends.loading import import_backend, one_thread_each
+from common.backends.loading import backend, distributions, import_backend, one_thread_each
 from common.base.children import end_with
 from common.base.machine import cores, peak_memory
 from common.data.dataset import Dataset, load
@@ -46,8 +46,7 @@ class Measurement:
         """The contender, ready to train."""
         workload = WORKLOADS[self.entry.chapter]
         if self.entry.contender == "ours":
-            name = f"frameworks.{self.entry.framework}.{self.entry.chapter}"
-            chapter: Any = importlib.import_module(name)
+            chapter: Any = backend(self.entry.framework, self.entry.chapter)
             return Ours(chapter, workload, self.devices)
         return rival(self.entry, workload)
 
@@ -99,7 +98,7 @@ def machine(framework: str) -> dict[str, float]:
     side, seconds = 2048, []
     for _ in range(8):
         seconds.append(timed(product, side))
-    package = importlib.import_module(f"frameworks.{framework}").DISTRIBUTIONS[0]
+    package = distributions(framework)[0]
     module = package.removesuffix("-cpu")
     return {
         "operations_per_second": 2 * side**3 / min(seconds[1:]),
@@ -121,7 +120,7 @@ def used(data: Dataset) -> dict[str, Any]:
 
 def report(entry: Entry, figures: dict[str, float], data: dict[str, Any] | None) -> None:
     """Prints what was found, and with which versions."""
-    names = importlib.import_module(f"frameworks.{entry.framework}").DISTRIBUTIONS
+    names = distributions(entry.framework)
     rivals = ("keras", "d2l", "lightning-fabric")
     known = versions(("numpy", *rivals, *names))
     found = {"figures": figures, "data": data, "versions": known}

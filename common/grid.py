@@ -4,13 +4,11 @@ python -m common.grid jax
 """
 
 import argparse
-import importlib
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import wait
@@ -20,7 +18,7 @@ from typing import IO, Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, fork
-from common.base.machine import cores, native_errors_held_back
+from common.base.machine import cores
 from common.base.signals import interruptible
 from common.compare.suites import SUITES
 from common.settings.chapters import CHAPTERS
@@ -50,20 +48,6 @@ def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
         (chapter, [*flags, f"--seed={seed}", f"--out={results / str(seed)}"])
         for seed in range(seeds)
     ]
-
-
-def preload(framework: str) -> None:
-    """Imports the framework, where it can: the runs are forked, and each would spend seconds on it.
-
-    Where it cannot, each run says so.
-    """
-    # Read when a framework is loaded; every run of the grid has one thread.
-    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    package: Any = importlib.import_module(f"frameworks.{framework}")
-    importlib.import_module("common.training.run")
-    with suppress(ImportError), native_errors_held_back():
-        for module in package.PRELOAD:
-            importlib.import_module(module)
 
 
 @dataclass(frozen=True)
@@ -101,7 +85,12 @@ def work(framework: str, chapter: str, flags: list[str], said: int) -> None:
 
 def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
     """Runs all commands. Returns 0, or the status of the first that failed: no more begin then."""
-    preload(framework)
+    from common.backends.loading import preload
+
+    # Read when a framework is loaded; every run of the grid has one thread.
+    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
+    preload(framework, "common.training.run")
     waiting, failed = iter(todo), 0
     running: dict[Any, Run] = {}  # by what becomes ready when it ends
     try:

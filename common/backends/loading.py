@@ -1,7 +1,8 @@
-"""Loads the backend of a framework, and sets what has to be set before."""
+"""Loads the backend of a framework: nothing else in the project imports one by name."""
 
-import importlib
 import os
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from common.backends.interface import Chapter
@@ -10,23 +11,55 @@ from common.base.machine import native_errors_held_back
 from common.base.malloc import keep_memory
 
 
+def package(framework: str) -> Any:
+    """What of a framework is known without loading it: its packages, and what it asks for."""
+    return import_module(f"frameworks.{framework}")
+
+
+def distributions(framework: str) -> tuple[str, ...]:
+    """The packages whose versions a record names, the framework's own first."""
+    names: tuple[str, ...] = package(framework).DISTRIBUTIONS
+    return names
+
+
 def one_thread_each(framework: str) -> bool:
     """Whether several CPU devices of a framework may have no more than one thread each."""
-    package: Any = importlib.import_module(f"frameworks.{framework}")
-    return bool(package.ONE_THREAD_EACH)
+    return bool(package(framework).ONE_THREAD_EACH)
+
+
+def preload(framework: str, *modules: str) -> None:
+    """Loads modules, and a framework where it can be: processes that are forked later need not."""
+    for module in modules:
+        import_module(module)
+    with suppress(ImportError), native_errors_held_back():
+        for module in package(framework).PRELOAD:
+            import_module(module)
 
 
 def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, Any]:
-    """The module of one chapter in one framework. Raises RequestError if it is not installed."""
+    """The module of one chapter in one framework, once memory and threads are set.
+
+    Raises RequestError if the framework is not installed.
+    """
     keep_memory()
     # Read once, when a framework loads its OpenMP runtime.
     os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
         with native_errors_held_back():
-            module: Any = importlib.import_module(f"frameworks.{framework}.{chapter}")
+            return backend(framework, chapter)
     except ImportError as error:
         raise RequestError(
             f"{framework} cannot be imported here ({error}): `nox -s {framework}` installs it"
         ) from None
-    backend: Chapter[Any, Any] = module
-    return backend
+
+
+def backend(framework: str, chapter: str) -> Chapter[Any, Any]:
+    """The module of one chapter in one framework, as it is."""
+    module: Any = import_module(f"frameworks.{framework}.{chapter}")
+    found: Chapter[Any, Any] = module
+    return found
+
+
+def collectives(framework: str) -> Any:
+    """The module of a framework's allreduces."""
+    return import_module(f"frameworks.{framework}.collectives")

@@ -83,15 +83,21 @@ def _find(folder: Path, framework: str, chapter: str, devices: int) -> LoadedRec
     record = None
     try:
         record = read_record(path)
-        if trouble := _another(record, framework, chapter, devices) or distrust(record):
+        if trouble := _another(record, framework, chapter, devices):
             raise RunError(f"{trouble} ({path})")
-        arrays = read_tensors(path, record)
-        if trouble := contradiction(record, arrays):
-            raise RunError(f"{trouble} ({path})")
+        return LoadedRecord(framework, devices, load(path, record), record=record)
     except RunError as error:
         return LoadedRecord(framework, devices, None, str(error), record)
-    run = Run(record, {**arrays, "losses": np.array(record.losses)})
-    return LoadedRecord(framework, devices, run, record=record)
+
+
+def load(path: Path, record: Record) -> Run:
+    """The run of the record at `path`. Raises RunError if it cannot be trusted."""
+    if trouble := distrust(record):
+        raise RunError(f"{trouble} ({path})")
+    arrays = read_tensors(path, record)
+    if trouble := contradiction(record, arrays):
+        raise RunError(f"{trouble} ({path})")
+    return Run(record, {**arrays, "losses": np.array(record.losses)})
 
 
 def _another(record: Record, framework: str, chapter: str, devices: int) -> str:

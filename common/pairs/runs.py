@@ -5,22 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL, Run, epoch_means, head, is_long, numerical_checks
-from common.compare.collect import identity
+from common.compare.collect import identity, load
 from common.compare.tolerances import CURVE, TOLERANCES
 from common.models.nets import shapes_of, trainable
 from common.pairs.arrays import alone, limit_of, pair_up
 from common.pairs.verdict import ArrayPair, PairVerdict, verdict_on
 from common.records.fingerprint import source_digest
 from common.records.record import Record
-from common.records.store import read_record, read_tensors
-from common.records.trust import contradiction, distrust
+from common.records.store import read_record
 from common.settings.chapters import CHAPTERS
 
 Part = tuple[str, Weights, Weights, float]
@@ -36,15 +33,10 @@ DIGESTS: Final = ("data", "initial weights")
 
 def read_run(path: Path) -> Run:
     """A run from its record and the tensors beside it. Raises RunError if it cannot be trusted."""
-    record = read_record(path)
-    if trouble := distrust(record):
-        raise RunError(f"{path}: {trouble}")
-    arrays = read_tensors(path, record)
-    if trouble := contradiction(record, arrays):
-        raise RunError(f"{path}: {trouble}")
-    if lacking := [name for name in _required(record) if name not in arrays]:
-        raise RunError(f"{path}: its tensors lack {lacking[0]}")
-    return Run(record, {**arrays, "losses": np.array(record.losses)})
+    run = load(path, read_record(path))
+    if lacking := [name for name in _required(run.record) if name not in run.arrays]:
+        raise RunError(f"its tensors lack {lacking[0]} ({path})")
+    return run
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:

@@ -1,12 +1,12 @@
 """The record of a run that is about to start."""
 
-import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from common.backends.loading import distributions
 from common.base.arrays import Weights
 from common.base.machine import describe_machine, now
 from common.data.dataset import Dataset
@@ -42,7 +42,6 @@ def new_record(
     command_line: Sequence[str] = (),
 ) -> Record:
     """The record of a run that is about to start."""
-    package = importlib.import_module(f"frameworks.{config.framework}")
     return Record(
         framework=config.framework,
         chapter=config.chapter,
@@ -50,7 +49,7 @@ def new_record(
         command=["python", "-m", f"frameworks.{config.framework}.{config.chapter}", *command_line],
         started=now(),
         machine=describe_machine(),
-        versions=versions(("numpy", *package.DISTRIBUTIONS)),
+        versions=versions(("numpy", *distributions(config.framework))),
         source_sha256=source_digest(config.framework),
         devices=[str(device) for device in devices],
         config=config,

@@ -6,13 +6,12 @@ schedules that are no allreduce.
 
 import time
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import product
 from typing import Final
 
 import numpy as np
 
-from common.backends.loading import one_thread_each
+from common.backends.loading import distributions, one_thread_each
 from common.base.machine import describe_machine, now
 from common.models.operations import matrix_rate
 from common.parallel.schedules import SCHEDULES
@@ -53,7 +52,7 @@ def measure(framework: str, threads: int, sizes: Sequence[int]) -> Measured:
         if isinstance(key, Trial)
     ]
     costs = fit(probes)
-    names = import_module(f"frameworks.{framework}").DISTRIBUTIONS
+    names = distributions(framework)
     return Measured(
         framework=framework,
         threads=threads,

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from common.backends.loading import import_backend
+from common.backends.loading import collectives, import_backend
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
 from common.settings.chapters import ALLREDUCES
 
@@ -96,7 +95,7 @@ def laboratory(framework: str, threads: int) -> Laboratory:
     # TensorFlow would warn that it compiles its collective anew for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
     devices = backend.devices(max(COUNTS), "cpu", threads)
-    return Laboratory(backend, import_module(f"frameworks.{framework}.collectives"), devices)
+    return Laboratory(backend, collectives(framework), devices)
 
 
 def grid(sizes: Sequence[int]) -> list[int]:

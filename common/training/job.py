@@ -1,6 +1,5 @@
 """What every process of a run does: train, and, in the first one, write the record."""
 
-import importlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from common.backends.interface import Chapter
+from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.base.machine import peak_memory
@@ -56,10 +56,7 @@ class Job:
 
     def chapter(self) -> Chapter[Any, Any]:
         """The backend's module."""
-        name = f"frameworks.{self.config.framework}.{self.config.chapter}"
-        module: Any = importlib.import_module(name)
-        backend: Chapter[Any, Any] = module
-        return backend
+        return backend(self.config.framework, self.config.chapter)
 
     def finish(self, outcome: Outcome) -> None:
         """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
