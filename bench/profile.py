@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from common.backends.loading import import_backend
 from common.base.machine import cores
 from common.data.dataset import load
 from common.terminal.command import Parser, status
+from common.terminal.tables import markdown
 from common.terminal.values import REPEATS, count
 
 Work = Callable[[], None]
@@ -98,13 +99,14 @@ def trace(folder: str) -> Path:
     return next(Path(folder).glob("**/*.xplane.pb"))
 
 
-def table(spent: Spent, steps: int, rows: int) -> Iterable[str]:
+def table(spent: Spent, steps: int, rows: int) -> list[str]:
     """The operations that take longest, as a Markdown table."""
     total = sum(spent.values())
-    yield "| operation | ms/step | share |"
-    yield "| --- | ---: | ---: |"
-    for name, seconds in spent.most_common(rows):
-        yield f"| {name} | {1e3 * seconds / steps:.1f} | {100 * seconds / total:.0f} % |"
+    found = [
+        (name, f"{1e3 * seconds / steps:.1f}", f"{100 * seconds / total:.0f} %")
+        for name, seconds in spent.most_common(rows)
+    ]
+    return markdown(["operation", "ms/step", "share"], found)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

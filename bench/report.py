@@ -1,14 +1,12 @@
 """The benchmark for people: what was measured, and how it stands to the targets."""
 
-from collections.abc import Sequence
-
 from rich.console import Console
-from rich.table import Table
 
 from bench.plan import TITLES
 from bench.results import Bench, Samples
 from bench.targets import TARGETS
 from common.backends.frameworks import FRAMEWORKS
+from common.terminal import tables
 
 MIB = 2**20
 
@@ -67,11 +65,10 @@ def provenance(bench: Bench) -> str:
 def markdown(bench: Bench) -> str:
     """Both tables as a Markdown page."""
     parts = [(TARGET_HEADINGS, target_rows(bench)), (FIGURE_HEADINGS, figure_rows(bench))]
-    tables = [
-        "\n".join(f"| {' | '.join(row)} |" for row in [headings, ["---"] * len(headings), *rows])
-        for headings, rows in parts
+    made = [
+        "\n".join(tables.markdown(headings, rows, range(len(headings)))) for headings, rows in parts
     ]
-    return "\n\n".join(["# Benchmark", provenance(bench), *tables]) + "\n"
+    return "\n\n".join(["# Benchmark", provenance(bench), *made]) + "\n"
 
 
 def print_report(bench: Bench) -> None:
@@ -81,12 +78,8 @@ def print_report(bench: Bench) -> None:
         (FIGURE_HEADINGS, figure_rows(bench)),
         (TARGET_HEADINGS, target_rows(bench)),
     ):
-        console.print(_table(headings, rows))
+        made = tables.table(headings, left=range(len(headings)))
+        for row in rows:
+            made.add_row(*row)
+        console.print(made)
     console.print(provenance(bench), soft_wrap=True)
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(*headings)
-    for row in rows:
-        table.add_row(*row)
-    return table

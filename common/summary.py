@@ -19,6 +19,7 @@ from common.compare.accuracy import accuracy
 from common.records.record import Record
 from common.records.store import read_record
 from common.terminal.command import Parser, status
+from common.terminal.tables import markdown
 
 COLUMNS = (
     "framework",
@@ -63,8 +64,7 @@ def row(record: Record) -> list[str]:
 def table(found: Sequence[Record]) -> str:
     """The runs as a Markdown table, with where and when they were made."""
     first = found[0]
-    lines = [f"| {' | '.join(COLUMNS)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
-    lines += [f"| {' | '.join(row(record))} |" for record in found]
+    lines = markdown(COLUMNS, map(row, found))
     machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
     data = f"{first.data.train_examples:,} {first.data.name} images"
     lines += [

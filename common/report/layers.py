@@ -8,16 +8,17 @@ from rich.table import Table
 from rich.text import Text
 
 from common.compare.layerwise import Layer, LayerTable
+from common.terminal import tables
 
 
-def report_layers(tables: Sequence[LayerTable], console: Console | None = None) -> bool:
+def report_layers(found: Sequence[LayerTable], console: Console | None = None) -> bool:
     """Prints the tables, and where runs diverge; returns whether none does."""
     console = console or Console(highlight=False)
-    for table in tables:
+    for table in found:
         console.print(_printed(table))
         for divergence in table.divergences():
             console.print(Text(divergence.said(), style="red bold"), soft_wrap=True)
-    diverged = any(divergence for table in tables for divergence in table.divergences())
+    diverged = any(divergence for table in found for divergence in table.divergences())
     if not diverged:
         console.print(Text("no layer diverges: all make the same of the images", "green bold"))
     return not diverged
@@ -38,15 +39,12 @@ def rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:
 
 
 def _printed(table: LayerTable) -> Table:
-    made = Table(title=table.title, title_justify="left")
-    made.add_column("layer")
-    for name in table.frameworks():
-        made.add_column(name, justify="right")
+    made = tables.table(["layer", *table.frameworks()], title=table.title)
     before = ""
     for layer, cells in rows(table):
         if layer.when != before:
             made.add_section()
         before = layer.when
-        texts = [Text(text, style="green" if passed else "red bold") for text, passed in cells]
+        texts = (tables.judged(*cell) for cell in cells)
         made.add_row(f"{layer.name}, {layer.when}", *texts)
     return made

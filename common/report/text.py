@@ -11,6 +11,7 @@ from rich.text import Text
 from common.base.files import destination, require_writable, write_text
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
+from common.terminal import tables
 
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
@@ -51,12 +52,13 @@ def markdown(verdict: Verdict) -> str:
     """The same as a Markdown page."""
     lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
     for comparison in verdict.comparisons:
-        names = frameworks(comparison)
+        headings = ["check", *frameworks(comparison), "limit"]
+        cells = [
+            [heading, *(text for text, _ in cells), limit]
+            for heading, cells, limit in rows(comparison)
+        ]
         lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
-        lines += [f"| check | {' | '.join(names)} | limit |", "| --- " * (len(names) + 2) + "|"]
-        for heading, cells, limit in rows(comparison):
-            lines.append(f"| {heading} | {' | '.join(text for text, _ in cells)} | {limit} |")
-        lines.append("")
+        lines += [*tables.markdown(headings, cells), ""]
     failed = [f"- {describe(check)}" for check in failures(verdict)]
     return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
 
@@ -148,12 +150,8 @@ def _limit(check: str, limit: float | None) -> str:
 
 
 def _table(comparison: Comparison) -> Table:
-    table = Table(title=title(comparison), caption=subtitle(comparison), title_justify="left")
-    table.add_column("check")
-    for name in frameworks(comparison):
-        table.add_column(name, justify="right")
-    table.add_column("limit", justify="right")
+    headings = ["check", *frameworks(comparison), "limit"]
+    made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
     for heading, cells, limit in rows(comparison):
-        texts = [Text(text, style="green" if passed else "red bold") for text, passed in cells]
-        table.add_row(heading, *texts, limit)
-    return table
+        made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
+    return made

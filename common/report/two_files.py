@@ -14,6 +14,8 @@ from common.models.weights_file import load_arrays
 from common.pairs.arrays import compare_arrays
 from common.pairs.runs import compare_runs, read_run
 from common.pairs.verdict import ArrayPair, PairVerdict, remark, share_of_limit
+from common.terminal import tables
+from common.terminal.text import printable
 
 
 def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVerdict:
@@ -73,11 +75,7 @@ def in_rows(pairs: Sequence[ArrayPair]) -> list[ArrayPair]:
 
 def table(pairs: Iterable[ArrayPair]) -> Table:
     """A row for each pair, and a heading above those of each check."""
-    made = Table()
-    made.add_column("array", overflow="fold")
-    made.add_column("distance", justify="right")
-    made.add_column("limit", justify="right")
-    made.add_column("farthest at", overflow="fold")
+    made = tables.table(["array", "distance", "limit", "farthest at"], left=(0, 3))
     before = ""
     for pair in pairs:
         if pair.check != before:
@@ -86,15 +84,6 @@ def table(pairs: Iterable[ArrayPair]) -> Table:
             made.add_row(Text(HEADINGS[before], style="bold"))
         made.add_row(*_cells(pair))
     return made
-
-
-def printable(text: str) -> str:
-    """The text in one line, with whatever would steer a terminal written out.
-
-    What files and file names say is not ours.
-    """
-    shown = (each if each.isprintable() else ascii(each)[1:-1] for each in text)
-    return "".join(shown)
 
 
 def _cells(pair: ArrayPair) -> list[Text]:

@@ -11,6 +11,7 @@ from common.scaling.formulas import ITEM, winners
 from common.scaling.results import LIMITS, Compared, Constants, Line, Measured, Scaling, Step
 from common.scaling.training_step import Net, nets, timing
 from common.scaling.units import of_bytes, rate, seconds
+from common.terminal.tables import table
 
 ALIKE = "✓: the fastest, and all that are as fast within 1 %"
 
@@ -53,12 +54,12 @@ def costs_table(measured: Measured) -> Table:
     costs = measured.costs
     headings = [*(f"up to {of_bytes(limit)}" for limit in LIMITS), "beyond that"]
     caption = "the time for each, and the rate of its bytes, where they took any time"
-    table = _table("measured on two devices", "what", *headings, caption=caption)
+    made = table(["what", *headings], title="measured on two devices", caption=caption)
     names = ("join 1 chunk", *(f"cut and join {n}" for n in (2, 3, 4)))
     cuts = zip(names, costs.cut, strict=True)
     for what, each in [("message", costs.message), ("addition", costs.addition), *cuts]:
-        table.add_row(what, *map(_constants, each.pieces()))
-    return table
+        made.add_row(what, *map(_constants, each.pieces()))
+    return made
 
 
 def _constants(line: Line) -> str:
@@ -75,16 +76,16 @@ def compared_table(compared: Sequence[Compared]) -> Table:
         for entries in sizes
         for what in ("measured", "predicted", "ratio")
     ]
-    table = _table("allreduce on k devices", "\nk", "\nalgorithm", *headings, left=(1,))
+    made = table(["\nk", "\nalgorithm", *headings], title="allreduce on k devices", left=(1,))
     ordered = sorted(compared, key=lambda each: each.devices)
     for k, on_k in groupby(ordered, key=lambda each: each.devices):
         rows: dict[str, list[str]] = {}
         for each in sorted(on_k, key=lambda each: each.entries):
             rows.setdefault(each.algorithm, []).extend(_cells(each))
         for name, cells in rows.items():
-            table.add_row(str(k), name, *cells)
-        table.add_section()
-    return table
+            made.add_row(str(k), name, *cells)
+        made.add_section()
+    return made
 
 
 def _cells(each: Compared) -> list[str]:
@@ -112,7 +113,7 @@ def verdict(compared: Sequence[Compared]) -> str:
 
 def constants_table(constants: Constants) -> Table:
     """What the cluster is made of, and where that comes from."""
-    table = _table("the simulated cluster", "constant", "value", "source", left=(0, 2))
+    made = table(["constant", "value", "source"], title="the simulated cluster", left=(0, 2))
     rows = (
         ("latency of a message", seconds(constants.latency.value), constants.latency.source),
         ("bandwidth of a link", rate(constants.bandwidth.value, "B"), constants.bandwidth.source),
@@ -120,8 +121,8 @@ def constants_table(constants: Constants) -> Table:
         ("computing", rate(constants.rate.value, "op"), constants.rate.source),
     )
     for row in rows:
-        table.add_row(*row)
-    return table
+        made.add_row(*row)
+    return made
 
 
 def steps_table(net: Net, steps: Sequence[Step], constants: Constants) -> Table:
@@ -133,14 +134,14 @@ def steps_table(net: Net, steps: Sequence[Step], constants: Constants) -> Table:
         f"{seconds(alone.backward)} of it; communication adds:"
     )
     names = list(dict.fromkeys(each.algorithm for each in steps))
-    table = _table(title, "k", "overlap", *names, caption=ALIKE)
+    made = table(["k", "overlap", *names], title=title, caption=ALIKE)
     for k, on_k in groupby(steps, key=lambda each: each.devices):
         found = list(on_k)
         apart = {each.algorithm: each.apart - alone.apart() for each in found}
         overlapped = {each.algorithm: each.overlapped - alone.apart() for each in found}
-        table.add_row(f"{k:,}", "no", *_marked(apart))
-        table.add_row(f"{k:,}", "yes", *_marked(overlapped))
-    return table
+        made.add_row(f"{k:,}", "no", *_marked(apart))
+        made.add_row(f"{k:,}", "yes", *_marked(overlapped))
+    return made
 
 
 def _marked(times: dict[str, float]) -> list[Text]:
@@ -150,12 +151,3 @@ def _marked(times: dict[str, float]) -> list[Text]:
         Text(f"{seconds(taken)} {'✓' if name in best else ' '}", "green" if name in best else "")
         for name, taken in times.items()
     ]
-
-
-def _table(
-    title: str, *headings: str, caption: str | None = None, left: Sequence[int] = (0,)
-) -> Table:
-    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number in left else "right")
-    return table

@@ -90,25 +90,24 @@ def findings(spread: Spread) -> Iterator[str]:
 
 def markdown(spread: Spread) -> str:
     """All of it as Markdown, to paste."""
+    from common.terminal import tables
+
     lines = [title(spread), ""]
     for rows in (framework_rows(spread), difference_rows(spread)):
-        rule = ["---", *["---:"] * (len(rows[0]) - 1)]
-        lines += [f"| {' | '.join(cells)} |" for cells in (rows[0], rule, *rows[1:])]
-        lines.append("")
+        lines += [*tables.markdown(rows[0], rows[1:]), ""]
     return "\n".join([*lines, *(f"- {finding}" for finding in findings(spread)), ""])
 
 
 def print_spread(spread: Spread) -> None:
     """Prints the tables and what they say."""
     from rich.console import Console
-    from rich.table import Table
+
+    from common.terminal import tables
 
     console = Console(highlight=False, markup=False)
     console.print(title(spread))
     for headings, *rows in (framework_rows(spread), difference_rows(spread)):
-        table = Table(headings[0])
-        for heading in headings[1:]:
-            table.add_column(heading, justify="right")
+        table = tables.table(headings)
         for row in rows:
             table.add_row(*row)
         console.print(table)

@@ -11,7 +11,7 @@ from agreement import edit
 
 from common.models.weights_file import save_weights
 from common.parity import main
-from common.report.two_files import printable
+from common.terminal.text import printable
 
 Captured = pytest.CaptureFixture[str]
 NASTY = "a\x1b[31m\nb\x07\u202e[red]bold[/red]"

@@ -1,0 +1,39 @@
+"""Tables, on a terminal and in Markdown: what names a row stands left, figures right."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from rich.table import Table
+from rich.text import Text
+
+FIRST: Final = (0,)
+
+
+def table(
+    headings: Sequence[str],
+    *,
+    title: str | None = None,
+    caption: str | None = None,
+    left: Collection[int] = FIRST,
+) -> Table:
+    """A table without rows; the columns in `left`, counted from 0, hold words."""
+    made = Table(title=title, caption=caption, title_justify="left")
+    for number, heading in enumerate(headings):
+        if number in left:
+            made.add_column(heading, overflow="fold")
+        else:
+            made.add_column(heading, justify="right")
+    return made
+
+
+def judged(text: str, passed: bool) -> Text:
+    """A cell that says whether something passed."""
+    return Text(text, style="green" if passed else "red bold")
+
+
+def markdown(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = FIRST
+) -> list[str]:
+    """The lines of a table."""
+    rule = ["---" if number in left else "---:" for number in range(len(headings))]
+    return [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]
