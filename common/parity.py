@@ -1,4 +1,4 @@
-"""Compares the records of a folder and tells whether all frameworks computed the same.
+"""Compares the records of a folder and tells whether the frameworks computed the same.
 
 python -m common.parity results
 

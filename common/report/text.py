@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.files import destination, require_writable, write_text
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
@@ -120,10 +121,14 @@ def conclusion(verdict: Verdict) -> str:
 def agreement(verdict: Verdict) -> str:
     """Who computed the same, in words: no more than was compared."""
     names = [set(frameworks(comparison)) for comparison in verdict.comparisons]
-    if all(len(each) > 1 for each in names):
+    if any(len(each) == 1 for each in names):
+        alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
+        return f"{alone} computed the same as on other devices; no other framework was compared"
+    if all(each.issuperset(FRAMEWORKS) for each in names):
         return "every framework computed the same"
-    alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
-    return f"{alone} computed the same as on other devices; no other framework was compared"
+    compared = [name for name in FRAMEWORKS if all(name in each for each in names)]
+    others = [name for name in FRAMEWORKS if name not in compared]
+    return f"{' and '.join(compared)} computed the same; not compared: {', '.join(others)}"
 
 
 def _cell(checks: Sequence[Check]) -> tuple[str, bool]:

@@ -95,6 +95,14 @@ def test_one_record_is_not_compared_with_itself(tmp_path: Path) -> None:
     assert "jax computed the same as on other devices; no other framework" in conclusion(verdict)
 
 
+def test_frameworks_that_were_not_compared_are_named(tmp_path: Path) -> None:
+    for framework in ("mxnet", "pytorch"):
+        make(tmp_path, framework, chapters.NumpyChapter(), 1)
+    verdict = judge(tmp_path, frameworks=("mxnet", "pytorch"))
+    said = "pytorch and mxnet computed the same; not compared: tensorflow, jax"
+    assert conclusion(verdict).endswith(said)
+
+
 def test_a_run_under_two_names_is_one(tmp_path: Path) -> None:
     path = make(tmp_path, "jax", chapters.NumpyChapter(), 1)
     make(tmp_path, "mxnet", chapters.NumpyChapter(), 1)
