@@ -88,10 +88,12 @@ NETS: Final[dict[str, type[LeNet] | type[ResNet18]]] = {"scratch": LeNet, "conci
 class Step:
     """What one minibatch makes of some weights: the mean loss, its gradient, running statistics.
 
-    `added` is what rounding is relative to in gradients that nearly cancel: see `Pass`.
+    `added` is what rounding is relative to in gradients that nearly cancel: see `Pass`. Of the
+    loss it is relative to `loss_scale`: a loss is a difference of numbers as large as logits.
     """
 
     loss: float
+    loss_scale: float
     gradients: Weights
     statistics: Weights
     added: dict[str, float]
@@ -110,7 +112,8 @@ def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards:
     found, back = net.forward(X.astype(np.float64))
     loss, d = cross_entropy(found, y)
     back(d)
-    return Step(loss, net.gradients, net.statistics, net.added)
+    scale = max(loss, float(np.abs(found).max()))
+    return Step(loss, scale, net.gradients, net.statistics, net.added)
 
 
 def doubled(weights: Mapping[str, Array]) -> Weights:

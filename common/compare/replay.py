@@ -95,7 +95,7 @@ def at_step(number: int, found: Sequence[Distance]) -> list[Distance]:
 def compared(step: Taken, right: numpy_nets.Step, grads: Weights) -> dict[str, list[Distance]]:
     """How far what a step did is from what is right, by kind."""
     kept = {name: step.after[name] for name in right.statistics}
-    far, _ = distance(np.array([step.loss]), np.array([right.loss]))
+    far, _ = distance(np.array([step.loss]), np.array([right.loss]), right.loss_scale)
     return {
         "update": compare(movement(step, grads), grads, "", right.added),
         "statistics": compare(kept, right.statistics, "") if kept else [],

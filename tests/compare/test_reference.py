@@ -56,6 +56,26 @@ def test_the_gradient_of_resnet_is_that_of_its_loss(shards: int) -> None:
         assert abs(slope - float((gradient * along).sum())) < 1e-4 * scale, name
 
 
+def test_a_small_loss_of_large_logits_is_rounded_as_they_are() -> None:
+    weights = start("scratch")
+    weights["fc2.bias"] = np.where(np.arange(10) == 3, 50.0, 0.0)
+    right = numpy_nets.step("scratch", X, np.full(len(X), 3), weights, [(0, len(X))])
+    assert right.loss < 1e-6
+    assert right.loss_scale > 40
+    weights = initial_weights(LENET, 0, "float64")
+    right = numpy_nets.step("scratch", X, Y, weights, [(0, len(X))])
+    assert right.loss_scale == right.loss == pytest.approx(np.log(10), rel=1e-3)
+
+
+def test_a_convolution_whose_gradient_cancels_is_rounded_as_what_it_adds_up() -> None:
+    found = numpy_nets.step("concise", X, Y, start("concise"), [(0, len(X))])
+    scales = {name: found.added[name] for name in found.gradients if "conv" in name}
+    assert len(scales) == 40
+    assert all(scale >= np.abs(found.gradients[name]).max() for name, scale in scales.items())
+    name = "stage1.block1.conv1.weight"
+    assert scales[name] > 1.5 * np.abs(found.gradients[name]).max()
+
+
 def test_statistics_move_towards_those_of_the_first_shard() -> None:
     weights = start("concise")
     halves = numpy_nets.step("concise", X, Y, weights, [(0, 6), (6, 12)]).statistics
