@@ -7,8 +7,10 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
@@ -32,13 +34,37 @@ class Environment:
         """Its interpreter."""
         return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
-    def commands(self) -> Iterator[list[str]]:
-        """What makes it, one command after the other."""
-        yield [sys.executable, "-m", "venv", "--clear", str(self.folder)]
-        install = [str(self.python), "-m", "pip", "install", "--quiet", "-c", str(self.constraints)]
-        yield [*install, *self.wanted]
-        if self.alone:
-            yield [*install, "--no-deps", self.alone]
+    def make(self, run: Callable[..., object]) -> None:
+        """Makes it, in the first way that does not fail; `run` runs a command."""
+        *others, last = self.ways()
+        for way in others:
+            with suppress(Exception):
+                for command in way:
+                    run(*command)
+                self.confirm()
+                return
+        for command in last:
+            run(*command)
+        self.confirm()
+
+    def ways(self) -> Iterator[list[list[str]]]:
+        """The ways to make it, the fastest first: each is commands, one after the other.
+
+        uv takes a fifth of pip's time. It may not be there, and it does not read pip's settings.
+        """
+        if find_spec("uv"):
+            uv = [sys.executable, "-m", "uv", "--quiet"]
+            made = [*uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
+            yield [made, *self._installed([*uv, "pip", "install", "--python", str(self.python)])]
+        made = [sys.executable, "-m", "venv", "--clear", str(self.folder)]
+        # Python compiles what it imports by itself; of all else nobody asks.
+        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile"]
+        yield [made, *self._installed(pip)]
+
+    def _installed(self, install: list[str]) -> list[list[str]]:
+        install = [*install, "-c", str(self.constraints)]
+        alone = [[*install, "--no-deps", self.alone]] if self.alone else []
+        return [[*install, *self.wanted], *alone]
 
     def complete(self) -> bool:
         """Whether it was made from the same wishes and versions, to the end, and still runs."""

@@ -9,8 +9,7 @@ import nox
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
-from common.compare.suites import SUITE_NAMES
-from common.settings.chapters import CHAPTERS
+from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from nox_support import Environment, available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
@@ -38,9 +37,7 @@ def environment(
     made = Environment(Path(".nox") / name, wanted, constraints, alone)
     if not made.complete():
         session.log(f"installing the environment {made.folder}, once")
-        for command in made.commands():
-            session.run_install(*command)
-        made.confirm()
+        made.make(session.run_install)
     return str(made.python)
 
 

@@ -18,6 +18,7 @@ from bench.d2l_package import home
 from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry, Workload
 from bench.products import PRODUCTS
+from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend, distributions, import_backend, one_thread_each
 from common.base.children import end_with
@@ -32,22 +33,22 @@ class Measurement:
     """A worker: times one contender; the first process prints what it found."""
 
     entry: Entry
-    devices: Sequence[Any]
     data: Dataset
     started: float
 
-    def __call__(self, rank: int) -> None:
+    def __call__(self, process: Process) -> None:
         """Times the contender and prints."""
-        figures = self.figures(self.contender())
-        if rank == 0:
+        figures = self.figures(self.contender(process))
+        if process.rank == 0:
             report(self.entry, figures, used(self.data))
 
-    def contender(self) -> Contender:
+    def contender(self, process: Process) -> Contender:
         """The contender, ready to train."""
         workload = WORKLOADS[self.entry.chapter]
         if self.entry.contender == "ours":
             chapter: Any = backend(self.entry.framework, self.entry.chapter)
-            return Ours(chapter, workload, self.devices)
+            devices = chapter.devices(process, self.entry.wanted)
+            return Ours(chapter, workload, devices.own, self.entry.options)
         return rival(self.entry, workload)
 
     def figures(self, contender: Contender) -> dict[str, float]:
@@ -146,12 +147,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = load("auto", None, lambda _: None, progress=False)
     if entry.contender != "ours":
         # A library that starts processes of its own says in this variable which one it is.
-        Measurement(entry, (), data, flags.started)(int(os.environ.get("LOCAL_RANK", "0")))
+        rank = int(os.environ.get("LOCAL_RANK", "0"))
+        Measurement(entry, data, flags.started)(Process(rank))
         return
     threads = 1 if entry.devices > 1 and one_thread_each(entry.framework) else cores()
     backend = import_backend(entry.framework, entry.chapter, threads)
-    devices = backend.devices(entry.devices, "cpu", cores())
-    backend.launch(Measurement(entry, devices, data, flags.started), entry.devices)
+    backend.launch(Measurement(entry, data, flags.started), entry.wanted, entry.options)
 
 
 if __name__ == "__main__":

@@ -6,20 +6,26 @@ from typing import Any
 from bench.plan import Workload
 from common.backends.interface import Chapter
 from common.base.arrays import Array
+from common.chapters.spec import Options
 from common.data.dataset import Bytes
 from common.data.minibatches import minibatches
-from common.models.nets import initial_weights, shapes_of
+from common.models.initial import initial_weights
 
 
 class Ours:
     """Training as `common.training.loop` does it: losses stay on the device until the end."""
 
     def __init__(
-        self, chapter: Chapter[Any, Any], workload: Workload, devices: Sequence[Any]
+        self,
+        chapter: Chapter[Any, Any, Any],
+        workload: Workload,
+        devices: Sequence[Any],
+        options: Options,
     ) -> None:
-        shapes = shapes_of(workload.chapter, workload.width)
         self.chapter, self.workload, self.devices = chapter, workload, devices
-        self.replicas = chapter.replicate(initial_weights(shapes, 8, "float32"), devices)
+        self.options = options
+        weights = initial_weights(options.shapes(), 8, "float32")
+        self.replicas = chapter.replicate(weights, devices, options)
 
     def prepare(self, images: Bytes, labels: Bytes) -> tuple[Bytes, Bytes]:
         """The bytes as they are: a run makes its minibatches while it trains."""
@@ -27,10 +33,8 @@ class Ours:
 
     def train(self, data: tuple[Bytes, Bytes]) -> None:
         """One pass."""
-        losses = [
-            self.chapter.train_batch(X, y, self.replicas, self.devices, self.workload.lr)
-            for X, y in pipeline(self.workload, *data)
-        ]
+        rest = self.replicas, self.devices, self.workload.lr, self.options
+        losses = [self.chapter.train_batch(X, y, *rest) for X, y in pipeline(self.workload, *data)]
         self.chapter.synchronize(self.replicas)
         float(losses[-1])
 

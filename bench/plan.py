@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from common.backends.devices import DeviceRequest
 from common.backends.frameworks import FRAMEWORKS
+from common.base.machine import cores
+from common.chapters.spec import Options
 from common.data.dataset import Bytes
-
-TITLES: Final = {"scratch": "LeNet", "concise": "ResNet-18"}
+from common.settings.request import Request
 
 
 class Contender(Protocol):
@@ -38,6 +40,11 @@ WORKLOADS: Final = {
     "scratch": Workload("scratch", batch_size=256, lr=0.2, examples=60_000),
     "concise": Workload("concise", batch_size=64, lr=0.1, examples=6 * 64, width=64),
 }
+
+
+def options(framework: str, chapter: str) -> Options:
+    """The options of the book's preset, as a framework has them by default."""
+    return Request.parsed(framework, chapter, ["--preset=book"]).with_preset(1, "cpu").options
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,16 @@ class Entry:
     def key(self) -> str:
         """A name that no other entry has."""
         return f"{self.framework} {self.chapter} {self.contender} {self.devices}"
+
+    @property
+    def wanted(self) -> DeviceRequest:
+        """The devices that our own chapter is timed on."""
+        return DeviceRequest(self.devices, "cpu", cores())
+
+    @property
+    def options(self) -> Options:
+        """The options that our own chapter is timed with."""
+        return options(self.framework, self.chapter)
 
     def module(self) -> str:
         """Where the class `Fit` of a rival is; the book's package differs with the framework."""

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.ours import Ours
-from bench.plan import TITLES, WORKLOADS
+from bench.plan import WORKLOADS, options
+from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import import_backend
 from common.base.machine import cores
+from common.chapters.chapters import SPECS
 from common.data.dataset import load
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
@@ -121,15 +123,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     made.add_argument("--rows", type=count(REPEATS), default=12, metavar="N", help="(%(default)s)")
     flags = made.parse_args(argv)
     backend: Any = import_backend(flags.framework, flags.chapter, cores())
-    devices = backend.devices(1, "cpu", cores())
+    wanted, chosen = DeviceRequest(1, "cpu", cores()), options(flags.framework, flags.chapter)
+
+    def work(process: Process) -> None:
+        devices = backend.devices(process, wanted).own
+        report(Ours(backend, WORKLOADS[flags.chapter], devices, chosen), flags)
+
     # As DistributedDataParallel wants it; one device needs no other process.
-    backend.launch(lambda _: report(backend, devices, flags), 1)
+    backend.launch(work, wanted, chosen)
 
 
-def report(backend: Any, devices: Sequence[Any], flags: argparse.Namespace) -> None:
+def report(ours: Ours, flags: argparse.Namespace) -> None:
     """Profiles some steps and prints what they spent."""
-    workload, steps = WORKLOADS[flags.chapter], STEPS[flags.chapter]
-    ours = Ours(backend, workload, devices)
+    workload, steps = ours.workload, STEPS[flags.chapter]
     data = load("auto", None, lambda _: None, progress=False)
     examples = steps * workload.batch_size
     some = data.train_images[:examples], data.train_labels[:examples]
@@ -138,7 +144,7 @@ def report(backend: Any, devices: Sequence[Any], flags: argparse.Namespace) -> N
     ours.train(some)
     passed = time.perf_counter() - begun
     spent = PROFILERS[flags.framework](lambda: ours.train(some))
-    print(f"{TITLES[flags.chapter]}, {flags.framework}: {1e3 * passed / steps:.0f} ms a step\n")
+    print(f"{SPECS[flags.chapter].net}, {flags.framework}: {1e3 * passed / steps:.0f} ms a step\n")
     print("\n".join(table(spent, steps, flags.rows)))
 
 

@@ -2,10 +2,11 @@
 
 from rich.console import Console
 
-from bench.plan import TITLES
-from bench.results import Bench, Samples
+from bench.results import Bench
 from bench.targets import TARGETS
 from common.backends.frameworks import FRAMEWORKS
+from common.chapters.chapters import SPECS
+from common.report.benchmark import Samples
 from common.terminal import tables
 
 MIB = 2**20
@@ -27,7 +28,7 @@ def figure_rows(bench: Bench) -> list[list[str]]:
 def figures(samples: Samples) -> list[str]:
     """What was measured of one contender."""
     return [
-        TITLES[samples.chapter],
+        SPECS[samples.chapter].net,
         samples.framework,
         samples.contender,
         str(samples.devices),

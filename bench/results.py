@@ -4,36 +4,19 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bench.plan import Entry
 from common.records.record import DataUsed
+from common.report.benchmark import Benchmark, Samples
 
 
-class Samples(BaseModel):
-    """What was measured of one entry, a value for each round. Times in seconds, sizes in bytes."""
-
-    framework: str
-    chapter: str
-    contender: str
-    devices: int
-    figures: dict[str, list[float]]
-
-    def median(self, name: str) -> float:
-        """The median over the rounds."""
-        return median(self.figures[name])
-
-
-class Bench(BaseModel):
-    """One run of the benchmark."""
+class Bench(Benchmark):
+    """One run of the benchmark, with what it rests on."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
-    created: str
-    machine: dict[str, str | int]
     versions: dict[str, dict[str, str]]
     data: DataUsed
-    rounds: int
-    samples: list[Samples]
 
     def of(self, framework: str, chapter: str, contender: str, devices: int = 1) -> Samples:
         """The samples of an entry. Raises LookupError if it was not measured."""
@@ -61,16 +44,8 @@ def machine(samples: Samples) -> bool:
 
 def gathered(found: Iterable[tuple[Entry, dict[str, Any]]]) -> list[Samples]:
     """The figures of all rounds, entry by entry."""
-    made: dict[Entry, Samples] = {}
+    made: dict[Entry, dict[str, list[float]]] = {}
     for entry, figures in found:
-        if entry not in made:
-            made[entry] = Samples(
-                framework=entry.framework,
-                chapter=entry.chapter,
-                contender=entry.contender,
-                devices=entry.devices,
-                figures={name: [] for name in figures},
-            )
         for name, value in figures.items():
-            made[entry].figures[name].append(value)
-    return list(made.values())
+            made.setdefault(entry, {}).setdefault(name, []).append(value)
+    return [Samples(**vars(entry), figures=figures) for entry, figures in made.items()]

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.plan import D2L, FABRIC, HIGH_LEVEL, TITLES, WORKLOADS, Rivals
+from bench.plan import D2L, FABRIC, HIGH_LEVEL, Rivals
 from bench.results import Bench, ratio
 from common.backends.frameworks import FRAMEWORKS
-from common.models.operations import training_operations
+from common.chapters.chapters import SPECS
+from common.chapters.operations import training_operations
 
 Figure = Callable[[Bench, str], float]
 """Of a benchmark and a framework. Raises LookupError if it was not measured."""
@@ -59,7 +60,7 @@ def share_of_rate(chapter: str) -> Figure:
     """Operations per second of the model's arithmetic, over those of a matrix product."""
 
     def figure(bench: Bench, framework: str) -> float:
-        operations = training_operations(chapter, WORKLOADS[chapter].width)
+        operations = training_operations(SPECS[chapter].of_the_book())
         rate = bench.of(framework, chapter, "ours").median("images_per_second") * operations
         return rate / bench.machine_rate()
 
@@ -102,7 +103,7 @@ def of_both(chapter: str, d2l: tuple[str, float], fast: float, slow: float) -> t
 
     `d2l` names what is taken of the book's package, and says how far it should lie behind.
     """
-    title = TITLES[chapter]
+    title = SPECS[chapter].net
     shares = {"pytorch": fast, "tensorflow": fast, "jax": slow, "mxnet": slow}
     return (
         *(

@@ -20,8 +20,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, fork
 from common.base.machine import cores
 from common.base.signals import interruptible
-from common.compare.suites import SUITES
-from common.settings.chapters import CHAPTERS
+from common.chapters.chapters import CHAPTERS, SUITES
 from common.terminal.command import Parser, status
 from common.terminal.values import REPEATS, count
 from common.training.cli import main as run_chapter

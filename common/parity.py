@@ -16,11 +16,10 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import write_text
+from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, verdict_on
 from common.compare.folder import judge as judge
 from common.compare.suite import SuiteResult, Verdict
-from common.compare.suites import SUITE_NAMES
-from common.settings.chapters import CHAPTERS
 from common.terminal.command import Parser
 from common.terminal.values import distance
 

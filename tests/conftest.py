@@ -17,6 +17,7 @@ import numpy_chapter
 import pytest
 
 from bench.d2l_package import home
+from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.records.store import read_record
 
@@ -24,6 +25,9 @@ MOST_DEVICES = 5
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Tests run side by side: threads that wait by spinning would keep the others' from work, and three
+# steps of a narrow ResNet-18 in PyTorch take 26 s beside other work, in place of 0.3.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 home()  # where Keras and MXNet look for data; they ask once
 
@@ -84,7 +88,7 @@ def concise(framework: str) -> Any:
 @pytest.fixture(scope="session")
 def all_devices(scratch: Any) -> Sequence[Any]:
     """As many virtual devices as any test takes: some frameworks fix their number at the start."""
-    devices: Sequence[Any] = scratch.devices(MOST_DEVICES, "cpu", 2)
+    devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).own
     return devices
 
 

@@ -5,39 +5,42 @@ class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, SupportsFloat, TypeVar
+from typing import Protocol, SupportsFloat, TypeVar
 
+from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 
 Device = TypeVar("Device")
 
 Replicas = TypeVar("Replicas")
 
+Options_contra = TypeVar("Options_contra", contravariant=True)
+"""What only one chapter asks: `common.chapters` has a frozen class for each."""
 
-class Chapter(Protocol[Device, Replicas]):
+
+class Chapter(Protocol[Device, Replicas, Options_contra]):
     """What both chapters share, in every framework."""
 
-    def devices(self, count: int | None, kind: str, threads: int) -> list[Device]:
-        """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
+    def launch(
+        self, worker: Callable[[Process], None], request: DeviceRequest, options: Options_contra, /
+    ) -> None:
+        """Calls `worker` in every process that the request needs: most need one.
 
-        CPU devices are virtual and share `threads` threads. Called once, before anything else.
-        Raises RequestError if there are fewer: never fewer, never silently others.
+        The process of rank 0 is the one that speaks and writes for all. Raises what the worker
+        raised, RunError if a process died, RequestError if the options do not go together.
         """
 
-    def launch(self, worker: Callable[[int], None], count: int, /, *_: Any, **options: Any) -> None:
-        """Calls `worker(rank)` in as many processes as `count` devices need: most need one.
+    def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Device]:
+        """The devices that are asked for. Called once in each process, before anything else.
 
-        Rank 0 is the one that speaks and writes for all. Raises what the worker raised, or
-        RunError if a process died. Options are those of `replicate`.
+        CPU devices are virtual and share the threads. Raises RequestError if there are fewer:
+        never fewer, never silently others.
         """
 
     def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[Device], /, *_: Any, **options: Any
+        self, weights: Mapping[str, Array], devices: Sequence[Device], options: Options_contra, /
     ) -> Replicas:
-        """One copy of `weights` on each device, in their dtype; no two copies share memory.
-
-        A chapter may take `options` by name.
-        """
+        """One copy of `weights` on each device, in their dtype; no two copies share memory."""
 
     def train_batch(
         self,
@@ -46,15 +49,13 @@ class Chapter(Protocol[Device, Replicas]):
         replicas: Replicas,
         devices: Sequence[Device],
         lr: float,
+        options: Options_contra,
         /,
-        *_: Any,
-        **options: Any,
     ) -> SupportsFloat:
         """One SGD step, in place, on one minibatch split over the devices.
 
         `lr` may be another one at every step, and costs no new compilation.
-        Returns the mean loss before the step, without waiting for it: `float()` waits. A chapter
-        may take `options` by name.
+        Returns the mean loss before the step, without waiting for it: `float()` waits.
         """
 
     def gradients(
@@ -63,14 +64,10 @@ class Chapter(Protocol[Device, Replicas]):
         y: Array,
         replicas: Replicas,
         devices: Sequence[Device],
+        options: Options_contra,
         /,
-        *_: Any,
-        **options: Any,
     ) -> Weights:
-        """The gradient of the mean loss over the whole minibatch, before any update.
-
-        Options are those of `train_batch`.
-        """
+        """The gradient of the mean loss over the whole minibatch, before any update."""
 
     def predict(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Array:
         """The logits of a batch of any size, split over the devices as well."""
@@ -82,25 +79,10 @@ class Chapter(Protocol[Device, Replicas]):
         """Returns once all queued work on the replicas is done: read clocks only after it."""
 
 
-class Concise(Chapter[Device, Replicas], Protocol[Device, Replicas]):
+class Concise(
+    Chapter[Device, Replicas, Options_contra], Protocol[Device, Replicas, Options_contra]
+):
     """The concise chapter: ResNet-18 and the framework's own data parallelism."""
-
-    def replicate(
-        self,
-        weights: Mapping[str, Array],
-        devices: Sequence[Device],
-        /,
-        *,
-        batch_norm: str = "per-device",
-        wrapper: str = "",
-    ) -> Replicas:
-        """ResNet-18 with these weights and running statistics, on all devices.
-
-        `batch_norm` is "per-device" (statistics of each shard) or "sync" (of the minibatch);
-        `wrapper` is one of the framework's, by default the first of
-        `common.backends.frameworks.WRAPPERS`.
-        Raises RequestError if the wrapper cannot be had on these devices.
-        """
 
     def activations(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Weights:
         """What each layer with weights makes of a batch, by its name: (n, channels, rows, columns).
@@ -112,7 +94,10 @@ class Concise(Chapter[Device, Replicas], Protocol[Device, Replicas]):
 Tensor = TypeVar("Tensor")
 
 
-class Scratch(Chapter[Device, list[dict[str, Tensor]]], Protocol[Device, Tensor]):
+class Scratch(
+    Chapter[Device, list[dict[str, Tensor]], Options_contra],
+    Protocol[Device, Tensor, Options_contra],
+):
     """The chapter from scratch: LeNet and a hand-written allreduce, by the book's names."""
 
     def get_params(self, weights: Mapping[str, Array], device: Device, /) -> dict[str, Tensor]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+from common.backends.devices import DeviceRequest, Process
 
-def launch(worker: Callable[[int], None], count: int, /, **options: str) -> None:
-    """Calls `worker` here, as the only process of all `count` devices, whatever the options."""
-    worker(0)
+
+def launch(worker: Callable[[Process], None], request: DeviceRequest, options: object) -> None:
+    """Calls `worker` here, in the only process, whatever is asked for."""
+    worker(Process())

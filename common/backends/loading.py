@@ -36,7 +36,7 @@ def preload(framework: str, *modules: str) -> None:
             import_module(module)
 
 
-def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, Any]:
+def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, Any, Any]:
     """The module of one chapter in one framework, once memory and threads are set.
 
     Raises RequestError if the framework is not installed.
@@ -53,10 +53,10 @@ def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, A
         ) from None
 
 
-def backend(framework: str, chapter: str) -> Chapter[Any, Any]:
+def backend(framework: str, chapter: str) -> Chapter[Any, Any, Any]:
     """The module of one chapter in one framework, as it is."""
     module: Any = import_module(f"frameworks.{framework}.{chapter}")
-    found: Chapter[Any, Any] = module
+    found: Chapter[Any, Any, Any] = module
     return found
 
 

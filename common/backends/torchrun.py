@@ -4,6 +4,7 @@ import os
 import time
 from typing import Final
 
+from common.backends.devices import Process
 from common.backends.frameworks import IN_PROCESSES
 from common.base.errors import RequestError
 
@@ -11,20 +12,25 @@ PATIENCE: Final = 5
 """Seconds in which the first process ends: torchrun then ends the others."""
 
 
-def place() -> tuple[int, int] | None:
-    """The rank of this process and how many there are; None if torchrun did not start it.
+def place() -> Process | None:
+    """Which process this is of those that torchrun has started; None if it did not start it.
 
-    Raises RequestError if the environment does not say which of them it is.
+    Raises RequestError if the environment does not say.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return None
-    rank, processes = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
-    if not (rank.isdecimal() and processes.isdecimal() and int(rank) < int(processes)):
+    of_all, of_host = _numbers("RANK", "WORLD_SIZE"), _numbers("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    return Process(*of_all, *of_host)
+
+
+def _numbers(rank: str, count: str) -> tuple[int, int]:
+    first, second = (os.environ.get(name, "") for name in (rank, count))
+    if not (first.isdecimal() and second.isdecimal() and int(first) < int(second)):
         raise RequestError(
-            f"TORCHELASTIC_RUN_ID is set, but RANK {rank!r} of WORLD_SIZE {processes!r} is no "
+            f"TORCHELASTIC_RUN_ID is set, but {rank} {first!r} of {count} {second!r} is no "
             "process that torchrun has started: start it with torchrun, or unset the variable"
         )
-    return int(rank), int(processes)
+    return int(first), int(second)
 
 
 def require_suited(wrapper: str | None) -> int:
@@ -33,13 +39,14 @@ def require_suited(wrapper: str | None) -> int:
     Each of several would train for itself and write the same record. The first says so; the others
     wait, because torchrun ends all as soon as one has ended.
     """
-    rank, processes = place() or (0, 1)
-    if processes > 1 and wrapper not in IN_PROCESSES:
-        if rank > 0:
+    process = place() or Process()
+    if process.count > 1 and wrapper not in IN_PROCESSES:
+        if process.rank > 0:
             time.sleep(PATIENCE)
             raise SystemExit(2)
+        one_each = " or ".join(IN_PROCESSES)
         raise RequestError(
-            f"torchrun started {processes} processes, but one trains on all devices here: start it "
-            f"without torchrun (only --wrapper {' or '.join(IN_PROCESSES)} has one for each device)"
+            f"torchrun started {process.count} processes, but one trains on all devices here: "
+            f"start it without torchrun (only --wrapper {one_each} has one for each device)"
         )
-    return rank
+    return process.rank

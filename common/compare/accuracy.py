@@ -9,7 +9,7 @@ from common.compare.checks import Run
 from common.compare.distances import Distance
 from common.compare.findings import Finding, measured
 from common.compare.pinned import preset_of
-from common.compare.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, Tolerance
+from common.compare.tolerances import Setting, Tolerance, comparison_of
 from common.records.record import Record
 
 EQUAL: Final = 1e-12
@@ -60,7 +60,8 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
     farthest, gap = spread(framework, runs)
     where = "next to the median" if farthest == framework else f"from {farthest}"
     worst = Distance("accuracy", gap, where)
-    yield measured("spread", "spread", worst, ACCURACY_SPREAD[setting(run.record)])
+    limit = comparison_of(run.record.chapter).spread[setting(run.record)]
+    yield measured("spread", "spread", worst, limit)
 
 
 def accuracy(record: Record) -> float:
@@ -78,9 +79,10 @@ def accuracy_floor(record: Record) -> Tolerance | None:
 
     It is known of a whole preset: one flag by hand, and it may be another.
     """
-    return ACCURACY_FLOOR.get(setting(record)) if preset_of(record.config) else None
+    floors = comparison_of(record.chapter).floor
+    return floors.get(setting(record)) if preset_of(record.config) else None
 
 
-def setting(record: Record) -> tuple[str, str, str]:
-    """Where tolerances of accuracies stand: chapter, preset and data set."""
-    return record.chapter, record.config.preset, record.data.name
+def setting(record: Record) -> Setting:
+    """Where tolerances of accuracies stand: preset and data set."""
+    return record.config.preset, record.data.name

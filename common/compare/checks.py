@@ -8,13 +8,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.pinned import suite_of
-from common.compare.tolerances import (
-    BEGINNING,
-    LONG,
-    TOLERANCES,
-    Tolerance,
-    Tolerances,
-)
+from common.compare.tolerances import Tolerance, Tolerances, comparison_of
 from common.records.contents import expected_arrays
 from common.records.record import Record
 from common.records.trace import traced_steps
@@ -54,8 +48,8 @@ UNMEASURED: Final = ("trace/", "test/", "probe/")
 """Arrays that are a run's own, or bytes."""
 
 
-def check_shapes(run: Run) -> tuple[bool, str]:
-    """Whether the arrays have just the expected names, shapes and types; if not, which has not."""
+def check_shapes(run: Run) -> tuple[str, str]:
+    """The first array that has not the expected name, shape and type, and why not; or nothing."""
     expected = expected_arrays(run.record)
     found = {name: (array.shape, str(array.dtype)) for name, array in run.arrays.items()}
     for name in sorted(expected.keys() | found.keys()):
@@ -64,8 +58,8 @@ def check_shapes(run: Run) -> tuple[bool, str]:
                 f"{each[1]} {each[0]}" if each else "missing"
                 for each in (found.get(name), expected.get(name))
             ]
-            return False, f"{name} is {told[0]}, expected {told[1]}"
-    return True, ""
+            return name, f"{name} is {told[0]}, expected {told[1]}"
+    return "", ""
 
 
 def median(runs: Sequence[Run]) -> Weights:
@@ -92,9 +86,9 @@ def median(runs: Sequence[Run]) -> Weights:
 
 def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
-    chapter, dtype = run.record.chapter, run.record.config.dtype
-    found = TOLERANCES.get(chapter, {}).get(dtype, {})
-    return {**found, **LONG[chapter].get(dtype, {})} if found and is_long(run) else found
+    held_to, dtype = comparison_of(run.record.chapter), run.record.config.dtype
+    found = held_to.tolerances.get(dtype, {})
+    return {**found, **held_to.long.get(dtype, {})} if found and is_long(run) else found
 
 
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
@@ -113,7 +107,7 @@ def beginning(run: Run) -> int:
     In float32 that is known of the suites alone; else the first step is certain.
     """
     exact = run.record.config.dtype == "float64" or suite_of(run.record.config) is not None
-    return BEGINNING[run.record.chapter] if exact or not is_traced(run) else 1
+    return comparison_of(run.record.chapter).beginning if exact or not is_traced(run) else 1
 
 
 def is_traced(run: Run) -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from common.base.errors import RunError
+from common.chapters.chapters import SPECS
 from common.compare.checks import Run
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
 from common.records.trust import contradiction, distrust
-from common.settings.chapters import PRESETS
 from common.settings.config import Config
 
 Asked = Callable[[Config], Mapping[str, Any]]
@@ -124,7 +124,7 @@ def _shared(run: Run) -> dict[str, Any]:
     """What all runs of a suite have in common, also those that normalize other shards."""
     config = run.record.config
     shared = {name: value for name, value in identity(run.record).items() if name != "shards"}
-    preset = PRESETS[config.chapter].get(config.preset)
+    preset = SPECS[config.chapter].presets.get(config.preset)
     # With more devices, such a preset takes larger minibatches, and larger steps.
     for name in ("batch_size", "lr") if preset and preset.per_device else ():
         if shared[name] == getattr(preset, name) * config.devices:
@@ -173,7 +173,7 @@ def _as_asked(found: LoadedRecord, asked: Asked) -> LoadedRecord:
         return found
     config = found.run.record.config
     for name, value in asked(config).items():
-        trouble = f"{name} is {getattr(config, name)}, and the suite asks for {value}"
+        trouble = f"{name} is {config.settings()[name]}, and the suite asks for {value}"
         return replace(found, run=None, trouble=trouble)
     return found
 

@@ -75,7 +75,7 @@ def compare(
         scale = (scales or {}).get(name) or largest(expected[yardstick(name, expected)])
         far, index = distance(arrays[name], expected[name], scale if math.isfinite(scale) else None)
         step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
-        found.append(Distance(name, far, step or f"{name}{list(index)}"))
+        found.append(Distance(name, far, step or f"{name}{list(index) if index else ''}"))
     return found or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
 
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.machine import now
+from common.chapters.chapters import CHAPTERS, SUITES
+from common.chapters.spec import Suite
 from common.compare.collect import Figures, LoadedRecord, device_counts, gather
 from common.compare.pinned import other_settings, suite_of
 from common.compare.reference import Reference, expected_of, references_of
 from common.compare.suite import SuiteResult, Verdict, compare_suite
-from common.compare.suites import SUITES, Suite
-from common.settings.chapters import CHAPTERS
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
@@ -68,7 +68,8 @@ def examine(
 def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
     """What the name of a suite says and a run in its folder is not."""
     promised = {name: suite.settings[name] for name in TELLING if name in suite.settings}
-    return {name: value for name, value in promised.items() if getattr(config, name) != value}
+    found = config.settings()
+    return {name: value for name, value in promised.items() if found[name] != value}
 
 
 def _name(found: Sequence[LoadedRecord], suite: Suite) -> str:

@@ -13,7 +13,7 @@ from common.base.errors import RequestError
 from common.compare.checks import Run, check_shapes, median, numerical_checks
 from common.compare.distances import compare
 from common.compare.suite import SuiteResult, title
-from common.compare.tolerances import LAYERS
+from common.compare.tolerances import comparison_of
 
 TIMES: Final = ("before", "after")
 """When: before training and after it."""
@@ -90,7 +90,11 @@ def require_layers(tables: Sequence[LayerTable]) -> None:
 def _tables(each: SuiteResult) -> Iterator[LayerTable]:
     groups: dict[int | None, list[Run]] = {}
     for run in (found.run for found in each.found if found.run):
-        if run.record.config.layers and check_shapes(run)[0] and numerical_checks(run):
+        if (
+            run.record.config.options.layer_shapes()
+            and not check_shapes(run)[0]
+            and numerical_checks(run)
+        ):
             groups.setdefault(run.shards, []).append(run)
     for shards, runs in groups.items():
         reference = each.references[shards]
@@ -124,5 +128,5 @@ def limit_of(run: Run, when: str) -> float | None:
     """
     dtype, checks = run.record.config.dtype, numerical_checks(run)
     if when == "before":
-        return LAYERS[dtype].limit
+        return comparison_of(run.record.chapter).layers[dtype].limit
     return checks["weights"][1].limit if dtype == "float64" and "weights" in checks else None

@@ -15,11 +15,8 @@ from common.base.arrays import Array, Weights
 from common.models.nets import EPSILON, MOMENTUM
 
 Back = Callable[[Array], Array]
-
 Layer = tuple[Array, Back]
-
 Bounds = Sequence[tuple[int, int]]
-
 Unit = tuple[int, tuple[int, ...]]
 """A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
 
@@ -59,6 +56,10 @@ class Pass:
         self.statistics: Weights = {}
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
+
+    def forward(self, X: Array) -> Layer:
+        """The logits (n, 10) of images, and the way back from their gradient: a net's own."""
+        raise NotImplementedError
 
     def chain(self, X: Array, *layers: tuple[Any, ...]) -> Layer:
         """Layers that follow each other, each a method's name and its arguments."""

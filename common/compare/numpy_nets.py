@@ -1,4 +1,4 @@
-"""LeNet and ResNet-18 in NumPy: what a step must compute, whatever framework takes it.
+"""A step of a chapter's net in NumPy: what it must compute, whatever framework takes it.
 
 In float64 it is the exact answer, but for rounding. It is slow: a few small minibatches will do.
 """
@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.compare.numpy_layers import Bounds, Layer, Pass, Unit, composed
-from common.models.nets import BLOCKS, STAGES
+from common.compare.numpy_layers import Bounds, Pass, Unit
+from common.compare.tolerances import comparison_of
 
 DOUBT: Final = 4.0
 """A unit is in doubt if its input is no farther from 0 than so many times what rounding does to
@@ -22,66 +22,6 @@ MOST_UNITS: Final = 32
 
 AT_ONCE: Final = 20
 """Images whose logits are computed at once: it bounds memory."""
-
-
-class LeNet(Pass):
-    """The book's LeNet."""
-
-    def forward(self, X: Array) -> Layer:
-        """The logits (n, 10) of images, and the way back from their gradient."""
-        return self.chain(
-            X,
-            ("conv", "conv1"),
-            ("relu",),
-            ("pool",),
-            ("conv", "conv2"),
-            ("relu",),
-            ("pool",),
-            ("flatten",),
-            ("dense", "fc1"),
-            ("relu",),
-            ("dense", "fc2"),
-        )
-
-
-class ResNet18(Pass):
-    """The book's ResNet-18, of any width."""
-
-    def forward(self, X: Array) -> Layer:
-        """The logits (n, 10) of images, and the way back from their gradient."""
-        out, back = self.chain(X, ("conv", "conv1", 1, 1), ("norm", "bn1"), ("relu",))
-        backs = [back]
-        for stage in STAGES:
-            for block in BLOCKS:
-                stride = 2 if stage > 1 and block == 1 else 1
-                out, back = self.residual(out, f"stage{stage}.block{block}", stride)
-                backs.append(back)
-        out, back = self.chain(out, ("mean_pool",), ("dense", "fc"))
-        return out, composed([*backs, back])
-
-    def residual(self, X: Array, name: str, stride: int) -> Layer:
-        """Two convolutions and a shortcut around them."""
-        out, back_out = self.chain(
-            X,
-            ("conv", f"{name}.conv1", stride, 1),
-            ("norm", f"{name}.bn1"),
-            ("relu",),
-            ("conv", f"{name}.conv2", 1, 1),
-            ("norm", f"{name}.bn2"),
-        )
-        widened = f"{name}.conv3.weight" in self.weights
-        shortcut, back_shortcut = self.conv(X, f"{name}.conv3", stride) if widened else (X, None)
-        out, back_relu = self.relu(out + shortcut)
-
-        def backward(d: Array) -> Array:
-            d = back_relu(d)
-            return back_out(d) + (back_shortcut(d) if back_shortcut else d)
-
-        return out, backward
-
-
-NETS: Final[dict[str, type[LeNet] | type[ResNet18]]] = {"scratch": LeNet, "concise": ResNet18}
-"""The net of each chapter."""
 
 
 @dataclass(frozen=True)
@@ -99,16 +39,21 @@ class Step:
     added: dict[str, float]
 
 
+def net_of(chapter: str) -> type[Pass]:
+    """The net of a chapter."""
+    return comparison_of(chapter).net
+
+
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
     """The logits (n, 10) of images in evaluation mode, in float64."""
     exact = doubled(weights)
     parts = [X[i : i + AT_ONCE].astype(np.float64) for i in range(0, len(X), AT_ONCE)]
-    return np.concatenate([NETS[chapter](exact).forward(part)[0] for part in parts])
+    return np.concatenate([net_of(chapter)(exact).forward(part)[0] for part in parts])
 
 
 def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
     """One step from `weights`, in float64."""
-    net = NETS[chapter](doubled(weights), shards)
+    net = net_of(chapter)(doubled(weights), shards)
     found, back = net.forward(X.astype(np.float64))
     loss, d = cross_entropy(found, y)
     back(d)
@@ -152,7 +97,7 @@ def flips(
     chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
 ) -> list[Weights]:
     """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise."""
-    exact, rounded = NETS[chapter](doubled(weights), shards), NETS[chapter](weights, shards)
+    exact, rounded = net_of(chapter)(doubled(weights), shards), net_of(chapter)(weights, shards)
     rounded.forward(X)
     found, back = exact.forward(X.astype(np.float64))
     _, d = cross_entropy(found, y)

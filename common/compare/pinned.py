@@ -1,33 +1,18 @@
 """What a suite or a preset sets: every setting that decides numbers, for one framework."""
 
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from common.base.errors import RequestError
-from common.compare.suites import SUITES, Suite
-from common.settings.arguments import parser
-from common.settings.chapters import PRESETS
-from common.settings.config import Config, preset_name, with_preset
+from common.chapters.chapters import SPECS, SUITES
+from common.chapters.spec import Suite
+from common.settings.config import Config
+from common.settings.request import Request
 
-DECIDING: Final = (
-    "batch_size",
-    "lr",
-    "lr_decay",
-    "epochs",
-    "steps",
-    "seed",
-    "dtype",
-    "allreduce",
-    "width",
-    "batch_norm",
-    "wrapper",
-    "layers",
-    "train_examples",
-    "test_examples",
-    "init_weights",
-)
-"""Settings that decide what is computed, or that say by which means a suite has it computed."""
+ANY: Final = {"framework", "chapter", "devices", "device_kind", "threads", "preset", "dataset"}
+"""Settings that a suite leaves open. All others decide what is computed, or by which means."""
 
 EXAMPLES: Final = {
     "fashion-mnist": {"train_examples": 60_000, "test_examples": 10_000},
@@ -38,14 +23,12 @@ EXAMPLES: Final = {
 
 def pinned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[str, Any]:
     """The settings of a run of a suite, as its flags and its preset make them."""
-    flags = parser(framework, suite.chapter).parse_args(suite.flags(devices, Path()))
-    preset = preset_name(suite.chapter, flags)
-    filled = vars(with_preset(suite.chapter, flags, preset, devices))
-    settings = {name: filled.get(name) for name in DECIDING} | {
-        "layers": filled.get("layers", False)
-    }
+    asked = Request.parsed(framework, suite.chapter, suite.flags(devices, Path()))
+    request = asked.with_preset(devices, "cpu")
+    preset = request.spec.presets[request.preset]
+    settings = vars(request) | asdict(request.options)
     for name, all_there_are in EXAMPLES[dataset].items():
-        wanted = settings[name] or getattr(PRESETS[suite.chapter][preset], name)
+        wanted = settings[name] or getattr(preset, name)
         settings[name] = min(wanted or all_there_are, all_there_are)
     return settings
 
@@ -59,7 +42,7 @@ def suite_of(config: Config) -> Suite | None:
 @cache
 def preset_of(config: Config) -> str | None:
     """The preset that a run follows in everything; None if it is of another setting."""
-    for name in PRESETS.get(config.chapter, {}):
+    for name in SPECS[config.chapter].presets:
         suite = Suite(config.chapter, name, ".", (), (), {"preset": name})
         if not other_settings(config, suite):
             return name
@@ -74,4 +57,5 @@ def other_settings(config: Config, suite: Suite) -> dict[str, Any]:
         asked = pinned(suite, config.framework, config.devices, config.dataset)
     except RequestError:  # its minibatch cannot be shared by so many
         return {"devices": "fewer"}
-    return {name: value for name, value in asked.items() if getattr(config, name) != value}
+    found = config.settings()
+    return {name: asked[name] for name in found if name not in ANY and found[name] != asked[name]}

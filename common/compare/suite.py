@@ -22,7 +22,7 @@ from common.compare.findings import Check, Finding, measured
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, replay
-from common.compare.tolerances import CURVE, Tolerance
+from common.compare.tolerances import Tolerance, comparison_of
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
@@ -70,7 +70,7 @@ def compare_suite(
 ) -> Comparison:
     """Checks every expected record against its reference, and its own steps against NumPy."""
     runs = [each.run for each in found if each.run]
-    sound = [run for run in runs if check_shapes(run)[0] and allowed(run)]
+    sound = [run for run in runs if not check_shapes(run)[0] and allowed(run)]
     shown = tracked(sound, f"{chapter}, {suite}: computing steps again")
     replays = {id(run): replay(run) for run in shown}
     checks = [
@@ -106,9 +106,9 @@ def _findings(
     yield Finding(check="record", passed=found.run is not None, note=found.trouble)
     if found.run is None:
         return
-    passed, note = check_shapes(found.run)
-    yield Finding(check="shapes", passed=passed, note=note)
-    if not passed:
+    odd, note = check_shapes(found.run)
+    yield Finding(check="shapes", passed=not odd, where=odd, note=note)
+    if odd:
         return
     if not allowed(found.run):
         note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
@@ -144,7 +144,7 @@ def _numbers(run: Run, reference: Weights, replayed: Replay | None) -> Iterator[
         far, index = distance(curves[0], curves[1])
         where = f"epoch {index[0] + 1}" if index else ""
         worst = Distance("losses", far, where)
-        yield measured("curve", "curve", worst, CURVE[run.record.chapter])
+        yield measured("curve", "curve", worst, comparison_of(run.record.chapter).curve)
 
 
 def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Finding:
@@ -178,7 +178,7 @@ def _single(framework: str, runs: Sequence[Run]) -> Run | None:
         (
             run
             for run in runs
-            if run.devices == 1 and run.record.framework == framework and check_shapes(run)[0]
+            if run.devices == 1 and run.record.framework == framework and not check_shapes(run)[0]
         ),
         None,
     )

@@ -1,6 +1,5 @@
 """Where a run that is wrong diverges first: in which tensor, at which step."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,8 +11,6 @@ from common.compare.collect import LoadedRecord
 from common.compare.distances import distance
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import SuiteResult
-from common.models.nets import shapes_of
-from common.settings.steps import number_of_steps
 
 ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a run that ended itself, of a record that cannot be used, and of what no array shows."""
@@ -70,18 +67,14 @@ def first_divergence(found: LoadedRecord, examined: SuiteResult) -> Divergence |
 
 def _of_record(found: LoadedRecord, check: Check) -> Divergence:
     """A record that is not there, cannot be trusted, or lacks arrays."""
-    record, note = found.record, check.note
-    if record is None:
-        return Divergence(NEVER, note)
-    names = shapes_of(record.chapter, record.config.width)
-    tensor = next((word for word in re.findall(r"[\w.]+\w", note) if word in names), "")
-    step = re.search(r"\bstep \d+", note)
-    if step is None and "differs from its copy" in note:
-        when = f"found after step {number_of_steps(record.config)}, where copies are compared"
-    else:
-        when = step.group() if step else ""
-    rank = ENDED if record.status == "failed" or found.run else NEVER
-    return Divergence(rank, note, when, tensor)
+    failure = found.record.failure if found.record else None
+    if failure is None:
+        rank = ENDED if found.run else NEVER
+        return Divergence(rank, check.note, tensor=check.where.rpartition("/")[2])
+    when = "" if failure.step is None else f"step {failure.step}"
+    if when and failure.device is not None:
+        when = f"found after {when}, where copies are compared"
+    return Divergence(ENDED, check.note, when, failure.tensor)
 
 
 def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Divergence:

@@ -13,10 +13,8 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare.checks import Run
 from common.compare.distances import distance
+from common.compare.tolerances import comparison_of
 from common.models.nets import MOMENTUM, trainable
-
-FLATTENED: Final = {"fc1.weight": (50, 4, 4)}
-"""Dense weights whose rows run over the channels, rows and columns of flattened planes."""
 
 AXES: Final = ("channel", "row", "column")
 
@@ -43,7 +41,7 @@ def explanations(run: Run, expected: Weights, diverged: Sequence[str]) -> list[E
     ours = {name: values.astype(np.float64) for name, values in run.arrays.items()}
     with np.errstate(all="ignore"):
         return [
-            *flatten_orders(ours, expected),
+            *flatten_orders(comparison_of(run.record.chapter).flattened, ours, expected),
             *reordered(ours, expected, diverged),
             *scaled(run, ours, expected),
             *statistics(run, ours, expected, diverged),
@@ -51,14 +49,16 @@ def explanations(run: Run, expected: Weights, diverged: Sequence[str]) -> list[E
 
 
 def flatten_orders(
-    ours: Mapping[str, Array], expected: Mapping[str, Array]
+    flattened: Mapping[str, tuple[int, ...]],
+    ours: Mapping[str, Array],
+    expected: Mapping[str, Array],
 ) -> Iterator[Explanation]:
     """Whether rows of a dense layer fit the expected ones in another order of flattening.
 
     A wrong order changes every number that comes after it, and which ReLU units open. But the
     length of a row of the gradient tells how active the input is that the row belongs to.
     """
-    for name, planes in FLATTENED.items():
+    for name, planes in flattened.items():
         for array in (f"gradients/{name}", f"weights/{name}"):
             if array in ours and array in expected:
                 found, right = (np.linalg.norm(each[array], axis=1) for each in (ours, expected))

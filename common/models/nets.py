@@ -1,14 +1,10 @@
-"""The two models: canonical names and shapes of their weights, and the values they start from.
+"""The two models: canonical names and shapes of their weights.
 
 Convolutions are (out channels, in channels, rows, columns), dense layers (in, out).
 """
 
 import math
 from typing import Final
-
-import numpy as np
-
-from common.base.arrays import Weights
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -54,39 +50,20 @@ def resnet18_shapes(width: int) -> Shapes:
     return shapes | {"fc.weight": (channels, 10), "fc.bias": (10,)}
 
 
-def shapes_of(chapter: str, width: int | None) -> Shapes:
-    """The canonical names and shapes of a chapter's weights; `width` is that of ResNet-18."""
-    return LENET if chapter == "scratch" or width is None else resnet18_shapes(width)
-
-
 def layer_shapes(width: int) -> Shapes:
     """Name and shape, for one image, of what each layer of ResNet-18 makes, in order."""
     names = [name.removesuffix(".bias") for name in resnet18_shapes(width) if ".bias" in name]
     return {name: _made_by(name, width) for name in names}
 
 
+def stage_of(layer: str) -> int:
+    """The stage of a layer of ResNet-18; what comes before them counts to the first."""
+    return int(layer.removeprefix("stage")[0]) if layer.startswith("stage") else 1
+
+
 def trainable(name: str) -> bool:
     """Whether a weight is trained, or is a statistic that batch normalization keeps."""
     return not name.endswith((".running_mean", ".running_var"))
-
-
-def initial_weights(shapes: Shapes, seed: int, dtype: str) -> Weights:
-    """The book's initial weights, drawn with NumPy: from N(0, 0.01²), biases 0.
-
-    Batch normalization starts as the identity: scale and running variance are 1, the rest is 0.
-    The numbers are rounded to float32 in either dtype, so a float64 run starts from exactly the
-    same point as a float32 run.
-    """
-    random = np.random.RandomState(seed)
-    weights = {}
-    for name, shape in shapes.items():
-        if name.endswith(".weight") and len(shape) > 1:
-            drawn = 0.01 * random.standard_normal(shape)
-        else:
-            ones = name.endswith((".weight", ".running_var"))
-            drawn = np.ones(shape) if ones else np.zeros(shape)
-        weights[name] = drawn.astype(np.float32).astype(dtype)
-    return weights
 
 
 def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
@@ -97,7 +74,7 @@ def _made_by(layer: str, width: int) -> tuple[int, ...]:
     """The shape of what a layer makes of one image: each stage but the first halves it."""
     if layer == "fc":
         return (10,)
-    stage = int(layer[len("stage")]) if layer.startswith("stage") else 1
+    stage = stage_of(layer)
     size = math.ceil(28 / 2 ** (stage - 1))
     return (width * 2 ** (stage - 1), size, size)
 

@@ -8,17 +8,17 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
+from common.chapters.chapters import SPECS
 from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL, Run, epoch_means, head, is_long, numerical_checks
 from common.compare.collect import identity, load
-from common.compare.tolerances import CURVE, TOLERANCES
-from common.models.nets import shapes_of, trainable
+from common.compare.tolerances import comparison_of
+from common.models.nets import trainable
 from common.pairs.arrays import alone, limit_of, pair_up
 from common.pairs.verdict import ArrayPair, PairVerdict, verdict_on
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
-from common.settings.chapters import CHAPTERS
 
 Part = tuple[str, Weights, Weights, float]
 """A check, the arrays of both that it compares, and their limit; infinite where there is none."""
@@ -81,7 +81,7 @@ def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
     chapter = coarser.record.chapter
-    limits = numerical_checks(coarser) if chapter in TOLERANCES else {}
+    limits = numerical_checks(coarser) if chapter in SPECS else {}
     if not limits:
         raise RequestError(f"there are no limits for the chapter {chapter}: give a tolerance")
     long = is_long(coarser)
@@ -90,7 +90,7 @@ def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
         most = limits[check][1].limit if check in limits else math.inf
         yield check, *_chosen(prefix, first, second), most
         if check == "trajectory" and long:
-            yield "curve", _curve(ours), _curve(expected), 2 * CURVE[chapter].limit
+            yield "curve", _curve(ours), _curve(expected), 2 * comparison_of(chapter).curve.limit
 
 
 def _chosen(prefix: str, ours: Weights, expected: Weights) -> tuple[Weights, Weights]:
@@ -109,9 +109,8 @@ def _curve(run: Run) -> Weights:
 def _required(record: Record) -> Iterator[str]:
     """The names of the tensors that a run has to leave."""
     yield from ("logits/before", "logits/after")
-    if record.chapter in CHAPTERS:
-        for name in shapes_of(record.chapter, record.config.width):
-            yield from [f"weights/{name}", *([f"gradients/{name}"] if trainable(name) else [])]
+    for name in record.config.shapes():
+        yield from [f"weights/{name}", *([f"gradients/{name}"] if trainable(name) else [])]
 
 
 def _notes(ours: Record, expected: Record) -> Iterator[str]:

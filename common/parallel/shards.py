@@ -37,5 +37,11 @@ def same_everywhere(copies: Sequence[Weights]) -> Weights:
     for index, copy in enumerate(others, start=1):
         for name, values in first.items():
             if values.tobytes() != copy[name].tobytes():
-                raise RunError(f"{name} on device {index} differs from its copy on device 0")
+                raise diverged(name, index)
     return first
+
+
+def diverged(name: str, device: int) -> RunError:
+    """What to raise if a device's copy of a tensor is another than that of device 0."""
+    message = f"{name} on device {device} differs from its copy on device 0"
+    return RunError(message, tensor=name, device=device)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from common.models.nets import Shapes, layer_shapes, shapes_of, trainable
+from common.models.nets import Shapes, trainable
 from common.records.record import Record
 from common.records.trace import trace_shapes
 from common.settings.steps import number_of_steps
@@ -13,11 +13,10 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
     config = record.config
     probe = min(PROBE, config.test_examples)
     shapes: Shapes = {"logits/before": (probe, 10), "logits/after": (probe, 10)}
-    if config.layers and config.width:
-        images = min(LAYERS_PROBE, config.test_examples)
-        for name, shape in layer_shapes(config.width).items():
-            shapes |= {f"layers/{when}/{name}": (images, *shape) for when in ("before", "after")}
-    for name, shape in shapes_of(record.chapter, config.width).items():
+    images = min(LAYERS_PROBE, config.test_examples)
+    for name, shape in config.options.layer_shapes().items():
+        shapes |= {f"layers/{when}/{name}": (images, *shape) for when in ("before", "after")}
+    for name, shape in config.shapes().items():
         shapes[f"weights/{name}"] = shape
         if trainable(name):
             shapes[f"gradients/{name}"] = shape

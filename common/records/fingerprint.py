@@ -12,6 +12,7 @@ ROOMS: Final = (
     "models",
     "parallel",
     "backends",
+    "chapters",
     "settings",
     "records",
     "training",

@@ -1,6 +1,8 @@
 """The record of a run that is about to start."""
 
 import math
+import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,23 +10,23 @@ import numpy as np
 
 from common.backends.loading import distributions
 from common.base.arrays import Weights
-from common.base.machine import describe_machine, now
+from common.base.errors import RequestError, RunError
+from common.base.machine import describe_machine
 from common.data.dataset import Dataset
-from common.models.nets import shapes_of, trainable
+from common.models.nets import trainable
 from common.models.weights_file import digest
 from common.parallel.schedules import SCHEDULES
-from common.records.fingerprint import source_digest, versions
-from common.records.record import DataUsed, Record, Traffic
+from common.records.fingerprint import ROOT, source_digest, versions
+from common.records.record import DataUsed, Failure, Record, Traffic
 from common.settings.config import Config
 
 
 def traffic(config: Config) -> Traffic | None:
     """What one allreduce of the gradient moves; a framework's own collective does not tell."""
-    if config.allreduce not in SCHEDULES:
+    if (name := config.options.schedule()) not in SCHEDULES:
         return None
-    schedule = SCHEDULES[config.allreduce](config.devices)
-    shapes = shapes_of(config.chapter, config.width)
-    entries = sum(math.prod(shape) for name, shape in shapes.items() if trainable(name))
+    schedule = SCHEDULES[name](config.devices)
+    entries = sum(math.prod(shape) for key, shape in config.shapes().items() if trainable(key))
     size = np.dtype(config.dtype).itemsize
     sent, received = zip(*schedule.traffic(entries), strict=True)
     return Traffic(
@@ -38,8 +40,9 @@ def new_record(
     config: Config,
     data: Dataset,
     weights: Weights,
-    devices: Sequence[Any],
-    command_line: Sequence[str] = (),
+    devices: Sequence[str],
+    command_line: Sequence[str],
+    started: str,
 ) -> Record:
     """The record of a run that is about to start."""
     return Record(
@@ -47,11 +50,11 @@ def new_record(
         chapter=config.chapter,
         status="running",
         command=["python", "-m", f"frameworks.{config.framework}.{config.chapter}", *command_line],
-        started=now(),
+        started=started,
         machine=describe_machine(),
         versions=versions(("numpy", *distributions(config.framework))),
         source_sha256=source_digest(config.framework),
-        devices=[str(device) for device in devices],
+        devices=list(devices),
         config=config,
         data=DataUsed(
             name=data.name,
@@ -62,3 +65,14 @@ def new_record(
         initial_weights_sha256=digest(weights),
         traffic=traffic(config),
     )
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What a record says of the error that ended its run, without the paths of a machine."""
+    text = "".join(traceback.format_exception(error))
+    last = traceback.format_exception_only(error)[-1].strip()
+    ours = isinstance(error, RequestError | RunError)
+    told: dict[str, Any] = {"message": str(error) if ours else (last.splitlines() or [""])[0]}
+    if isinstance(error, RunError):
+        told |= {"step": error.step, "tensor": error.tensor, "device": error.device}
+    return Failure(**told, traceback=text.replace(str(ROOT), ".").replace(sys.prefix, "..."))

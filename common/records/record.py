@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 
 class Strict(BaseModel):
@@ -49,17 +49,27 @@ class TensorFile(Strict):
     sha256: str
 
 
+class Failure(Strict):
+    """Why a run failed: in a line, and where, as far as that is known."""
+
+    message: str
+    step: Count | None = None
+    tensor: str = ""
+    device: int | None = None
+    traceback: str
+
+
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.
 
     `sha256` is that of the rest: see `seal`.
     """
 
-    schema_version: Literal[2] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[3] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed"]
-    failure: str | None = None
+    failure: Failure | None = None
     command: list[str]
     started: str
     machine: dict[str, str | int]
@@ -81,6 +91,6 @@ class Record(Strict):
         return record_name(self.framework, self.chapter, self.config.devices)
 
 
-def record_name(framework: str, chapter: str, devices: int) -> str:
-    """The name of a run's record in its folder."""
+def record_name(framework: str, chapter: str, devices: int | str) -> str:
+    """The name of a run's record in its folder; "*" matches any number of devices."""
     return f"{framework}-{chapter}-{devices}dev.json"

@@ -2,14 +2,17 @@
 
 import hashlib
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.files import sha256, write_text
 from common.models.weights_file import load_arrays, save_weights
 from common.records.record import SCHEMA, Record, TensorFile
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def write_record(folder: Path, record: Record, tensors: Weights | None = None) -> Path:
@@ -36,14 +39,17 @@ def seal(record: Record) -> str:
 
 def read_record(path: Path) -> Record:
     """A record from its file. Raises RunError that says what is wrong with it."""
+    return read_json(Record, path, f"a record of schema {SCHEMA}")
+
+
+def read_json(kind: type[Model], path: Path, what: str) -> Model:
+    """The model that a file holds. Raises RunError that says why it is not `what`."""
     try:
-        return Record.model_validate_json(path.read_text(encoding="utf-8"))
+        return kind.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RunError(
-            f"{path} is not a record of schema {SCHEMA}: {where} {first['msg']}"
-        ) from None
+        raise RunError(f"{path} is not {what}: {where} {first['msg']}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
 

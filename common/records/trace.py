@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.base.errors import RunError
-from common.models.nets import Shapes, shapes_of
-from common.models.operations import training_operations
+from common.chapters.operations import training_operations
+from common.models.nets import Shapes
 from common.settings.config import Config
 from common.settings.steps import examples_in, steps_of_epochs
 
@@ -41,7 +40,7 @@ def traced_steps(config: Config) -> list[int]:
     ends = last[:: -(len(last) // -ENDS)] if len(last) > ENDS else last
     first = range(1, 1 + (last[-1] if last[-1] <= WHOLE else FIRST))
     wanted = sorted({*first, *ends, last[-1]})
-    operations = training_operations(config.chapter, config.width) * config.batch_size
+    operations = training_operations(config.options) * config.batch_size
     size = snapshot_bytes(config)
     while wanted and (
         len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
@@ -58,7 +57,7 @@ def around(steps: Sequence[int]) -> list[int]:
 
 def snapshot_bytes(config: Config) -> int:
     """The size of one copy of the weights."""
-    shapes = shapes_of(config.chapter, config.width).values()
+    shapes = config.shapes().values()
     return sum(int(np.prod(shape)) for shape in shapes) * np.dtype(config.dtype).itemsize
 
 
@@ -70,7 +69,7 @@ def snapshots(config: Config) -> list[int]:
 
 def trace_shapes(config: Config) -> Shapes:
     """The name and shape of every array of the trace."""
-    weights = shapes_of(config.chapter, config.width)
+    weights = config.shapes()
     shapes = {
         f"trace/weights/{step}/{name}": shape
         for step in snapshots(config)
@@ -108,15 +107,9 @@ class Trace:
             self.tensors[f"trace/labels/{step}"] = y.astype(np.uint8)
 
     def after(self, step: int, export: Callable[[], Weights]) -> None:
-        """Keeps the weights after a step; what that takes is no time of training.
-
-        Raises RunError if replicas have diverged.
-        """
+        """Keeps the weights after a step; what that takes is no time of training."""
         started = time.perf_counter()
-        try:
-            self._keep_weights(step, export())
-        except RunError as error:
-            raise RunError(f"{error}, after step {step}") from None
+        self._keep_weights(step, export())
         self.seconds += time.perf_counter() - started
 
     def _keep_weights(self, step: int, weights: Mapping[str, Array]) -> None:

@@ -1,28 +1,18 @@
 """Whether a record is what a run leaves that went well: whether it agrees with itself."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import numpy as np
 
-from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Array
-from common.base.errors import RunError
-from common.models.nets import initial_weights, shapes_of
+from common.chapters.chapters import SPECS
+from common.models.initial import initial_weights
 from common.models.weights_file import digest
 from common.records.new import traffic
 from common.records.record import Record
 from common.records.store import seal
-from common.settings.chapters import ALLREDUCES, BATCH_NORMS, PRESETS
 from common.settings.steps import examples_in, steps_of_epochs
-
-RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b")
-"""How the line of a traceback begins that says what was raised."""
-
-OURS: Final = f"{RunError.__module__}.{RunError.__qualname__}: "
-"""How it begins for an error that says all by itself."""
 
 
 def distrust(record: Record) -> str:
@@ -47,20 +37,17 @@ def _troubles(record: Record) -> Iterator[str]:
     ):
         yield f"its data is {data.train_examples} images of {data.name}, its configuration differs"
     yield from _of_figures(record)
-    if config.init_weights is None and config.chapter in PRESETS and not _from_seed(record):
+    if config.init_weights is None and config.chapter in SPECS and not _from_seed(record):
         yield f"its initial weights are not those of seed {config.seed}"
     if record.sha256 != seal(record):
         yield "was changed after it was written"
 
 
 def _unfinished(record: Record) -> str:
-    """What became of a run that is not complete; if it failed, what its traceback ends with."""
+    """What became of a run that is not complete."""
     if record.status != "failed":
         return f"the run is {record.status}, not complete"
-    lines = [line for line in (record.failure or "").splitlines() if line.strip()]
-    raised = [line for line in lines if RAISED.match(line)]
-    last = ([*lines, *raised] or ["it does not say why"])[-1]
-    return f"the run failed: {last.removeprefix(OURS)}"
+    return f"the run failed: {record.failure.message if record.failure else 'it does not say why'}"
 
 
 def _of_devices(record: Record) -> Iterator[str]:
@@ -77,22 +64,14 @@ def _of_devices(record: Record) -> Iterator[str]:
 def _of_options(record: Record) -> Iterator[str]:
     """Of the project's own chapters: what no command line could have asked for."""
     config = record.config
-    if config.chapter not in PRESETS:
+    if config.chapter not in SPECS:
         return
-    known = {
-        "preset": tuple(PRESETS[config.chapter]),
-        "allreduce": tuple(ALLREDUCES) if config.chapter == "scratch" else (None,),
-        "batch_norm": BATCH_NORMS if config.chapter == "concise" else (None,),
-        "wrapper": WRAPPERS.get(config.framework, (config.wrapper,))
-        if config.chapter == "concise"
-        else (None,),
-    }
-    for name, values in known.items():
-        if getattr(config, name) not in values:
-            yield f"its {name} is {getattr(config, name)}, which there is not"
-    if (config.width is None) != (config.chapter == "scratch"):
-        yield f"its width is {config.width}"
-    elif record.traffic != traffic(config):
+    if config.preset not in SPECS[config.chapter].presets:
+        yield f"its preset is {config.preset}, which there is not"
+    wrong = config.options.troubles(config.framework)
+    for name, value in wrong.items():
+        yield f"its {name} is {value}, which there is not"
+    if not wrong and record.traffic != traffic(config):
         yield "its traffic is not that of its allreduce"
 
 
@@ -112,7 +91,7 @@ def _of_figures(record: Record) -> Iterator[str]:
 
 def _from_seed(record: Record) -> bool:
     config = record.config
-    weights = initial_weights(shapes_of(config.chapter, config.width), config.seed, config.dtype)
+    weights = initial_weights(config.shapes(), config.seed, config.dtype)
     return digest(weights) == record.initial_weights_sha256
 
 

@@ -15,7 +15,7 @@ from common.compare.checks import Run, head
 DASHES: Final = ("-", "--", ":", "-.")
 """Line styles, by the number of devices."""
 
-MARKERS: Final = ("o", "s", "^", "D")
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 """Markers, by framework: colour is never all that tells runs apart."""
 
 NO_DISTANCE: Final = {"float64": 1e-17, "float32": 1e-9}
@@ -93,7 +93,7 @@ def dots(accuracies: Mapping[str, Sequence[float]], title: str) -> Picture:
     figure = _figure(0.8 + 0.4 * len(accuracies))
     axes = figure.subplots()
     for row, (name, values) in enumerate(accuracies.items()):
-        framework = FRAMEWORKS.index(name)
+        framework = FRAMEWORKS.index(name) % len(MARKERS)
         look = {"color": f"C{framework}", "marker": MARKERS[framework], "fillstyle": "none"}
         axes.plot(values, [row] * len(values), linestyle="none", **look)
         axes.plot(np.mean(values), row, color="black", marker="|", markersize=18)
@@ -117,7 +117,7 @@ def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> No
     """Draws one line of a run, a value (n,) for each step or epoch."""
     steps = _drawn(values, most_alone=most_alone)
     values = np.where(np.abs(values) < HUGE, values, np.nan)[steps]
-    framework, devices = FRAMEWORKS.index(run.record.framework), run.devices
+    framework = FRAMEWORKS.index(run.record.framework) % len(MARKERS)
     spacing = max(1, len(steps) // 6)
     axes.grid(alpha=0.3)
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -125,14 +125,14 @@ def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> No
         steps + 1,
         values,
         color=f"C{framework}",
-        linestyle=DASHES[(devices - 1) % len(DASHES)],
+        linestyle=DASHES[(run.devices - 1) % len(DASHES)],
         linewidth=1,
         marker=MARKERS[framework],
         markersize=4,
         fillstyle="none",
         # Lines lie on top of each other: the markers take turns.
-        markevery=((framework + len(FRAMEWORKS) * devices) * spacing // 16 % spacing, spacing),
-        label=f"{run.record.framework}, {devices}",
+        markevery=((framework + len(FRAMEWORKS) * run.devices) * spacing // 16 % spacing, spacing),
+        label=f"{run.record.framework}, {run.devices}",
     )
 
 

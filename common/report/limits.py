@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from common.compare.accuracy import setting
 from common.compare.checks import Run, allowed
 from common.compare.findings import Check
-from common.compare.tolerances import ACCURACY_FLOOR, ACCURACY_SPREAD, CURVE, Tolerance
+from common.compare.tolerances import Tolerance, comparison_of
 
 
 def tolerance_of(check: Check, run: Run) -> Tolerance | None:
     """The tolerance that a check applied; None if it asked for equality, or found none."""
     if check.tolerance is None:
         return None
+    held_to = comparison_of(run.record.chapter)
     if check.check == "curve":
-        return CURVE[run.record.chapter]
+        return held_to.curve
     if check.check in ("accuracy", "spread"):
-        table = ACCURACY_FLOOR if check.check == "accuracy" else ACCURACY_SPREAD
+        table = held_to.floor if check.check == "accuracy" else held_to.spread
         return table[setting(run.record)]
     return allowed(run)[check.quantity]
 

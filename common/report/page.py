@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from common.chapters.chapters import SPECS
 from common.compare.layerwise import LayerDivergence, layer_tables
 from common.compare.suite import SuiteResult, Verdict
 from common.compare.tolerances import Tolerance
@@ -20,8 +21,6 @@ from common.report.text import conclusion, frameworks, subtitle
 from common.terminal.text import printable
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-
-NETS: Final = {"scratch": "LeNet, from scratch", "concise": "ResNet-18, concise"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str
         suspects=suspected,
         innocent=innocent(verdict, suspected),
         anchor=anchor,
-        nets=NETS,
+        nets={name: spec.heading for name, spec in SPECS.items()},
         frameworks=list(dict.fromkeys(name for each in sections for name in each.rows)),
         chapters={
             chapter: [each for each in sections if each.chapter == chapter]
@@ -144,6 +143,5 @@ def setting(examined: SuiteResult) -> str:
     name, config = examined.comparison.suite, examined.comparison.config
     if config is None:
         return ""
-    mode = [f"batch norm {config.batch_norm}"] if config.batch_norm else []
-    reduced = [f"allreduce {config.allreduce}"] if config.allreduce == name else []
-    return ", ".join([*([] if config.dtype in name else [config.dtype]), *mode, *reduced])
+    kind = [] if config.dtype in name else [config.dtype]
+    return ", ".join([*kind, *config.options.set_apart(name)])

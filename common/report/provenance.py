@@ -41,7 +41,7 @@ def tables(records: Sequence[Record]) -> list[Table]:
             ["net", "from", "SHA-256"],
             (
                 [
-                    net(each),
+                    each.config.options.net(),
                     each.config.init_weights or f"seed {each.config.seed}",
                     each.initial_weights_sha256,
                 ]
@@ -54,11 +54,6 @@ def tables(records: Sequence[Record]) -> list[Table]:
             ([each.framework, each.source_sha256] for each in records),
         ),
     ]
-
-
-def net(record: Record) -> str:
-    """The net that a run trained."""
-    return "LeNet" if record.chapter == "scratch" else f"ResNet-18, width {record.config.width}"
 
 
 def begun(records: Sequence[Record]) -> str:

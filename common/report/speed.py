@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from common.base.files import require_small
 from common.compare.checks import Run
+from common.report.benchmark import Benchmark
 from common.report.provenance import Table
 
 MIB: Final = 2**20
@@ -29,25 +30,6 @@ FIGURES: Final = {
 
 MOST_FIGURES: Final = 20
 """Columns of a table: rows times columns of their own each would be more than a page can hold."""
-
-
-class Samples(BaseModel):
-    """What a benchmark measured of one loop, a value for each round."""
-
-    framework: str
-    chapter: str
-    contender: str
-    devices: int
-    figures: dict[str, Annotated[list[float], Field(min_length=1)]]
-
-
-class Benchmark(BaseModel):
-    """As much of `bench.json` as is shown here."""
-
-    created: str
-    machine: dict[str, str | int]
-    rounds: int
-    samples: list[Samples]
 
 
 def of_runs(runs: Sequence[Run]) -> Table:

@@ -13,7 +13,7 @@ import numpy as np
 
 from common.backends.loading import distributions, one_thread_each
 from common.base.machine import describe_machine, now
-from common.models.operations import matrix_rate
+from common.chapters.operations import matrix_rate
 from common.parallel.schedules import SCHEDULES
 from common.records.fingerprint import versions
 from common.scaling.predict import fit, predict

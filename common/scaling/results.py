@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from common.base.errors import RequestError
+from common.base.errors import RequestError, RunError
 from common.records.record import Strict
+from common.records.store import read_json
 from common.scaling.formulas import Link
 
 SCHEMA: Final = 1
@@ -147,12 +148,6 @@ class Scaling(Strict):
 def read_scaling(path: Path) -> Scaling:
     """What an earlier run wrote. Raises RequestError that says what is wrong with the file."""
     try:
-        return Scaling.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RequestError(
-            f"{path} is not a scaling.json of schema {SCHEMA}: {where} {first['msg']}"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path} cannot be read: {error}") from None
+        return read_json(Scaling, path, f"a scaling.json of schema {SCHEMA}")
+    except RunError as error:
+        raise RequestError(str(error)) from None

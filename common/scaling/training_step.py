@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from common.models.nets import shapes_of, trainable
-from common.models.operations import layer_operations, training_operations
+from common.chapters.chapters import SPECS
+from common.chapters.operations import layer_operations, training_operations
+from common.models.nets import trainable
 from common.parallel.shards import shard_sizes
 from common.scaling.formulas import ITEM, Link, seconds
 
@@ -34,19 +35,20 @@ class Net:
 def nets() -> list[Net]:
     """The book's two, and one of a billion parameters."""
     return [
-        _of_the_book("LeNet", "scratch", None),
-        _of_the_book("ResNet-18", "concise", 64),
+        *(_of_the_book(name) for name in SPECS),
         # Each parameter multiplies and adds once for each token, and twice on the way back.
         Net("net of a billion", "2,048 tokens", 10**9, 2e9 * 2048, 4e9 * 2048),
     ]
 
 
-def _of_the_book(name: str, chapter: str, width: int | None, images: int = 256) -> Net:
-    shapes = shapes_of(chapter, width)
-    parameters = sum(prod(shape) for key, shape in shapes.items() if trainable(key))
-    forward = sum(layer_operations(chapter, width).values())
-    backward = training_operations(chapter, width) - forward
-    return Net(name, f"{images} images", parameters, images * forward, images * backward)
+def _of_the_book(chapter: str, images: int = 256) -> Net:
+    spec = SPECS[chapter]
+    options = spec.of_the_book()
+    shapes = options.shapes().items()
+    parameters = sum(prod(shape) for key, shape in shapes if trainable(key))
+    forward = sum(layer_operations(options).values())
+    backward = training_operations(options) - forward
+    return Net(spec.net, f"{images} images", parameters, images * forward, images * backward)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from common.backends.devices import DeviceRequest, Process
 from common.backends.loading import collectives, import_backend
+from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
-from common.settings.chapters import ALLREDUCES
 
 COUNTS: Final = (2, 3, 4)
 """The numbers of devices whose allreduces are timed."""
@@ -94,8 +95,8 @@ def laboratory(framework: str, threads: int) -> Laboratory:
     backend: Any = import_backend(framework, "scratch", threads)
     # TensorFlow would warn that it compiles its collective anew for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
-    devices = backend.devices(max(COUNTS), "cpu", threads)
-    return Laboratory(backend, collectives(framework), devices)
+    devices = backend.devices(Process(), DeviceRequest(max(COUNTS), "cpu", threads))
+    return Laboratory(backend, collectives(framework), devices.own)
 
 
 def grid(sizes: Sequence[int]) -> list[int]:

@@ -15,8 +15,8 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import write_text
+from common.chapters.chapters import CHAPTERS
 from common.seeds.spread import FILE, Spread, spread_in
-from common.settings.chapters import CHAPTERS
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count
 

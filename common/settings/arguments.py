@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from common.backends.frameworks import WRAPPERS
 from common.base.machine import cores
-from common.settings.chapters import ALLREDUCES, AUTO, BATCH_NORMS, LR_DECAYS, PRESETS, TITLES
+from common.chapters.chapters import LR_DECAYS, SPECS
+from common.chapters.spec import ChapterSpec
 from common.terminal.command import Parser
-from common.terminal.values import DEVICES, STEPS, THREADS, WIDTH, above_zero, count, seed
+from common.terminal.values import DEVICES, STEPS, THREADS, above_zero, count, seed
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -27,16 +27,17 @@ examples:
 
 def parser(framework: str, chapter: str) -> Parser:
     """The parser of one chapter in one framework; the flags are the same for all."""
+    spec = SPECS[chapter]
     made = Parser(
         prog=f"python -m frameworks.{framework}.{chapter}",
-        description=f"{TITLES[chapter]}, in {framework}.",
+        description=f"{spec.title}, in {framework}.",
         epilog=EXAMPLES.format(framework=framework, chapter=chapter),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     _add_devices(made)
-    _add_training(made, chapter)
-    _add_chapter(made, framework, chapter)
+    _add_training(made, spec)
+    spec.add_flags(made.add_argument_group(f"the {chapter} chapter").add_argument, framework)
     _add_data(made)
     _add_files(made)
     return made
@@ -67,21 +68,23 @@ def _add_devices(made: Parser) -> None:
     )
 
 
-def _add_training(made: Parser, chapter: str) -> None:
+def _add_training(made: Parser, spec: ChapterSpec) -> None:
     group = made.add_argument_group("training")
     add = group.add_argument
     presets = "; ".join(
-        f"{name}:{f' width {p.width},' if p.width else ''} batch {p.batch_size}, lr {p.lr}"
+        f"{name}:{''.join(f' {key} {value},' for key, value in p.options.items())}"
+        f" batch {p.batch_size}, lr {p.lr}"
         f"{', falling to 0' if p.lr_decay == 'linear' else ''}"
         f"{' (both for each device)' if p.per_device else ''}, {p.epochs} epochs"
         f" of {p.train_examples or 'all'} examples"
-        for name, p in PRESETS[chapter].items()
+        for name, p in spec.presets.items()
     )
+    auto = "book" if spec.without_gpu == "book" else f"book on GPUs, else {spec.without_gpu}"
     add(
         "--preset",
-        choices=("auto", *PRESETS[chapter]),
+        choices=("auto", *spec.presets),
         default="auto",
-        help=f"{presets}; auto: {AUTO[chapter]}. A flag given by hand wins (%(default)s)",
+        help=f"{presets}; auto: {auto}. A flag given by hand wins (%(default)s)",
     )
     add("--batch-size", type=count(), metavar="N", help="examples in the global minibatch")
     add("--lr", type=above_zero, metavar="X", help="learning rate")
@@ -103,40 +106,6 @@ def _add_training(made: Parser, chapter: str) -> None:
         help="seed of the initial weights and of the minibatch order (%(default)s)",
     )
     add("--dtype", choices=("float32", "float64"), default="float32", help="(%(default)s)")
-
-
-def _add_chapter(made: Parser, framework: str, chapter: str) -> None:
-    add = made.add_argument_group(f"the {chapter} chapter").add_argument
-    if chapter == "scratch":
-        add(
-            "--allreduce",
-            choices=ALLREDUCES,
-            default="star",
-            help="; ".join(f"{name}: {what}" for name, what in ALLREDUCES.items())
-            + " (%(default)s)",
-        )
-        return
-    add(
-        "--width",
-        type=count(WIDTH),
-        metavar="N",
-        help=f"channels of the first stage, at most {WIDTH}; the book's: 64",
-    )
-    add(
-        "--batch-norm",
-        choices=BATCH_NORMS,
-        default=BATCH_NORMS[0],
-        help="per-device: each device normalizes by its own shard, as in the book; "
-        "sync: all by the whole minibatch (%(default)s)",
-    )
-    wrappers = WRAPPERS[framework]
-    add("--wrapper", choices=wrappers, default=wrappers[0], help="(%(default)s)")
-    add(
-        "--layers",
-        action="store_true",
-        help="keep what each layer makes of the first images of the test set, before and after "
-        "training: `python -m common.parity DIR --layers` tells where frameworks diverge",
-    )
 
 
 def _add_data(made: Parser) -> None:

@@ -46,42 +46,48 @@ class Outcome:
 class Training:
     """One run: a chapter in one framework on its devices, a configuration and its data."""
 
-    chapter: Chapter[Any, Any]
+    chapter: Chapter[Any, Any, Any]
     devices: Sequence[Any]
     config: Config
     data: Dataset
     report: Reporter
 
-    def replicate(self, weights: Weights) -> Any:
-        """The chapter's replicas, one on each device."""
-        return self.chapter.replicate(weights, self.devices, **self.config.options())
-
-    def train(self, replicas: Any, weights: Weights) -> Outcome:
-        """Trains the replicas, which have these weights.
+    def train(self, weights: Weights) -> Outcome:
+        """Trains from these weights, a copy of which goes to each device.
 
         Raises RunError if the loss is no number or replicas diverge.
         """
+        options = self.config.options
+        replicas = self.chapter.replicate(weights, self.devices, options)
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)
         tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
         tensors["logits/before"] = self.chapter.predict(probe, replicas, self.devices)
         tensors |= self._layers(probe, replicas, "before")
-        options = self.config.step_options()
         first = next(self._minibatches(0))
-        gradients = self.chapter.gradients(*first, replicas, self.devices, **options)
+        gradients = self.chapter.gradients(*first, replicas, self.devices, options)
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         trace = Trace(self.config, weights)
         epochs, losses, tensors["test/predictions"] = self._epochs(replicas, trace)
-        trained = self.chapter.export(replicas)
+        trained = self.export(replicas, len(losses))
         require_finite(trained, len(losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
         tensors["logits/after"] = self.chapter.predict(probe, replicas, self.devices)
         tensors |= self._layers(probe, replicas, "after")
         return Outcome(losses, epochs, tensors | trace.tensors)
 
+    def export(self, replicas: Any, step: int) -> Weights:
+        """The weights after so many steps. Raises RunError that says so if replicas diverged."""
+        try:
+            return self.chapter.export(replicas)
+        except RunError as error:
+            raise RunError(
+                f"{error}, after step {step}", step=step, tensor=error.tensor, device=error.device
+            ) from None
+
     def _layers(self, probe: Array, replicas: Any, when: str) -> Weights:
         """What each layer makes of the first images of the probe batch, if that is asked for."""
-        if not self.config.layers:
+        if not self.config.options.layer_shapes():
             return {}
         chapter: Any = self.chapter
         found = chapter.activations(probe[:LAYERS_PROBE], replicas, self.devices)
@@ -124,18 +130,18 @@ class Training:
     ) -> list[SupportsFloat]:
         """Queues `steps` steps; the losses stay where they are until someone waits for them."""
         losses: list[SupportsFloat] = []
-        options = self.config.step_options()
+        options = self.config.options
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size) as bar:
             for (X, y), _ in zip(self._minibatches(epoch), range(steps), strict=False):
                 step = first_step + len(losses) + 1
                 trace.before(step, X, y)
                 lr = learning_rate(self.config, step - 1)
-                loss = self.chapter.train_batch(X, y, replicas, self.devices, lr, **options)
+                loss = self.chapter.train_batch(X, y, replicas, self.devices, lr, options)
                 losses.append(loss)
                 bar.step(loss)
                 if step in trace.snapshots:
                     self.chapter.synchronize(replicas)  # what is queued is training
-                    trace.after(step, partial(self.chapter.export, replicas))
+                    trace.after(step, partial(self.export, replicas, step))
         return losses
 
     def _minibatches(self, epoch: int) -> Iterator[tuple[Array, Array]]:
@@ -169,12 +175,14 @@ def require_finite(weights: Weights, steps: int) -> None:
     """Raises RunError if a weight is no number: the last update has no loss to show it."""
     for name, values in weights.items():
         if not np.isfinite(values).all():
-            raise RunError(f"{name} is not finite after step {steps}: try a smaller --lr")
+            message = f"{name} is not finite after step {steps}: try a smaller --lr"
+            raise RunError(message, step=steps, tensor=name)
 
 
 def finite(losses: list[float], first_step: int) -> list[float]:
     """The losses, if all of them are numbers. Raises RunError that names the first step, else."""
     for step, loss in enumerate(losses, start=first_step + 1):
         if not math.isfinite(loss):
-            raise RunError(f"the loss of step {step} is {loss}: try a smaller --lr")
+            message = f"the loss of step {step} is {loss}: try a smaller --lr"
+            raise RunError(message, step=step)
     return losses

@@ -4,31 +4,23 @@ import os
 
 import jax
 
-from common.base.errors import RequestError
+from common.backends.devices import DeviceRequest, Devices, Process
 
 
-def devices(count: int | None, kind: str, threads: int) -> list[jax.Device]:
-    """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
-
-    Raises RequestError if there are fewer GPUs than asked for.
-    """
-    os.environ["NPROC"] = str(threads)  # read when the CPU client starts its threads
-    jax.config.update("jax_num_cpu_devices", count or 2)
+def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
+    """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
+    os.environ["NPROC"] = str(request.threads)  # read when the CPU client starts its threads
+    jax.config.update("jax_num_cpu_devices", request.count or 2)
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
     jax.config.update("jax_default_matmul_precision", "highest")
     # Steps queued on virtual devices can lock each other out of the few threads they share.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    gpus = [] if kind == "cpu" else _gpus()
-    if kind == "cpu" or (kind == "auto" and not gpus):
-        return jax.devices("cpu")[: count or 2]
-    if not gpus or (count or 1) > len(gpus):
-        raise RequestError(
-            f"JAX sees {len(gpus)} GPUs here, not {count or 'any'}: "
-            "ask for fewer --devices or for --device-kind cpu"
-        )
-    return gpus[:count]
+    gpus = [] if request.kind == "cpu" else _gpus()
+    kind, count = request.settled(len(gpus), "JAX")
+    found = gpus if kind == "gpu" else jax.devices("cpu")
+    return Devices.of(kind, found[:count], process)
 
 
 def synchronize(replicas: object) -> None:

@@ -7,11 +7,13 @@ if TYPE_CHECKING:
     import mxnet as mx
 
     from common.backends.interface import Concise, Scratch
+    from common.chapters.concise import ConciseOptions
+    from common.chapters.scratch import ScratchOptions
     from frameworks.mxnet import concise, scratch
 
     # The type checker proves that the chapters keep the promises of the interface.
-    proof: Scratch[mx.Context, mx.np.ndarray] = scratch
-    proof_concise: Concise[mx.Context, concise.Replicas] = concise
+    proof: Scratch[mx.Context, mx.np.ndarray, ScratchOptions] = scratch
+    proof_concise: Concise[mx.Context, concise.Replicas, ConciseOptions] = concise
 
 DISTRIBUTIONS = ("mxnet",)
 """The packages whose versions a record names."""

@@ -10,18 +10,26 @@ if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag ar
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import mxnet as mx
-import numpy
-from mxnet import autograd, gluon, np, npx
+import numpy as np
+from mxnet import autograd, gluon
 
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
+from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
 from common.parallel.shards import same_everywhere, shard_bounds
+from frameworks.mxnet.activations import layer_outputs
+from frameworks.mxnet.batch_norm import share_statistics, unmoved_statistics
 from frameworks.mxnet.devices import devices as devices
-from frameworks.mxnet.layers import activations as activations
-from frameworks.mxnet.resnet import ResNet18, Shards, Tensor, resnet18
+from frameworks.mxnet.devices import synchronize as synchronize
+from frameworks.mxnet.layouts import Shards, Tensor, from_canonical, on_host, to_canonical
+from frameworks.mxnet.resnet import ResNet18, resnet18
+from frameworks.mxnet.wrappers import no_loss, trainer_of
+
+Device: TypeAlias = mx.Context
 
 
 @dataclass(frozen=True)
@@ -30,132 +38,101 @@ class Replicas:
 
     net: ResNet18
     trainer: gluon.Trainer
-
-
-class SGD(mx.optimizer.Optimizer):  # type: ignore[misc]
-    """Stochastic gradient descent: MXNet's own rounds learning rates to single precision."""
-
-    def create_state(self, index: int, weight: Tensor) -> None:
-        """Without momentum there is no state."""
-
-    def update(self, index: int, weight: Tensor, grad: Tensor, state: None) -> None:
-        """One step for one parameter, in place."""
-        weight -= (self.learning_rate * self.rescale_grad) * grad
+    devices: Sequence[Device]
 
 
 def replicate(
-    weights: Mapping[str, Array],
-    devices: Sequence[mx.Context],
-    /,
-    *,
-    batch_norm: str = "per-device",
-    wrapper: str = "device",
+    weights: Mapping[str, Array], devices: Sequence[Device], options: ConciseOptions
 ) -> Replicas:
-    """ResNet-18 with these weights on all devices; `wrapper` is the trainer's kvstore."""
-    net = resnet18(len(weights["conv1.bias"]), batch_norm, weights["fc.bias"].dtype)
+    """ResNet-18 with these weights, on all devices; `wrapper` is the trainer's kvstore."""
+    net = resnet18(len(weights["conv1.bias"]), options.batch_norm, weights["fc.bias"].dtype)
     net.initialize(mx.init.Zero(), ctx=list(devices))
     params = net.collect_params()
     for name, values in weights.items():
-        params[name].set_data(np.array(turned(name, values), values.dtype))
+        params[name].set_data(mx.np.array(from_canonical(name, values), values.dtype))
     # With static_shape, too, devices were seen to end with different running statistics.
     net.hybridize(static_alloc=True)
-    # `gradients` reads what the kvstore summed, so the update must not happen in there.
-    trainer = gluon.Trainer(params, SGD(), kvstore=wrapper, update_on_kvstore=False)
-    return Replicas(net, trainer)
+    return Replicas(net, trainer_of(net, options.wrapper), devices)
+
+
+def split_batch(batch: Array, replicas: Replicas) -> Shards:
+    """The shards of a minibatch, each on its device; the last devices may get none."""
+    bounds = shard_bounds(len(batch), len(replicas.devices))
+    return [
+        mx.np.array(batch[a:b], batch.dtype, ctx=device)
+        for (a, b), device in zip(bounds, replicas.devices, strict=True)
+        if b > a
+    ]
 
 
 loss = gluon.loss.SoftmaxCrossEntropyLoss()
 
 
-def turned(name: str, values: Array) -> Array:
-    """An array from canonical layout to Gluon's, or back: dense layers are (out, in) there."""
-    return values.T if name == "fc.weight" else values
-
-
-def split_batch(batch: Array, devices: Sequence[mx.Context]) -> Shards:
-    """The shards of a minibatch, each on its device; the last devices may get none."""
-    bounds = shard_bounds(len(batch), len(devices))
-    return [
-        np.array(batch[a:b], batch.dtype, ctx=device)
-        for (a, b), device in zip(bounds, devices, strict=True)
-        if b > a
-    ]
-
-
-def forward_backward(
-    X: Array, y: Array, replicas: Replicas, devices: Sequence[mx.Context]
-) -> Tensor:
+def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
     """The mean loss over the minibatch; each device keeps the gradient of its shard's sum."""
     with autograd.record():
-        logits = replicas.net(split_batch(X, devices))
-        pairs = zip(logits, split_batch(y, devices), strict=True)
+        logits = replicas.net(split_batch(X, replicas))
+        pairs = zip(logits, split_batch(y, replicas), strict=True)
         losses = [loss(y_hat, y_shard).sum() for y_hat, y_shard in pairs]
-        nothing = [no_loss(replicas.net, device) for device in devices[len(losses) :]]
+        nothing = [no_loss(replicas.net, device) for device in replicas.devices[len(losses) :]]
     autograd.backward(losses + nothing)
-    return sum(shard_loss.as_in_ctx(devices[0]) for shard_loss in losses) / len(X)
-
-
-def no_loss(net: ResNet18, device: mx.Context) -> Tensor:
-    """Zero, for a device without examples: the trainer wants a new gradient from each device."""
-    params = net.collect_params().items()
-    return sum(0 * param.data(device).sum() for name, param in params if trainable(name))
+    return sum(shard_loss.as_in_ctx(replicas.devices[0]) for shard_loss in losses) / len(X)
 
 
 def train_batch(
-    X: Array, y: Array, replicas: Replicas, devices: Sequence[mx.Context], lr: float
+    X: Array,
+    y: Array,
+    replicas: Replicas,
+    devices: Sequence[Device],
+    lr: float,
+    options: ConciseOptions,
 ) -> Tensor:
-    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss = forward_backward(X, y, replicas, devices)
+    """One step of SGD on one minibatch; returns its mean loss, still on the device."""
+    mean_loss = forward_backward(X, y, replicas)
     replicas.trainer.set_learning_rate(lr)
     replicas.trainer.step(len(X))
     return mean_loss
 
 
-def gradients(X: Array, y: Array, replicas: Replicas, devices: Sequence[mx.Context]) -> Weights:
+def gradients(
+    X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], options: ConciseOptions
+) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    before = [(values, values.copy()) for values in statistics(replicas)]
-    forward_backward(X, y, replicas, devices)
-    for values, kept in before:
-        values[:] = kept
+    with unmoved_statistics(replicas.net):
+        forward_backward(X, y, replicas)
     replicas.trainer.allreduce_grads()
-    return {
-        name: turned(name, param.grad(devices[0]).asnumpy() / len(X))
-        for name, param in replicas.net.collect_params().items()
-        if trainable(name)
-    }
+    params = {k: p for k, p in replicas.net.collect_params().items() if trainable(k)}
+    grads = {name: param.grad(devices[0]) for name, param in params.items()}
+    return {name: to_canonical(name, on_host(grad) / len(X)) for name, grad in grads.items()}
 
 
-def statistics(replicas: Replicas) -> list[Tensor]:
-    """The running statistics on all devices: a backward pass moves them."""
-    params = replicas.net.collect_params().items()
-    return [values for name, p in params if not trainable(name) for values in p.list_data()]
+def predict_shards(X: Array, replicas: Replicas) -> Shards:
+    """The logits of each device's shard, by the first device's running statistics."""
+    share_statistics(replicas.net)
+    logits: Shards = replicas.net(split_batch(X, replicas))
+    return logits
 
 
-def predict(X: Array, replicas: Replicas, devices: Sequence[mx.Context]) -> Array:
+def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
-    share_statistics(replicas)
-    logits = replicas.net(split_batch(X, devices))
-    return numpy.concatenate([shard.asnumpy() for shard in logits])
-
-
-def share_statistics(replicas: Replicas) -> None:
-    """Gives every device the running statistics of the first one."""
-    for name, param in replicas.net.collect_params().items():
-        if not trainable(name):
-            param.set_data(param.list_data()[0])
+    return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
-    share_statistics(replicas)
-    dtype = replicas.net.fc.bias.dtype
-    copies = [
-        [(name, turned(name, values.asnumpy().astype(dtype))) for values in param.list_data()]
-        for name, param in replicas.net.collect_params().items()
-    ]
-    return same_everywhere([dict(copy) for copy in zip(*copies, strict=True)])
+    share_statistics(replicas.net)
+    dtype = replicas.net.fc.bias.dtype  # that of the statistics may be another
+    return same_everywhere(
+        [
+            {
+                name: to_canonical(name, on_host(param.data(device)).astype(dtype))
+                for name, param in replicas.net.collect_params().items()
+            }
+            for device in replicas.devices
+        ]
+    )
 
 
-def synchronize(replicas: Replicas) -> None:
-    """Returns once all queued work is done, on every device."""
-    npx.waitall()
+def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:
+    """What each layer with weights makes of a batch on one device, by its name."""
+    return layer_outputs(X, replicas.net, devices[0])

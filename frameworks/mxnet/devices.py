@@ -1,36 +1,28 @@
 """MXNet's devices: GPUs, or CPU contexts that share the engine's threads."""
 
 import os
-from collections.abc import Mapping, Sequence
 
 import mxnet as mx
-from mxnet import np, npx
+from mxnet import npx
 
-from common.base.errors import RequestError
+from common.backends.devices import DeviceRequest, Devices, Process
 
 
-def devices(count: int | None, kind: str, threads: int) -> list[mx.Context]:
-    """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
+def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
+    """The devices that are asked for. Raises RequestError if there are fewer GPUs.
 
-    `threads` has been set already: MXNet reads OMP_NUM_THREADS when it is loaded. Raises
-    RequestError if there are fewer GPUs than asked for.
+    Threads have been set already: MXNet reads OMP_NUM_THREADS when it is loaded.
     """
     npx.set_np()
-    gpus = mx.context.num_gpus()
-    if kind == "cpu" or (kind == "auto" and not gpus):
-        if count != 1:
-            # Read with the first operation. By default there are 4 places for what operations need
-            # for a moment; at each they take turns, and so would the devices.
-            os.environ.setdefault("MXNET_CPU_TEMP_COPY", "64")
-        return [mx.cpu(index) for index in range(count or 2)]
-    if not gpus or (count or gpus) > gpus:
-        raise RequestError(
-            f"MXNet sees {gpus} GPUs here, not {count or 'any'}: "
-            "ask for fewer --devices or for --device-kind cpu"
-        )
-    return [mx.gpu(index) for index in range(count or gpus)]
+    kind, count = request.settled(mx.context.num_gpus(), "MXNet")
+    if kind == "cpu" and count > 1:
+        # Read with the first operation. By default there are 4 places for what operations need for
+        # a moment; at each they take turns, and so would the devices.
+        os.environ.setdefault("MXNET_CPU_TEMP_COPY", "64")
+    device = mx.gpu if kind == "gpu" else mx.cpu
+    return Devices.of(kind, [device(index) for index in range(count)], process)
 
 
-def synchronize(replicas: Sequence[Mapping[str, np.ndarray]]) -> None:
+def synchronize(replicas: object) -> None:
     """Returns once all queued work is done, on every device."""
     npx.waitall()

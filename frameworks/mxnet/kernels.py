@@ -1,11 +1,12 @@
 """What LeNet is made of, each in the form that is fast in MXNet; docs/performance.md has more."""
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 from mxnet import np, npx
 
 Tensor: TypeAlias = np.ndarray
+R = TypeVar("R")
 
 
 def images(X: Tensor) -> Tensor:
@@ -64,3 +65,8 @@ def keep_up(params: Mapping[str, Tensor]) -> None:
     Far ahead of it, one would hold the images of all minibatches that wait for it.
     """
     params["fc2.weight"].grad.wait_to_read()
+
+
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """What `function` makes of each device's arguments, and of what is the `same` for all."""
+    return [function(*own, **same) for own in zip(*arguments, strict=True)]

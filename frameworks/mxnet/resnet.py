@@ -4,130 +4,16 @@ Layers take the shards of all devices at once: synchronized batch norm has to se
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy
-from mxnet import autograd, np, npx
 from mxnet.gluon import HybridBlock, nn
 
-from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
-
-Tensor: TypeAlias = np.ndarray
-Shards = list[Tensor]
+from common.models.nets import BLOCKS, STAGES
+from frameworks.mxnet.batch_norm import BatchNorm, batch_norm_of
+from frameworks.mxnet.layouts import Shards, each
 
 relu = nn.Activation("relu")  # npx.relu takes several times as long
-
-
-def each(layer: Callable[[Tensor], Tensor], shards: Shards) -> Shards:
-    """What a layer makes of each shard, on the shard's device."""
-    return [layer(X) for X in shards]
-
-
-def batch_norm(
-    X: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, var: Tensor, *, eps: float = EPSILON
-) -> Tensor:
-    """`X` (n, channels, rows, columns) normalized by the given statistics, scaled and shifted."""
-    options = {"fix_gamma": False, "use_global_stats": True}
-    # cuDNN may refuse an eps as small as that of `affine`.
-    return npx.batch_norm(X, scale, shift, mean, var, eps=eps, cudnn_off=True, **options)
-
-
-def affine(X: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """`scale * X + shift` for each channel, as batch norm by mean 0 and variance 1.
-
-    The gradient of a broadcast product or sum takes MXNet several times as long. Batch norm adds
-    up number by number, so each image has channels of its own: that is ten times as exact.
-    """
-    planes = X.reshape(1, -1, *X.shape[2:])
-    scale, shift = np.tile(scale, len(X)), np.tile(shift, len(X))
-    Y = batch_norm(planes, scale, shift, np.zeros_like(shift), np.ones_like(shift), eps=0)
-    return Y.reshape(X.shape)
-
-
-def all_reduce(parts: Shards) -> Shards:
-    """The sum of tensors that lie on k devices, on each of them; gradients flow through it."""
-    first, *others = parts
-    total = sum((part.as_in_ctx(first.ctx) for part in others), first)
-    return [total.as_in_ctx(part.ctx) for part in parts]
-
-
-def means_over(shards: Shards) -> Shards:
-    """The mean (channels,) over all the shards (n, channels, rows, columns), on each device."""
-    pixels = sum(X.size // X.shape[1] for X in shards)
-    sums = [X.sum((2, 3)).sum(0) for X in shards]  # in one go it takes MXNet twice as long
-    return [total / pixels for total in all_reduce(sums)]
-
-
-class BatchNorm(HybridBlock):  # type: ignore[misc]
-    """Batch normalization over a device's shard, in double precision.
-
-    MXNet adds up number by number: in single precision two digits of seven would be lost. A
-    backward pass in training mode moves the running statistics.
-    """
-
-    def __init__(self, channels: int, prefix: str) -> None:
-        super().__init__(prefix=prefix)
-        self.weight = self.params.get("weight", shape=(channels,))
-        self.bias = self.params.get("bias", shape=(channels,))
-        self.running_mean = self.params.get("running_mean", shape=(channels,), grad_req="null")
-        self.running_var = self.params.get("running_var", shape=(channels,), grad_req="null")
-
-    def cast(self, dtype: Any) -> None:
-        """Sets the dtype of weights; the statistics stay in double precision."""
-        super().cast(dtype)
-        for statistic in (self.running_mean, self.running_var):
-            statistic.cast("float64")
-
-    def hybrid_forward(self, F: Any, shards: Shards, **params: Tensor) -> Shards:
-        """Normalizes the one shard (n, channels, rows, columns) there is."""
-        (X,) = shards
-        scale, shift = (params[name].astype("float64") for name in ("weight", "bias"))
-        statistics = params["running_mean"], params["running_var"]
-        options = {"eps": EPSILON, "momentum": 1 - MOMENTUM, "fix_gamma": False}
-        Y = F.npx.batch_norm(X.astype("float64"), scale, shift, *statistics, **options)
-        return [Y.astype("float32")]
-
-
-class SyncBatchNorm(BatchNorm):
-    """Batch normalization over the global minibatch: Gluon's knows no NumPy interface."""
-
-    def forward(self, shards: Shards) -> Shards:
-        """Normalizes shards (n, channels, rows, columns), none of them empty."""
-        if not autograd.is_training():
-            return each(self.evaluate, shards)
-        return self.normalize(shards)
-
-    def evaluate(self, X: Tensor) -> Tensor:
-        """Normalizes a shard by its device's running statistics."""
-        params = self.weight, self.bias, self.running_mean, self.running_var
-        return batch_norm(X, *(param.data(X.ctx).astype(X.dtype) for param in params))
-
-    def normalize(self, shards: Shards) -> Shards:
-        """Normalizes the shards of a minibatch, by the statistics over all of them."""
-        means = means_over(shards)
-        centred = [affine(X, np.ones_like(m), -m) for X, m in zip(shards, means, strict=True)]
-        variances = means_over(each(np.square, centred))
-        normal = []
-        for X, mean, var in zip(centred, means, variances, strict=True):
-            self.remember(mean, var)
-            scale = self.weight.data(X.ctx) / np.sqrt(var + EPSILON)
-            normal.append(affine(X, scale, self.bias.data(X.ctx)))
-        return normal
-
-    def remember(self, mean: Tensor, var: Tensor) -> None:
-        """Moves the running statistics of a device towards those of a minibatch."""
-        with autograd.pause():
-            for param, seen in ((self.running_mean, mean), (self.running_var, var)):
-                running = param.data(seen.ctx)
-                running += MOMENTUM * (seen.astype(running.dtype) - running)
-
-
-class ExactBatchNorm(SyncBatchNorm):
-    """Batch normalization over each device's shard, which adds up as `SyncBatchNorm` does."""
-
-    def normalize(self, shards: Shards) -> Shards:
-        """Normalizes the shards of a minibatch, each by its own statistics."""
-        return [Y for X in shards for Y in super(ExactBatchNorm, self).normalize([X])]
 
 
 class Residual(HybridBlock):  # type: ignore[misc]
@@ -190,7 +76,6 @@ class ResNet18(HybridBlock):  # type: ignore[misc]
 
 def resnet18(width: int, batch_norm: str, dtype: "numpy.dtype[Any]") -> ResNet18:
     """The book's ResNet-18, scaled to `width` channels in the first stage (the book's: 64)."""
-    norm = BatchNorm if dtype == numpy.float32 else ExactBatchNorm
-    net = ResNet18(width, SyncBatchNorm if batch_norm == "sync" else norm)
+    net = ResNet18(width, batch_norm_of(batch_norm, dtype))
     net.cast(dtype)
     return net

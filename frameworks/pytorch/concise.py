@@ -9,102 +9,68 @@ if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag 
 
     raise SystemExit(main("pytorch", "concise"))
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from common.backends.frameworks import IN_PROCESSES
 from common.base.arrays import Array, Weights
-from common.base.errors import RequestError, RunError
-from common.models.nets import trainable
+from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
+from frameworks.pytorch.activations import layer_outputs
+from frameworks.pytorch.batch_norm import share_statistics, unmoved_statistics
 from frameworks.pytorch.devices import devices as devices
-from frameworks.pytorch.layers import activations as activations
-from frameworks.pytorch.processes import launch_processes
+from frameworks.pytorch.devices import synchronize as synchronize
+from frameworks.pytorch.layouts import from_canonical, on_host, to_canonical
 from frameworks.pytorch.resnet import resnet18
+from frameworks.pytorch.wrappers import Wrapped, gathered, same_in_every_process, wrap
+from frameworks.pytorch.wrappers import launch as launch
+
+Device = torch.device
 
 
 @dataclass(frozen=True)
 class Replicas:
     """The wrapped net: this process's replica of it, with DDP, or all replicas, with DP."""
 
-    net: nn.parallel.DistributedDataParallel | nn.DataParallel[nn.Module]
+    net: Wrapped
     optimizer: torch.optim.Optimizer
-    device: torch.device
-
-
-def launch(
-    worker: Callable[[int], None],
-    count: int,
-    /,
-    *,
-    batch_norm: str = "per-device",
-    wrapper: str = "ddp",
-) -> None:
-    """Calls `worker(rank)` in a process for each device; `DataParallel` needs one for all."""
-    launch_processes(worker, count if wrapper in IN_PROCESSES else 1)
+    device: Device
 
 
 def replicate(
-    weights: Mapping[str, Array],
-    devices: Sequence[torch.device],
-    /,
-    *,
-    batch_norm: str = "per-device",
-    wrapper: str = "ddp",
+    weights: Mapping[str, Array], devices: Sequence[Device], options: ConciseOptions
 ) -> Replicas:
-    """ResNet-18 with these weights, wrapped; its replica in this process, with DDP."""
-    device = devices[dist.get_rank()]
-    net = resnet18(len(weights["conv1.bias"]), batch_norm)
+    """ResNet-18 with these weights, on all devices; with DDP, this process has one of them."""
+    device = devices[0]
+    net: nn.Module = resnet18(len(weights["conv1.bias"]), options.batch_norm)
     net.to(device, torch.as_tensor(weights["fc.bias"]).dtype).load_state_dict(
-        {name: torch.from_numpy(turned(name, values)) for name, values in weights.items()},
+        {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()},
         strict=False,  # it also counts minibatches, which nothing needs
     )
-    gpu = [device] if device.type == "cuda" else None
-    wrapped = (
-        nn.parallel.DistributedDataParallel(net, device_ids=gpu)
-        if wrapper == "ddp"
-        else legacy(net, devices, batch_norm)
-    )
+    wrapped = wrap(net, devices, options.wrapper)
     return Replicas(wrapped, torch.optim.SGD(wrapped.parameters()), device)
 
 
-def legacy(
-    net: nn.Module, devices: Sequence[torch.device], batch_norm: str
-) -> nn.DataParallel[nn.Module]:
-    """`nn.DataParallel`, which one process drives: PyTorch keeps it for old code."""
-    if devices[0].type != "cuda":
-        raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
-    if batch_norm == "sync":
-        raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
-    return nn.DataParallel(net, device_ids=[device.index for device in devices])
-
-
-loss = nn.CrossEntropyLoss(reduction="none")
-
-
-def turned(name: str, values: Array) -> Array:
-    """A tensor from canonical layout to PyTorch's, or back: dense layers are (out, in) there."""
-    return values.T if name == "fc.weight" else values
-
-
-def own_shard(batch: Array, replicas: Replicas) -> Tensor:
-    """The shard of a minibatch that is this process's, on its device."""
+def split_batch(batch: Array, replicas: Replicas) -> Tensor:
+    """The shard of a minibatch that this process takes, on its device."""
     sizes = shard_sizes(len(batch), dist.get_world_size())
     shard: Tensor = torch.as_tensor(batch).split(sizes)[dist.get_rank()]
     return shard.to(replicas.device)
+
+
+loss = nn.CrossEntropyLoss(reduction="none")
 
 
 def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
     """The mean loss over the minibatch; its gradient is left in the parameters."""
     replicas.net.train()
     replicas.optimizer.zero_grad()
-    y_hat = replicas.net(own_shard(X, replicas))
-    shard_loss: Tensor = loss(y_hat, own_shard(y, replicas)).sum() / len(X)
+    y_hat = replicas.net(split_batch(X, replicas))
+    shard_loss: Tensor = loss(y_hat, split_batch(y, replicas)).sum() / len(X)
     # DDP divides the sum of all gradients by the number of processes.
     (shard_loss * dist.get_world_size()).backward()
     mean_loss = shard_loss.detach()
@@ -113,9 +79,14 @@ def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
 
 
 def train_batch(
-    X: Array, y: Array, replicas: Replicas, devices: Sequence[torch.device], lr: float
+    X: Array,
+    y: Array,
+    replicas: Replicas,
+    devices: Sequence[Device],
+    lr: float,
+    options: ConciseOptions,
 ) -> Tensor:
-    """One step of SGD on one minibatch; returns its mean loss."""
+    """One step of SGD on one minibatch; returns its mean loss, still on the device."""
     mean_loss = forward_backward(X, y, replicas)
     for group in replicas.optimizer.param_groups:
         group["lr"] = lr
@@ -123,62 +94,41 @@ def train_batch(
     return mean_loss
 
 
-def gradients(X: Array, y: Array, replicas: Replicas, devices: Sequence[torch.device]) -> Weights:
+def gradients(
+    X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], options: ConciseOptions
+) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    net = replicas.net.module
-    kept = {name: buffer.clone() for name, buffer in net.named_buffers()}
-    forward_backward(X, y, replicas)
-    net.load_state_dict(kept, strict=False)
-    return {
-        name: turned(name, param.grad.cpu().numpy().copy())
-        for name, param in net.named_parameters()
-        if param.grad is not None
-    }
+    with unmoved_statistics(replicas.net.module):
+        forward_backward(X, y, replicas)
+    grads = {name: param.grad for name, param in replicas.net.module.named_parameters()}
+    return {name: to_canonical(name, on_host(g)) for name, g in grads.items() if g is not None}
 
 
-def predict(X: Array, replicas: Replicas, devices: Sequence[torch.device]) -> Array:
-    """The logits (n, 10) of a batch, each device computing those of its shard."""
-    share_statistics(replicas)
+@torch.no_grad()
+def predict_shards(X: Array, replicas: Replicas) -> list[Tensor]:
+    """The logits of each device's shard, by the first device's running statistics."""
+    share_statistics(replicas.net.module)
     replicas.net.eval()
-    sizes = shard_sizes(len(X), dist.get_world_size())
-    with torch.no_grad():
-        logits = replicas.net.module(own_shard(X, replicas))
-    padded = logits.new_zeros((sizes[0], 10))
-    padded[: len(logits)] = logits
-    gathered = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(gathered, padded)
-    shards = [shard[:size].cpu() for shard, size in zip(gathered, sizes, strict=True)]
-    array: Array = torch.cat(shards).numpy()
-    return array
+    logits = replicas.net.module(split_batch(X, replicas))
+    return gathered(logits, shard_sizes(len(X), dist.get_world_size()))
 
 
-def share_statistics(replicas: Replicas) -> None:
-    """Gives every device the running statistics of the first one."""
-    for name, buffer in replicas.net.module.named_buffers():
-        if not trainable(name):
-            dist.broadcast(buffer, 0)
+def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
+    """The logits (n, 10) of a batch, each device computing those of its shard."""
+    return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
-    share_statistics(replicas)
+    share_statistics(replicas.net.module)
     weights = {
-        name: turned(name, values.detach().cpu().numpy().copy())
+        name: to_canonical(name, on_host(values))
         for name, values in replicas.net.module.state_dict().items()
         if not name.endswith("num_batches_tracked")
     }
-    digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
-    ours = torch.frombuffer(bytearray(b"".join(digests)), dtype=torch.int64).to(replicas.device)
-    everyones = [torch.empty_like(ours) for _ in range(dist.get_world_size())]
-    dist.all_gather(everyones, ours)
-    for rank, theirs in enumerate(everyones):
-        for name, same in zip(weights, (theirs == everyones[0]).tolist(), strict=True):
-            if not same:
-                raise RunError(f"{name} on device {rank} differs from its copy on device 0")
-    return weights
+    return same_in_every_process(weights, replicas.device)
 
 
-def synchronize(replicas: Replicas) -> None:
-    """Returns once all queued work on the replicas is done."""
-    if replicas.device.type == "cuda":
-        torch.cuda.synchronize(replicas.device)
+def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:
+    """What each layer with weights makes of a batch on one device, by its name."""
+    return layer_outputs(X, replicas.net.module, replicas.device)

@@ -1,38 +1,22 @@
 """PyTorch's devices: GPUs, or virtual CPU devices that take turns on the same threads."""
 
-from collections.abc import Mapping, Sequence
-
 import torch
 
-from common.base.errors import RequestError
+from common.backends.devices import DeviceRequest, Devices, Process
 
 
-def devices(count: int | None, kind: str, threads: int) -> list[torch.device]:
-    """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
-
-    Raises RequestError if there are fewer GPUs than asked for.
-    """
-    torch.set_num_threads(threads)
-    exact_float32()
-    gpus = torch.cuda.device_count()
-    if kind == "cpu" or (kind == "auto" and not gpus):
-        return [torch.device("cpu", index) for index in range(count or 2)]
-    if not gpus or (count or gpus) > gpus:
-        raise RequestError(
-            f"PyTorch sees {gpus} GPUs here, not {count or 'any'}: "
-            "ask for fewer --devices or for --device-kind cpu"
-        )
-    return [torch.device("cuda", index) for index in range(count or gpus)]
-
-
-def exact_float32() -> None:
-    """Forbids cuDNN's default, TF32, which keeps ten bits of the mantissa."""
+def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
+    """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
+    torch.set_num_threads(max(1, request.threads // process.local_count))
+    # cuDNN's default, TF32, keeps ten bits of the mantissa.
     torch.backends.cudnn.allow_tf32 = False
+    kind, count = request.settled(torch.cuda.device_count(), "PyTorch")
+    name = "cuda" if kind == "gpu" else "cpu"
+    return Devices.of(kind, [torch.device(name, index) for index in range(count)], process)
 
 
-def synchronize(replicas: Sequence[Mapping[str, torch.Tensor]]) -> None:
-    """Returns once all queued work on the replicas is done."""
-    for params in replicas:
-        for device in {param.device for param in params.values()}:
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
+def synchronize(replicas: object) -> None:
+    """Returns once all queued work is done, on every device that this process uses."""
+    for index in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
+        if torch.cuda.memory_allocated(index):  # to ask another one would take memory there
+            torch.cuda.synchronize(index)

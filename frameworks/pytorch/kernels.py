@@ -1,7 +1,12 @@
 """What LeNet is made of, each in the form that is fast in PyTorch; docs/performance.md has more."""
 
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
 from torch import Tensor
 from torch.nn import functional as F
+
+R = TypeVar("R")
 
 
 def images(X: Tensor) -> Tensor:
@@ -48,3 +53,8 @@ def channels_last(X: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """
     weight = weight.reshape(X.shape[1], -1, weight.shape[1]).transpose(0, 1).flatten(end_dim=1)
     return X.permute(0, 2, 3, 1).flatten(start_dim=1), weight
+
+
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """What `function` makes of each device's arguments, and of what is the `same` for all."""
+    return [function(*own, **same) for own in zip(*arguments, strict=True)]

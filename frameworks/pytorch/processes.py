@@ -14,20 +14,18 @@ from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-import torch
-
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
-import torch.distributed.nn
+import torch.distributed.nn  # noqa: F401
 from torch import distributed as dist
 
+from common.backends.devices import Process
 from common.backends.torchrun import place
 from common.base.children import end, end_with, fork
 from common.base.errors import RequestError, RunError
 from common.base.signals import uninterrupted
-from frameworks.pytorch.devices import exact_float32
 
-Worker = Callable[[int], None]
+Worker = Callable[[Process], None]
 
 Outcomes = dict[Any, tuple[int, BaseProcess]]
 """By the pipe that tells how a process ends: which device's it is, and the process."""
@@ -54,39 +52,35 @@ class Failure(NamedTuple):
 
 
 def launch_processes(worker: Worker, count: int) -> None:
-    """Calls `worker(rank)` in one process for each of `count` devices.
+    """Calls `worker` in each of `count` processes.
 
     Started by torchrun, this process is one of them already. Raises RequestError or RunError as a
     worker did, and RunError if a process died; all others are ended then.
     """
-    threads = max(1, torch.get_num_threads() // count)
     if started := place():
-        rank, world = started
-        if world != count:
-            raise RequestError(f"torchrun started {world} processes for {count} devices")
-        run_in_group(worker, rank, count, threads)
+        if started.count != count:
+            raise RequestError(f"torchrun started {started.count} processes for {count} devices")
+        run_in_group(worker, started)
     elif count == 1:
-        run_in_group(worker, 0, 1, threads, dist.HashStore())
+        run_in_group(worker, Process(), dist.HashStore())
     else:
-        _spawn(worker, count, threads)
+        _spawn(worker, count)
 
 
-def run_in_group(
-    worker: Worker, rank: int, count: int, threads: int, store: dist.Store | None = None
-) -> None:
-    """Calls `worker(rank)` as one of `count` processes, which find each other through `store`.
+def run_in_group(worker: Worker, process: Process, store: dist.Store | None = None) -> None:
+    """Calls `worker` in one of several processes, which find each other through `store`.
 
     Without one, the environment says where to meet, as torchrun sets it.
     """
-    torch.set_num_threads(threads)
-    exact_float32()
     try:
-        dist.init_process_group(store=store, rank=rank, world_size=count, timeout=PATIENCE)
+        dist.init_process_group(
+            store=store, rank=process.rank, world_size=process.count, timeout=PATIENCE
+        )
     except RuntimeError:
         require_loopback()
         raise
     try:
-        worker(rank)
+        worker(process)
     finally:
         # A wrapper that outlives its group may abort the process at its end.
         gc.collect()
@@ -105,14 +99,14 @@ def require_loopback() -> None:
         ) from None
 
 
-def _spawn(worker: Worker, count: int, threads: int) -> None:
+def _spawn(worker: Worker, count: int) -> None:
     require_loopback()
     # The system chooses the port, so two runs never ask for the same one.
     store = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
     outcome, tell = Pipe(duplex=False)
     # They are forked by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(os.getpid(), worker, count, threads, store.port, tell)
+        target=_serve, args=(os.getpid(), worker, count, store.port, tell)
     )
     try:
         with uninterrupted():
@@ -128,16 +122,14 @@ def _spawn(worker: Worker, count: int, threads: int) -> None:
         raise failure.error from RuntimeError(failure.details)
 
 
-def _serve(
-    parent: int, worker: Worker, count: int, threads: int, port: int, tell: Connection
-) -> None:
+def _serve(parent: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
     """Forks a process for each device, and tells how they ended."""
     for module in PRELOAD:
         importlib.import_module(module)
     outcomes: Outcomes = {}
     for rank in range(count):
         outcome, of_rank = Pipe(duplex=False)
-        process = fork(_process, rank, worker, count, threads, port, of_rank)
+        process = fork(_process, rank, worker, count, port, of_rank)
         of_rank.close()  # or the next process would keep it open
         outcomes[outcome] = rank, process
     end_with(parent)
@@ -147,14 +139,12 @@ def _serve(
     tell.send(min(failures, key=lambda failure: failure.order, default=None))
 
 
-def _process(
-    rank: int, worker: Worker, count: int, threads: int, port: int, tell: Connection
-) -> None:
+def _process(rank: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
     """What the process of a device does; it tells how it ended."""
     failure = None
     try:
         store = dist.TCPStore("127.0.0.1", port, is_master=False)
-        run_in_group(worker, rank, count, threads, store)
+        run_in_group(worker, Process(rank, count, rank, count), store)
     except (RequestError, RunError) as error:
         failure = Failure(0, error, traceback.format_exc())
     except Exception as error:

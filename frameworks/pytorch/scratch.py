@@ -16,11 +16,12 @@ from torch.nn import functional as F
 
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
+from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.pytorch.collectives import allreduce_by
 from frameworks.pytorch.devices import devices as devices
 from frameworks.pytorch.devices import synchronize as synchronize
-from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, relu
+from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, on_each_device, relu
 
 Device = torch.device
 Params = dict[str, Tensor]
@@ -35,7 +36,9 @@ def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     }
 
 
-def replicate(weights: Mapping[str, Array], devices: Sequence[Device]) -> list[Params]:
+def replicate(
+    weights: Mapping[str, Array], devices: Sequence[Device], options: ScratchOptions
+) -> list[Params]:
     """One copy of the weights on each device."""
     return [get_params(weights, device) for device in devices]
 
@@ -100,11 +103,11 @@ def forward_backward(
     algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
-    losses, grads = [], []
-    for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
-        shard_loss, grad = shard_loss_and_grad(params, X_shard, y_shard, X.shape[0])
-        losses.append(shard_loss)
-        grads.append(grad)
+    X_shards, y_shards = split_batch(X, y, devices)
+    results = on_each_device(
+        shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
+    )
+    losses, grads = zip(*results, strict=True)
     return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
@@ -121,10 +124,10 @@ def train_batch(
     device_params: Sequence[Params],
     devices: Sequence[Device],
     lr: float,
-    algorithm: str = "star",
+    options: ScratchOptions,
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices, options.allreduce)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
     return mean_loss
@@ -135,10 +138,10 @@ def gradients(
     y: Array,
     device_params: Sequence[Params],
     devices: Sequence[Device],
-    algorithm: str = "star",
+    options: ScratchOptions,
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices, algorithm)
+    _, device_grads = forward_backward(X, y, device_params, devices, options.allreduce)
     return {name: grad.cpu().numpy() for name, grad in device_grads[0].items()}
 
 
@@ -147,8 +150,7 @@ def predict_shards(
     X: Array, device_params: Sequence[Params], devices: Sequence[Device]
 ) -> list[Tensor]:
     """The logits of each device's shard of a batch, (its examples, 10)."""
-    shards = scatter(X, devices)
-    return [lenet(shard, params) for shard, params in zip(shards, device_params, strict=True)]
+    return on_each_device(lenet, scatter(X, devices), device_params)
 
 
 def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:

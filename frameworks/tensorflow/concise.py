@@ -17,66 +17,51 @@ import tensorflow as tf
 
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
+from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
-from common.parallel.shards import same_everywhere, shard_sizes
+from common.parallel.shards import same_everywhere, shard_bounds
+from frameworks.tensorflow.activations import layer_outputs
+from frameworks.tensorflow.batch_norm import unmoved_statistics
+from frameworks.tensorflow.collectives import unflatten
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
-from frameworks.tensorflow.layers import activations as activations
-from frameworks.tensorflow.resnet import named_variables, resnet18, summed
+from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
+from frameworks.tensorflow.optimizer import SGD
+from frameworks.tensorflow.resnet import named_variables, resnet18
+from frameworks.tensorflow.wrappers import Mirrored, copies, copy_of, evaluate, mirrored, step
 
+Device = str
 Tensor: TypeAlias = tf.Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Replicas:
-    """The net and its variables by canonical names: the strategy has a copy on each device."""
+class Replicas(Mirrored):
+    """The net and its variables, which have a copy on each device, and the optimizer."""
 
-    strategy: tf.distribute.Strategy
-    net: tf.keras.Model
-    params: Mapping[str, tf.Variable]
-    statistics: Mapping[str, tf.Variable]
+    optimizer: SGD
 
 
 def replicate(
-    weights: Mapping[str, Array],
-    devices: Sequence[str],
-    /,
-    *,
-    batch_norm: str = "per-device",
-    wrapper: str = "mirrored",
+    weights: Mapping[str, Array], devices: Sequence[Device], options: ConciseOptions
 ) -> Replicas:
-    """ResNet-18 with these weights, mirrored on all devices."""
-    # Of all ways to add up, this is the one that synchronized batch norm can use on CPUs.
-    strategy = tf.distribute.MirroredStrategy(
-        devices, cross_device_ops=tf.distribute.ReductionToOneDevice()
-    )
+    """ResNet-18 with these weights, on all devices."""
+    strategy = mirrored(devices)
     with strategy.scope():
-        net = resnet18(len(weights["conv1.bias"]), batch_norm, weights["conv1.bias"].dtype.name)
+        net = resnet18(
+            len(weights["conv1.bias"]), options.batch_norm, weights["conv1.bias"].dtype.name
+        )
         variables = named_variables(net)
         for name, variable in variables.items():
-            variable.assign(turned(weights[name], (2, 3, 1, 0)))
+            variable.assign(from_canonical(name, weights[name]))
     params = {name: variable for name, variable in variables.items() if trainable(name)}
     statistics = {name: variable for name, variable in variables.items() if name not in params}
-    return Replicas(strategy, net, params, statistics)
+    return Replicas(strategy, net, params, statistics, SGD(strategy, params))
 
 
-def turned(values: Array, axes: Sequence[int]) -> Array:
-    """Convolutions with their axes permuted; all else has the same layout in Keras."""
-    return values.transpose(axes) if values.ndim == 4 else values
-
-
-def copies(value: tf.Variable | Tensor, replicas: Replicas) -> tuple[tf.Variable | Tensor, ...]:
-    """What each device has of a value."""
-    found: tuple[tf.Variable | Tensor, ...] = replicas.strategy.experimental_local_results(value)
-    return found
-
-
-def split_batch(batch: Tensor, replicas: Replicas) -> tf.distribute.DistributedValues:
-    """A minibatch's shards, one for each device."""
-    split = tf.split(batch, shard_sizes(batch.shape[0], replicas.strategy.num_replicas_in_sync))
-    return replicas.strategy.experimental_distribute_values_from_function(
-        lambda context: split[context.replica_id_in_sync_group]
-    )
+def split_batch(batch: Array, replicas: Replicas) -> list[Array]:
+    """The shards of a minibatch, one for each device; the last devices may get none."""
+    bounds = shard_bounds(len(batch), replicas.strategy.num_replicas_in_sync)
+    return [batch[a:b] for a, b in bounds if b > a]
 
 
 def loss(y_hat: Tensor, y: Tensor) -> Tensor:
@@ -84,75 +69,56 @@ def loss(y_hat: Tensor, y: Tensor) -> Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=y_hat)
 
 
-@tf.function(autograph=False)
-def forward_backward(X: Tensor, y: Tensor, replicas: Replicas) -> tuple[Tensor, dict[str, Tensor]]:
-    """The mean loss over the minibatch, and its gradient on each device."""
-
-    def on_device(X_shard: Tensor, y_shard: Tensor) -> Tensor:
-        with tf.GradientTape() as tape:
-            y_hat = replicas.net(X_shard, training=True)
-            shard_loss = tf.reduce_sum(loss(y_hat, y_shard)) / X.shape[0]
-        found = shard_loss, tape.gradient(shard_loss, replicas.params)
-        return tf.nest.map_structure(summed, found)
-
-    everyones = (split_batch(X, replicas), split_batch(y, replicas))
-    mean_loss, grads = replicas.strategy.run(on_device, everyones)
-    return copies(mean_loss, replicas)[0], grads
-
-
-@tf.function(autograph=False)
-def sgd(replicas: Replicas, grads: dict[str, Tensor], lr: Tensor) -> None:
-    """One step of stochastic gradient descent, in place, on every device."""
-    for name, param in replicas.params.items():
-        # Keras's optimizers would round the learning rate to float32.
-        replicas.strategy.extended.update(
-            param, lambda copy, grad: copy.assign_sub(lr * grad), (grads[name],)
-        )
+def forward_backward(X: Array, y: Array, replicas: Replicas) -> tuple[Tensor, Tensor]:
+    """The mean loss over the minibatch, and on each device its gradient as one vector."""
+    shards = split_batch(X, replicas), split_batch(y, replicas)
+    found: tuple[Tensor, Tensor] = step(*shards, np.array(len(X), X.dtype), loss, replicas)
+    return found
 
 
 def train_batch(
-    X: Array, y: Array, replicas: Replicas, devices: Sequence[str], lr: float
+    X: Array,
+    y: Array,
+    replicas: Replicas,
+    devices: Sequence[Device],
+    lr: float,
+    options: ConciseOptions,
 ) -> Tensor:
-    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
+    """One step of SGD on one minibatch; returns its mean loss, still on the device."""
     mean_loss, grads = forward_backward(X, y, replicas)
     # As a number the rate would be compiled in: a new one would mean a new program.
-    sgd(replicas, grads, tf.constant(lr, X.dtype))
+    replicas.optimizer.apply(grads, tf.constant(lr, X.dtype))
     return mean_loss
 
 
-def gradients(X: Array, y: Array, replicas: Replicas, devices: Sequence[str]) -> Weights:
+def gradients(
+    X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], options: ConciseOptions
+) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    everyones = [copy for value in replicas.statistics.values() for copy in copies(value, replicas)]
-    kept = [copy.numpy() for copy in everyones]
-    _, grads = forward_backward(X, y, replicas)
-    for copy, values in zip(everyones, kept, strict=True):
-        copy.assign(values)
-    return host(grads, replicas)[0]
+    with unmoved_statistics(replicas.statistics, replicas.strategy):
+        _, grads = forward_backward(X, y, replicas)
+    first = unflatten(copies(grads, replicas.strategy)[0], replicas.params)
+    return {name: to_canonical(name, on_host(grad)) for name, grad in first.items()}
 
 
-@tf.function(autograph=False)
-def predict_shards(X: Tensor, replicas: Replicas) -> tuple[Tensor, ...]:
+def predict_shards(X: Array, replicas: Replicas) -> tuple[Tensor, ...]:
     """The logits of each device's shard, by the first device's running statistics."""
-    with replicas.strategy.scope():
-        for statistic in replicas.statistics.values():
-            statistic.assign(statistic.read_value())
-    return copies(replicas.strategy.run(replicas.net, (split_batch(X, replicas),)), replicas)
+    logits: tuple[Tensor, ...] = evaluate(split_batch(X, replicas), replicas)
+    return logits
 
 
-def predict(X: Array, replicas: Replicas, devices: Sequence[str]) -> Array:
+def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
-    return np.concatenate([shard.numpy() for shard in predict_shards(X, replicas)])
-
-
-def host(values: Mapping[str, tf.Variable | Tensor], replicas: Replicas) -> list[Weights]:
-    """Copies on the host, in canonical layout, of what each device has."""
-    found = {name: copies(value, replicas) for name, value in values.items()}
-    return [
-        {name: turned(each[i].numpy(), (3, 2, 0, 1)).copy() for name, each in found.items()}
-        for i in range(replicas.strategy.num_replicas_in_sync)
-    ]
+    return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
-    return same_everywhere(host(replicas.params, replicas)) | host(replicas.statistics, replicas)[0]
+    count = replicas.strategy.num_replicas_in_sync
+    everyones = [copy_of(replicas.params, index, replicas.strategy) for index in range(count)]
+    return same_everywhere(everyones) | copy_of(replicas.statistics, 0, replicas.strategy)
+
+
+def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:
+    """What each layer with weights makes of a batch on one device, by its name."""
+    return layer_outputs(X, replicas.net, devices[0])

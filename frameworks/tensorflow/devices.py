@@ -2,30 +2,22 @@
 
 import tensorflow as tf
 
-from common.base.errors import RequestError
+from common.backends.devices import DeviceRequest, Devices, Process
 
 
-def devices(count: int | None, kind: str, threads: int) -> list[str]:
-    """The `count` devices of `kind` ("auto", "cpu", "gpu"); None: every GPU, else 2 CPUs.
-
-    Raises RequestError if there are fewer GPUs than asked for.
-    """
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
+def devices(process: Process, request: DeviceRequest) -> Devices[str]:
+    """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
+    tf.config.threading.set_intra_op_parallelism_threads(request.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(request.threads)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    gpus = [] if kind == "cpu" else tf.config.list_physical_devices("GPU")
-    if kind == "cpu" or (kind == "auto" and not gpus):
+    gpus = [] if request.kind == "cpu" else tf.config.list_physical_devices("GPU")
+    kind, count = request.settled(len(gpus), "TensorFlow")
+    if kind == "cpu":
         cpu = tf.config.list_physical_devices("CPU")[0]
-        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count or 2)]
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
         tf.config.set_logical_device_configuration(cpu, logical)
-        return [f"CPU:{index}" for index in range(count or 2)]
-    if not gpus or (count or 1) > len(gpus):
-        raise RequestError(
-            f"TensorFlow sees {len(gpus)} GPUs here, not {count or 'any'}: "
-            "ask for fewer --devices or for --device-kind cpu"
-        )
-    return [f"GPU:{index}" for index in range(count or len(gpus))]
+    return Devices.of(kind, [f"{kind.upper()}:{index}" for index in range(count)], process)
 
 
 def synchronize(replicas: object) -> None:

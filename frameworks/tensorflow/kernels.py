@@ -3,11 +3,14 @@
 The largest gain is a setting in `frameworks/tensorflow/__init__.py`: oneDNN on every processor.
 """
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Iterable
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+import numpy as np
 import tensorflow as tf
+
+from common.chapters.spec import Options
 
 Tensor: TypeAlias = tf.Tensor
 P = ParamSpec("P")
@@ -47,6 +50,12 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return X @ weight + bias
 
 
+@cache
+def first_like(options: Options) -> Options:
+    """The first options that were equal to these: TensorFlow knows an object while it lives."""
+    return options
+
+
 def compiled(step: Callable[P, R]) -> Callable[P, R]:
     """`step`, whose first argument is a minibatch, as one program; its numbers may change."""
     program = tf.function(step, autograph=False)
@@ -56,7 +65,31 @@ def compiled(step: Callable[P, R]) -> Callable[P, R]:
         X: Any = args[0]
         # As a number the rate would be compiled in: a new one would mean a new program.
         tensors = [tf.constant(x, X.dtype) if isinstance(x, float) else x for x in args]
+        tensors = [first_like(x) if isinstance(x, Options) else x for x in tensors]
         result: R = program(*tensors, **kwargs)
         return result
 
     return call
+
+
+def any_size(step: Callable[P, R]) -> Callable[P, R]:
+    """`step` as one program for arrays of all lengths: it is not traced again for a new one."""
+    program = tf.function(step, autograph=False)
+
+    def relaxed(value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        return tf.TensorSpec((None, *value.shape[1:])[: value.ndim], value.dtype)
+
+    @wraps(step)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        traced = program.get_concrete_function(*tf.nest.map_structure(relaxed, args), **kwargs)
+        result: R = traced(*args, **kwargs)
+        return result
+
+    return call
+
+
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """What `function` makes of each device's arguments, and of what is the `same` for all."""
+    return [function(*own, **same) for own in zip(*arguments, strict=True)]

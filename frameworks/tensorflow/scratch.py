@@ -16,11 +16,20 @@ import tensorflow as tf
 
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
+from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.tensorflow.collectives import allreduce_by
 from frameworks.tensorflow.devices import devices as devices
 from frameworks.tensorflow.devices import synchronize as synchronize
-from frameworks.tensorflow.kernels import avg_pool2d, compiled, conv2d, dense, images, relu
+from frameworks.tensorflow.kernels import (
+    avg_pool2d,
+    compiled,
+    conv2d,
+    dense,
+    images,
+    on_each_device,
+    relu,
+)
 
 Device = str
 Tensor: TypeAlias = tf.Tensor
@@ -33,7 +42,9 @@ def get_params(weights: Mapping[str, Array], device: Device) -> Params:
         return {name: tf.Variable(values) for name, values in weights.items()}
 
 
-def replicate(weights: Mapping[str, Array], devices: Sequence[Device]) -> list[Params]:
+def replicate(
+    weights: Mapping[str, Array], devices: Sequence[Device], options: ScratchOptions
+) -> list[Params]:
     """One copy of the weights on each device."""
     return [get_params(weights, device) for device in devices]
 
@@ -109,11 +120,11 @@ def forward_backward(
     algorithm: str,
 ) -> tuple[Tensor, list[Params]]:
     """The mean loss over the minibatch, and its gradient on each device."""
-    losses, grads = [], []
-    for X_shard, y_shard, params in zip(*split_batch(X, y, devices), device_params, strict=True):
-        shard_loss, grad = shard_loss_and_grad(params, X_shard, y_shard, X.shape[0])
-        losses.append(shard_loss)
-        grads.append(grad)
+    X_shards, y_shards = split_batch(X, y, devices)
+    results = on_each_device(
+        shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
+    )
+    losses, grads = zip(*results, strict=True)
     return allreduce(losses)[0], sum_gradients(grads, algorithm)
 
 
@@ -131,10 +142,10 @@ def train_batch(
     device_params: Sequence[Params],
     devices: Sequence[Device],
     lr: float,
-    algorithm: str = "star",
+    options: ScratchOptions,
 ) -> Tensor:
     """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices, algorithm)
+    mean_loss, device_grads = forward_backward(X, y, device_params, devices, options.allreduce)
     for params, grads in zip(device_params, device_grads, strict=True):
         sgd(params, grads, lr)
     return mean_loss
@@ -145,10 +156,10 @@ def gradients(
     y: Array,
     device_params: Sequence[Params],
     devices: Sequence[Device],
-    algorithm: str = "star",
+    options: ScratchOptions,
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices, algorithm)
+    _, device_grads = forward_backward(X, y, device_params, devices, options.allreduce)
     return {name: grad.numpy() for name, grad in device_grads[0].items()}
 
 

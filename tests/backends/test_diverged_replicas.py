@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from concise_steps import start
+from concise_steps import options, request, start
 
+from common.backends.devices import Process
 from common.base.errors import RunError
 
 NAME = "stage2.block1.conv3.bias"
@@ -55,11 +56,13 @@ class LayerDivergence:
     framework: str
     devices: Sequence[Any]
 
-    def __call__(self, rank: int) -> None:
+    def __call__(self, process: Process) -> None:
         chapter = importlib.import_module(f"frameworks.{self.framework}.concise")
-        replicas = chapter.replicate(start("float64"), self.devices)
+        replicas = chapter.replicate(
+            start("float64"), process.own(self.devices), options(self.framework)
+        )
         chapter.export(replicas)
-        PART[self.framework](replicas, rank)
+        PART[self.framework](replicas, process.rank)
         chapter.export(replicas)
 
 
@@ -67,4 +70,4 @@ def test_replicas_that_parted_end_the_run(
     framework: str, concise: Any, all_devices: Sequence[Any]
 ) -> None:
     with pytest.raises(RunError, match=r"^stage2\.block1\.conv3\.\w+ on device 1 differs"):
-        concise.launch(LayerDivergence(framework, all_devices[:2]), 2)
+        concise.launch(LayerDivergence(framework, all_devices[:2]), request(2), options(framework))

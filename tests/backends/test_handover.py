@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from common.backends.devices import DeviceRequest, Process
 from common.data.dataset import load
 from common.data.minibatches import pixels
-from common.models.nets import shapes_of
 from common.models.weights_file import load_weights
 from common.records.contents import PROBE
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
+from common.settings.request import Request
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -33,16 +34,17 @@ def logits_here(
     """The logits of the probe batch with those weights, in the framework under test."""
     config, found = record.config, []
     chapter: Any = import_module(f"frameworks.{framework}.{config.chapter}")
-    given = load_weights(weights, shapes_of(config.chapter, config.width), config.dtype)
+    given = load_weights(weights, config.shapes(), config.dtype)
     data = load("synthetic", None, print, progress=False).first(None, config.test_examples)
 
-    def receive(rank: int) -> None:
-        options = {"batch_norm": config.batch_norm} if config.batch_norm else {}
-        replicas = chapter.replicate(given, devices, **options)
+    options = Request.parsed(framework, config.chapter).options
+
+    def receive(process: Process) -> None:
+        replicas = chapter.replicate(given, devices, options)
         probe = pixels(data.test_images[:PROBE], config.dtype)
         found.append(chapter.predict(probe, replicas, devices))
 
-    chapter.launch(receive, len(devices))
+    chapter.launch(receive, DeviceRequest(len(devices), "cpu", 2), options)
     return found
 
 

@@ -11,7 +11,9 @@ import pytest
 from fake_chapter import FLAGS, CommandLine
 from numpy_concise import NumpyConcise
 
+from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
+from common.backends.torchrun import place
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.training.cli import main
@@ -43,6 +45,8 @@ def torchrun(monkeypatch: pytest.MonkeyPatch) -> Torchrun:
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
         monkeypatch.setenv("RANK", rank)
         monkeypatch.setenv("WORLD_SIZE", processes)
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", processes)
 
     return pretend
 
@@ -121,11 +125,17 @@ def test_an_environment_that_is_torchruns_in_part_is_refused(
 def test_a_rank_that_fails_leaves_the_record_to_the_first(
     start: CommandLine, torchrun: Torchrun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
+    def launch(chapter: NumpyConcise, worker: Callable[[Process], None], *_: object) -> None:
+        process = place()
+        assert process
+        worker(process)
+
+    def fail(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setitem(sys.modules, "frameworks.pytorch.concise", NumpyConcise())
-    monkeypatch.setattr(NumpyConcise, "launch", fail)
+    monkeypatch.setattr(NumpyConcise, "launch", launch)
+    monkeypatch.setattr(NumpyConcise, "gradients", fail)
     record = Path("out", "pytorch-concise-3dev.json")
     for rank, begun in (("1", False), ("0", True)):
         torchrun(rank, "2")

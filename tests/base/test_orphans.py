@@ -174,7 +174,7 @@ def test_a_run_that_fails_leaves_nothing_but_its_record(start: Start, tmp_path: 
     assert "try a smaller --lr" in err
     assert not list((tmp_path / "tmp").iterdir())
     (left,) = (tmp_path / "out").iterdir()
-    assert "Traceback" in json.loads(left.read_text())["failure"]
+    assert "Traceback" in json.loads(left.read_text())["failure"]["traceback"]
 
 
 @pytest.mark.only("pytorch")

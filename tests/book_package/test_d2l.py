@@ -14,6 +14,7 @@ import pytest
 from scratch_steps import LR, as_arrays, batches, far, start
 
 from common.base.arrays import Weights
+from common.chapters.scratch import ScratchOptions
 
 X, Y = batches(1, 36, "float64")[0]
 
@@ -22,8 +23,8 @@ X, Y = batches(1, 36, "float64")[0]
 def stepped(scratch: Any, all_devices: Sequence[Any], request: pytest.FixtureRequest) -> Weights:
     """The weights after one step of the chapter, on some number of devices."""
     devices = all_devices[: request.param]
-    replicas = scratch.replicate(start("float64"), devices)
-    scratch.train_batch(X, Y, replicas, devices, LR)
+    replicas = scratch.replicate(start("float64"), devices, ScratchOptions())
+    scratch.train_batch(X, Y, replicas, devices, LR, ScratchOptions())
     weights: Weights = scratch.export(replicas)
     return weights
 
@@ -78,7 +79,7 @@ def test_a_step_is_that_of_split_batch_and_sgd_in_mxnet(
     d2l: Any, scratch: Any, all_devices: Sequence[Any], stepped: Weights
 ) -> None:
     mx: Any = import_module("mxnet")
-    replicas = scratch.replicate(start("float64"), all_devices[:3])
+    replicas = scratch.replicate(start("float64"), all_devices[:3], ScratchOptions())
     shards = d2l.split_batch(mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype), all_devices[:3])
     with mx.autograd.record():
         losses = [

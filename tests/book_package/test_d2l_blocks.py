@@ -91,14 +91,15 @@ def in_jax(d2l: Any, side: int, stride: int, training: bool) -> tuple[Weights, W
     jax: Any = import_module("jax")
     nnx: Any = import_module("flax.nnx")
     resnet: Any = import_module("frameworks.jax.resnet")
+    layouts: Any = import_module("frameworks.jax.layouts")
     X, out = jax.numpy.array(images(side)), stride * CHANNELS
     graph, state = nnx.split(resnet.Residual(CHANNELS, out, None, nnx.Rngs(0)))
-    shapes = {resnet.canonical(path): v.shape for path, v in nnx.to_flat_state(state)}
+    shapes = {layouts.canonical(path): v.shape for path, v in nnx.to_flat_state(state)}
     weights = {name: jax.numpy.array(values) for name, values in drawn(shapes).items()}
     block = d2l.Residual(out, stride > 1, (stride, stride), training)
 
     def ours(weights: Any) -> Any:
-        filled = nnx.map_state(lambda path, v: v.replace(weights[resnet.canonical(path)]), state)
+        filled = nnx.map_state(lambda path, v: v.replace(weights[layouts.canonical(path)]), state)
         return nnx.merge(graph, filled)(weights["images"], np.ones(len(X)) if training else None)
 
     def theirs(weights: Any) -> Any:

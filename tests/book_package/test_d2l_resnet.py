@@ -10,8 +10,9 @@ from typing import Any
 import book
 import pytest
 from book import apart, renamed
-from concise_steps import far, part
+from concise_steps import far, options, part, request
 
+from common.backends.devices import Process
 from common.base.arrays import Weights
 from common.models.nets import BLOCKS, STAGES, trainable
 
@@ -35,31 +36,31 @@ MXNET = {
 
 def pytorch_net(d2l: Any, weights: Weights) -> Any:
     """The package's net with these weights."""
-    torch, concise = import_module("torch"), import_module("frameworks.pytorch.concise")
+    torch, layouts = import_module("torch"), import_module("frameworks.pytorch.layouts")
     net = d2l.resnet18(10).double()
-    state = {k: torch.from_numpy(concise.turned(k, values)) for k, values in weights.items()}
+    state = {k: torch.from_numpy(layouts.from_canonical(k, v)) for k, v in weights.items()}
     net.load_state_dict({renamed(k, PYTORCH): v for k, v in state.items()}, strict=False)
     return net
 
 
 def mxnet_net(d2l: Any, weights: Weights, devices: Sequence[Any]) -> Any:
     """The package's net with these weights on all devices."""
-    mx, concise = import_module("mxnet"), import_module("frameworks.mxnet.concise")
+    mx, layouts = import_module("mxnet"), import_module("frameworks.mxnet.layouts")
     net = d2l.resnet18(10)
     net.cast("float64")
     net.initialize(mx.init.Zero(), ctx=list(devices))
     net(mx.np.array(X[:1], X.dtype))  # now it knows its shapes
     params = net._collect_params_with_prefix()
     for name, values in weights.items():
-        turned = mx.np.array(concise.turned(name, values), values.dtype)
-        params[renamed(name, MXNET)].set_data(turned)
+        laid_out = mx.np.array(layouts.from_canonical(name, values), values.dtype)
+        params[renamed(name, MXNET)].set_data(laid_out)
     return net
 
 
 def in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
     """What our net and the package's compute: logits in both modes, and gradients."""
     torch, weights = import_module("torch"), book.start()
-    concise = import_module("frameworks.pytorch.concise")
+    concise, layouts = (import_module(f"frameworks.pytorch.{m}") for m in ("concise", "layouts"))
 
     def computed(net: Any, rules: Mapping[str, str]) -> Weights:
         with torch.no_grad():
@@ -69,22 +70,22 @@ def in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
         params = dict(net.named_parameters())
         grads = {k: params[renamed(k, rules)].grad.numpy() for k in weights if trainable(k)}
         logits = {"evaluation": evaluated.numpy(), "training": y_hat.detach().numpy()}
-        return logits | {f"gradients/{k}": concise.turned(k, grads[k]) for k in grads}
+        return logits | {f"gradients/{k}": layouts.to_canonical(k, grads[k]) for k in grads}
 
     found: Weights = {}
 
-    def ours(rank: int) -> None:
-        replicas = concise.replicate(weights, devices[:1])
+    def ours(process: Process) -> None:
+        replicas = concise.replicate(weights, devices[:1], options("pytorch"))
         found.update(computed(replicas.net.module, {}))
 
-    concise.launch(ours, 1)
+    concise.launch(ours, request(1), options("pytorch"))
     return found, computed(pytorch_net(d2l, weights), PYTORCH)
 
 
 def in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
     """What our net and the package's compute: logits in both modes, and gradients."""
     mx, weights = import_module("mxnet"), book.start()
-    concise = import_module("frameworks.mxnet.concise")
+    concise, layouts = (import_module(f"frameworks.mxnet.{m}") for m in ("concise", "layouts"))
 
     def computed(forward: Callable[[Any], Any], params: Any, rules: Mapping[str, str]) -> Weights:
         evaluated = forward(mx.np.array(X, X.dtype))
@@ -92,11 +93,12 @@ def in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
             y_hat = forward(mx.np.array(X, X.dtype))
             loss = concise.loss(y_hat, mx.np.array(Y, Y.dtype)).mean()
         loss.backward()
-        grads = {k: params[renamed(k, rules)].grad(devices[0]) for k in weights if trainable(k)}
+        own = {k: params[renamed(k, rules)] for k in weights if trainable(k)}
+        grads = {k: param.grad(devices[0]).asnumpy() for k, param in own.items()}
         logits = {"evaluation": evaluated.asnumpy(), "training": y_hat.asnumpy()}
-        return logits | {f"gradients/{k}": concise.turned(k, grads[k].asnumpy()) for k in grads}
+        return logits | {f"gradients/{k}": layouts.to_canonical(k, grads[k]) for k in grads}
 
-    ours = concise.replicate(weights, devices[:1]).net
+    ours = concise.replicate(weights, devices[:1], options("mxnet")).net
     theirs = mxnet_net(d2l, weights, devices[:1])
     return (
         computed(lambda images: ours([images])[0], ours.collect_params(), {}),
@@ -143,18 +145,19 @@ def test_a_step_is_that_of_train_batch_in_pytorch(
     torch, weights = import_module("torch"), book.start()
     found: Weights = {}
 
-    def ours(rank: int) -> None:
-        replicas = concise.replicate(weights, all_devices[:1])
-        concise.train_batch(X, Y, replicas, all_devices[:1], LR)
+    def ours(process: Process) -> None:
+        replicas = concise.replicate(weights, all_devices[:1], options("pytorch"))
+        concise.train_batch(X, Y, replicas, all_devices[:1], LR, options("pytorch"))
         found.update(concise.export(replicas))
 
-    concise.launch(ours, 1)
+    concise.launch(ours, request(1), options("pytorch"))
     net = pytorch_net(d2l, weights)
     trainer = torch.optim.SGD(net.parameters(), LR / len(X))  # the package adds losses up
     images, labels = torch.as_tensor(X), torch.as_tensor(Y)
     d2l.train_batch_ch13(net, images, labels, concise.loss, trainer, all_devices[:1])
     state = {k: net.state_dict()[renamed(k, PYTORCH)].numpy() for k in weights}
-    expected = {k: concise.turned(k, values) for k, values in state.items()}
+    layouts = import_module("frameworks.pytorch.layouts")
+    expected = {k: layouts.to_canonical(k, values) for k, values in state.items()}
     # Not the running variance: the package keeps PyTorch's unbiased one.
     assert farthest_of(found, expected, ".weight", ".bias", ".running_mean") < 1e-11
 
@@ -164,15 +167,16 @@ def test_a_step_on_two_devices_is_that_of_train_batch_in_mxnet(
     d2l: Any, concise: Any, all_devices: Sequence[Any]
 ) -> None:
     mx, weights, devices = import_module("mxnet"), book.start(), all_devices[:2]
-    replicas = concise.replicate(weights, devices)
-    concise.train_batch(X, Y, replicas, devices, LR)
+    replicas = concise.replicate(weights, devices, options("mxnet"))
+    concise.train_batch(X, Y, replicas, devices, LR, options("mxnet"))
     net = mxnet_net(d2l, weights, devices)
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": LR})
     images, labels = mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype)
     d2l.train_batch_ch13(net, images, labels, concise.loss, trainer, devices)
     params = net._collect_params_with_prefix()
     state = {k: params[renamed(k, MXNET)].list_data()[0].asnumpy() for k in weights}
-    expected = {k: concise.turned(k, values) for k, values in state.items()}
+    layouts = import_module("frameworks.mxnet.layouts")
+    expected = {k: layouts.to_canonical(k, values) for k, values in state.items()}
     found = concise.export(replicas)
     assert farthest_of(found, expected, ".weight", ".bias") < 1e-11
     # MXNet rounds the momentum to single precision: 2.4e-7 was measured.
@@ -184,10 +188,11 @@ def test_accuracy_on_two_devices_is_that_of_evaluate_accuracy_gpus(
     d2l: Any, concise: Any, all_devices: Sequence[Any]
 ) -> None:
     mx, weights, devices = import_module("mxnet"), book.start(), all_devices[:2]
-    logits = concise.predict(X, concise.replicate(weights, devices), devices)
+    logits = concise.predict(X, concise.replicate(weights, devices, options("mxnet")), devices)
     weights["fc.bias"] -= logits.mean(axis=0)  # so that not all images are of one class
     net = mxnet_net(d2l, weights, devices)
-    classes = concise.predict(X, concise.replicate(weights, devices), devices).argmax(axis=1)
+    moved = concise.replicate(weights, devices, options("mxnet"))
+    classes = concise.predict(X, moved, devices).argmax(axis=1)
     assert len(set(classes)) > 1
     for labels in (classes, classes[::-1], Y):
         batches = [(mx.np.array(X, X.dtype), mx.np.array(labels, labels.dtype))]

@@ -20,15 +20,16 @@ from scratch_steps import (
 
 from common.base.arrays import Array
 from common.base.errors import RunError
+from common.chapters.scratch import ScratchOptions
 
 
 @pytest.mark.parametrize("k", COUNTS)
 def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
     steps = batches(6, 35, "float64")  # three epochs; three devices share unevenly
     expected_losses, expected = judge.sgd(start("float64"), steps, RATES)
-    replicas = scratch.replicate(start("float64"), all_devices[:k])
+    replicas = scratch.replicate(start("float64"), all_devices[:k], ScratchOptions())
     losses = [
-        scratch.train_batch(X, y, replicas, all_devices[:k], lr)
+        scratch.train_batch(X, y, replicas, all_devices[:k], lr, ScratchOptions())
         for (X, y), lr in zip(steps, RATES, strict=True)
     ]
     scratch.synchronize(replicas)
@@ -44,18 +45,20 @@ def test_a_new_rate_needs_no_new_program(
 ) -> None:
     traced = Mock(wraps=scratch.sgd)  # called while a step is compiled, never when one is taken
     monkeypatch.setattr(scratch, "sgd", traced)
-    replicas = scratch.replicate(start("float32"), all_devices[:1])
+    replicas = scratch.replicate(start("float32"), all_devices[:1], ScratchOptions())
     for lr in RATES:
-        scratch.train_batch(*batches(1, 8, "float32")[0], replicas, all_devices[:1], lr)
+        scratch.train_batch(
+            *batches(1, 8, "float32")[0], replicas, all_devices[:1], lr, ScratchOptions()
+        )
     assert traced.call_count == 1
 
 
 def test_a_short_last_minibatch_is_used(scratch: Any, all_devices: Sequence[Any]) -> None:
     steps = batches(4, 40, "float64")
     assert [len(y) for _, y in steps] == [40, 30, 40, 30]
-    replicas = scratch.replicate(start("float64"), all_devices[:2])
+    replicas = scratch.replicate(start("float64"), all_devices[:2], ScratchOptions())
     for (X, y), lr in zip(steps, RATES, strict=False):
-        scratch.train_batch(X, y, replicas, all_devices[:2], lr)
+        scratch.train_batch(X, y, replicas, all_devices[:2], lr, ScratchOptions())
     assert far(scratch.export(replicas), judge.sgd(start("float64"), steps, RATES)[1]) < 1e-12
 
 
@@ -65,8 +68,8 @@ def test_gradient_is_that_of_the_whole_minibatch(
     scratch: Any, all_devices: Sequence[Any], k: int, dtype: str, limit: float
 ) -> None:
     X, y = batches(1, 35, dtype)[0]
-    replicas = scratch.replicate(start(dtype), all_devices[:k])
-    found = scratch.gradients(X, y, replicas, all_devices[:k])
+    replicas = scratch.replicate(start(dtype), all_devices[:k], ScratchOptions())
+    found = scratch.gradients(X, y, replicas, all_devices[:k], ScratchOptions())
     expected = judge.loss_and_gradients(X.astype(np.float64), y, start("float64"))[1]
     assert {values.dtype for values in found.values()} == {np.dtype(dtype)}
     assert far(found, expected) < limit
@@ -83,13 +86,13 @@ def test_fewer_examples_than_devices_are_all_used(
 ) -> None:
     devices = all_devices[:5]
     X, y = batches(1, examples, dtype)[0]
-    replicas = scratch.replicate(start(dtype), devices)
+    replicas = scratch.replicate(start(dtype), devices, ScratchOptions())
     # A full minibatch first: what it leaves behind must not count again.
-    scratch.train_batch(*batches(1, 5, dtype)[0], replicas, devices, LR)
+    scratch.train_batch(*batches(1, 5, dtype)[0], replicas, devices, LR, ScratchOptions())
     weights = {name: values.astype(np.float64) for name, values in scratch.export(replicas).items()}
     loss, expected = judge.loss_and_gradients(X.astype(np.float64), y, weights)
-    assert far(scratch.gradients(X, y, replicas, devices), expected) < limit
-    found = float(scratch.train_batch(X, y, replicas, devices, LR))
+    assert far(scratch.gradients(X, y, replicas, devices, ScratchOptions()), expected) < limit
+    found = float(scratch.train_batch(X, y, replicas, devices, LR, ScratchOptions()))
     assert found == pytest.approx(loss, rel=limit)
     expected_weights = {name: weights[name] - LR * expected[name] for name in weights}
     assert far(scratch.export(replicas), expected_weights) < limit
@@ -101,7 +104,7 @@ def test_a_shard_without_examples_adds_nothing(
 ) -> None:
     devices, weights = all_devices[:2], start(dtype)
     (_, X_shard), (_, y_shard) = scratch.split_batch(*batches(1, 1, dtype)[0], devices)
-    params = scratch.replicate(weights, devices)[1]
+    params = scratch.replicate(weights, devices, ScratchOptions())[1]
     loss, grad = scratch.shard_loss_and_grad(params, X_shard, y_shard, 1)
     assert float(loss) == 0
     for name, values in zip(grad, as_arrays(list(grad.values())), strict=True):
@@ -116,7 +119,7 @@ def test_predict_gives_every_example_its_logits(
     scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
 ) -> None:
     X, _ = batches(1, examples, dtype)[0]
-    replicas = scratch.replicate(start(dtype), all_devices[:k])
+    replicas = scratch.replicate(start(dtype), all_devices[:k], ScratchOptions())
     logits = scratch.predict(X, replicas, all_devices[:k])
     expected = judge.forward(X.astype(np.float64), start("float64"))["logits"]
     assert isinstance(logits, np.ndarray)
@@ -129,13 +132,13 @@ def train_alone(
 ) -> None:
     """Takes one step on one replica, as if there were no other."""
     alone = [replicas[device]]
-    scratch.train_batch(X, y, alone, [devices[device]], LR)
+    scratch.train_batch(X, y, alone, [devices[device]], LR, ScratchOptions())
     replicas[device] = alone[0]
 
 
 def test_replicas_share_no_memory(scratch: Any, all_devices: Sequence[Any]) -> None:
     weights, expected = start("float32"), start("float32")
-    replicas = scratch.replicate(weights, all_devices[:3])
+    replicas = scratch.replicate(weights, all_devices[:3], ScratchOptions())
     X, y = batches(1, 8, "float32")[0]
     train_alone(scratch, replicas, all_devices, 1, X, y)
     for name, values in weights.items():
@@ -147,15 +150,17 @@ def test_replicas_share_no_memory(scratch: Any, all_devices: Sequence[Any]) -> N
 
 
 def test_exported_weights_stay_as_they_are(scratch: Any, all_devices: Sequence[Any]) -> None:
-    replicas = scratch.replicate(start("float32"), all_devices[:2])
+    replicas = scratch.replicate(start("float32"), all_devices[:2], ScratchOptions())
     exported = scratch.export(replicas)
-    scratch.train_batch(*batches(1, 8, "float32")[0], replicas, all_devices[:2], LR)
+    scratch.train_batch(
+        *batches(1, 8, "float32")[0], replicas, all_devices[:2], LR, ScratchOptions()
+    )
     scratch.synchronize(replicas)
     assert all(np.array_equal(exported[k], values) for k, values in start("float32").items())
 
 
 def test_export_refuses_replicas_that_part(scratch: Any, all_devices: Sequence[Any]) -> None:
-    replicas = scratch.replicate(start("float32"), all_devices[:2])
+    replicas = scratch.replicate(start("float32"), all_devices[:2], ScratchOptions())
     X, y = batches(1, 8, "float32")[0]
     train_alone(scratch, replicas, all_devices, 1, X, y)
     with pytest.raises(RunError, match=r"conv1\.weight on device 1 differs"):
@@ -165,8 +170,8 @@ def test_export_refuses_replicas_that_part(scratch: Any, all_devices: Sequence[A
 def test_training_leaves_its_inputs_alone(scratch: Any, all_devices: Sequence[Any]) -> None:
     weights, (X, y) = start("float32"), batches(1, 9, "float32")[0]
     before = X.copy(), y.copy(), {name: values.copy() for name, values in weights.items()}
-    replicas = scratch.replicate(weights, all_devices[:2])
-    scratch.train_batch(X, y, replicas, all_devices[:2], LR)
+    replicas = scratch.replicate(weights, all_devices[:2], ScratchOptions())
+    scratch.train_batch(X, y, replicas, all_devices[:2], LR, ScratchOptions())
     scratch.synchronize(replicas)
     assert np.array_equal(X, before[0])
     assert np.array_equal(y, before[1])

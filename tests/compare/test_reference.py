@@ -6,9 +6,11 @@ import pytest
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
+from common.compare.scratch import LeNet
 from common.data.minibatches import pixels
 from common.data.synthetic import synthetic
-from common.models.nets import LENET, initial_weights, resnet18_shapes, trainable
+from common.models.initial import initial_weights
+from common.models.nets import LENET, resnet18_shapes, trainable
 from common.parallel.shards import shard_bounds
 
 IMAGES, LABELS, *_ = synthetic(12, 1)
@@ -93,7 +95,7 @@ def test_statistics_move_towards_those_of_the_first_shard() -> None:
 def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
     weights = {name: values.astype(np.float32) for name, values in start("scratch").items()}
     single = X.astype(np.float32)
-    exact = numpy_nets.LeNet(numpy_nets.doubled(weights))
+    exact = LeNet(numpy_nets.doubled(weights))
     exact.forward(single.astype(np.float64))
     unit = int(np.abs(exact.relu_inputs[2][0]).argmin())
     input_of_unit = exact.relu_inputs[2][0, unit]
@@ -118,6 +120,6 @@ def test_a_unit_next_to_zero_is_in_doubt_and_its_flip_is_known() -> None:
 
 def inputs(X: Array, weights: Weights) -> list[Array]:
     """The inputs of LeNet's ReLU units, in double precision."""
-    net = numpy_nets.LeNet(numpy_nets.doubled(weights))
+    net = LeNet(numpy_nets.doubled(weights))
     net.forward(X.astype(np.float64))
     return net.relu_inputs

@@ -9,6 +9,7 @@ import pytest
 from scratch_steps import batches, far
 
 from common.base.arrays import Weights
+from common.chapters.scratch import ScratchOptions
 from common.models.nets import LENET
 
 STEPS = 20
@@ -36,7 +37,7 @@ def test_without_units_in_doubt_training_stays_within_rounding(
     scratch: Any, all_devices: Sequence[Any], k: int
 ) -> None:
     lr, weights = 1e-4, decided("float64")
-    replicas = scratch.replicate(decided("float32"), all_devices[:k])
+    replicas = scratch.replicate(decided("float32"), all_devices[:k], ScratchOptions())
     for (x, y), (X, _) in zip(
         batches(STEPS, 35, "float64"), batches(STEPS, 35, "float32"), strict=True
     ):
@@ -45,6 +46,6 @@ def test_without_units_in_doubt_training_stays_within_rounding(
             assert np.abs(steps[name]).min() > 1e-3 * np.abs(steps[name]).max()
         _, gradients = judge.loss_and_gradients(x, y, weights)
         weights = {name: weights[name] - lr * gradients[name] for name in weights}
-        scratch.train_batch(X, y, replicas, all_devices[:k], lr)
+        scratch.train_batch(X, y, replicas, all_devices[:k], lr, ScratchOptions())
     assert far(weights, decided("float64")) > 1e-2  # it did train
     assert far(scratch.export(replicas), weights) < 1e-5

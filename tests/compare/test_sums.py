@@ -21,7 +21,7 @@ def test_a_ten_thousandth_of_what_was_added_up_is_seen(tmp_path: Path, name: str
             framework,
             NumpyConcise(),
             1,
-            **{"chapter": "concise", "allreduce": None, "width": 2, "dtype": "float32"},
+            **{"chapter": "concise", "width": 2, "dtype": "float32"},
             **{"batch_norm": "per-device", "steps": 2},
         )
     run, gradient = read_run(path), f"gradients/{name}"

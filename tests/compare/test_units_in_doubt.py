@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from resnet_judge import Array, Layer, ResNet18
 
-from common.compare.suites import SUITES, Suite
+from common.chapters.chapters import SUITES
+from common.chapters.concise import BATCH_NORMS
+from common.chapters.spec import Suite
 from common.data.minibatches import minibatches
 from common.data.synthetic import synthetic
-from common.models.nets import initial_weights, shapes_of
+from common.models.initial import initial_weights
+from common.models.nets import resnet18_shapes
 from common.parallel.shards import shard_bounds
-from common.settings.chapters import BATCH_NORMS
 
 NAMES = [f"float32-{batch_norm}" for batch_norm in BATCH_NORMS]
 MARGIN = 9e-6  # the inputs are of the size of 1, and float32 has seven digits
@@ -45,7 +47,7 @@ def test_no_unit_is_in_doubt(suite: Suite, data: tuple[Array, Array]) -> None:
             dtype="float64",
         )
     )
-    weights = initial_weights(shapes_of("concise", width), seed, "float64")
+    weights = initial_weights(resnet18_shapes(width), seed, "float64")
     every_count = (*suite.devices, *suite.more_devices)
     for k in every_count if suite.settings["batch_norm"] == "per-device" else (1,):
         net = Margins(weights, shard_bounds(len(X), k))

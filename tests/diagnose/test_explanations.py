@@ -14,6 +14,7 @@ from common.diagnose.explanations import AXES, correlation, flatten_orders, reor
 from common.records.store import read_record
 
 PLANES = (50, 4, 4)
+FLATTENED = {"fc1.weight": PLANES}
 RANDOM = np.random.RandomState(3)
 GRADIENT = RANDOM.standard_normal((800, 128)) * RANDOM.lognormal(size=(800, 1))
 ANOTHER_MASK = RANDOM.random_sample((800, 128)) < 0.5
@@ -29,7 +30,9 @@ def in_order(gradient: Array, axes: tuple[int, ...]) -> Array:
 def test_every_wrong_order_of_flattening_is_recognized(axes: tuple[int, ...]) -> None:
     # Which units open differs, so that no entry need be the same.
     wrong = in_order(GRADIENT * (1 + ANOTHER_MASK), axes)
-    (hint,) = flatten_orders({"gradients/fc1.weight": wrong}, {"gradients/fc1.weight": GRADIENT})
+    (hint,) = flatten_orders(
+        FLATTENED, {"gradients/fc1.weight": wrong}, {"gradients/fc1.weight": GRADIENT}
+    )
     assert hint.tensor == "fc1.weight"
     order = ", ".join(AXES[axis] for axis in axes)
     assert f"stand in the order ({order}), not (channel, row, column)" in hint.text
@@ -37,7 +40,9 @@ def test_every_wrong_order_of_flattening_is_recognized(axes: tuple[int, ...]) ->
 
 def test_weights_that_were_reordered_where_they_should_not_are_recognized() -> None:
     wrong = GRADIENT.reshape(4, 4, 50, 128).transpose(2, 0, 1, 3).reshape(800, 128)
-    (hint,) = flatten_orders({"weights/fc1.weight": wrong}, {"weights/fc1.weight": GRADIENT})
+    (hint,) = flatten_orders(
+        FLATTENED, {"weights/fc1.weight": wrong}, {"weights/fc1.weight": GRADIENT}
+    )
     assert "as if they had stood in (row, column, channel)" in hint.text
 
 
@@ -47,8 +52,8 @@ def test_other_mistakes_are_not_taken_for_an_order(seed: int, share: float) -> N
     noise = random.standard_normal(GRADIENT.shape) * random.lognormal(size=(800, 1))
     wrong = (1 - share) * GRADIENT + share * noise
     name = "gradients/fc1.weight"
-    assert list(flatten_orders({name: wrong}, {name: GRADIENT})) == []
-    assert list(flatten_orders({name: np.zeros((800, 128))}, {name: GRADIENT})) == []
+    assert list(flatten_orders(FLATTENED, {name: wrong}, {name: GRADIENT})) == []
+    assert list(flatten_orders(FLATTENED, {name: np.zeros((800, 128))}, {name: GRADIENT})) == []
 
 
 def test_the_same_numbers_in_another_order_are_recognized() -> None:

@@ -1,6 +1,5 @@
 """The weights that a run of the concise chapter is given, and the width that they set."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -8,24 +7,26 @@ import pytest
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError
-from common.models.nets import LENET, initial_weights, resnet18_shapes
+from common.models.initial import initial_weights
+from common.models.nets import LENET, resnet18_shapes
 from common.models.weights_file import save_weights
+from common.settings.request import Request
 from common.training.run import given_weights
 
 RESNET = initial_weights(resnet18_shapes(4), 0, "float32")
 
 
-def flags(path: Path, width: int | None = None) -> Namespace:
-    return Namespace(init_weights=path, width=width, dtype="float32")
+def request(path: Path, width: int | None = None) -> Request:
+    flags = [f"--init-weights={path}", *([f"--width={width}"] if width else [])]
+    return Request.parsed("jax", "concise", flags)
 
 
 def test_the_weights_set_the_width_that_no_flag_has_set(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", RESNET)
-    wanted = flags(tmp_path / "w")
-    given = given_weights("concise", wanted)
+    wanted, given = given_weights(request(tmp_path / "w"))
     assert given is not None
     assert given.keys() == RESNET.keys()
-    assert wanted.width == 4
+    assert wanted.options.shapes() == resnet18_shapes(4)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_weights_that_do_not_fit_are_refused_in_a_line_of_their_own(
 ) -> None:
     save_weights(tmp_path / "w", weights)
     with pytest.raises(RequestError, match=complaint) as refusal:
-        given_weights("concise", flags(tmp_path / "w", width))
+        given_weights(request(tmp_path / "w", width))
     assert len(str(refusal.value)) < 400
 
 
@@ -51,4 +52,4 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", RESNET)
     (tmp_path / "w").write_bytes((tmp_path / "w").read_bytes()[:3000])
     with pytest.raises(RequestError, match="cannot read weights from"):
-        given_weights("concise", flags(tmp_path / "w"))
+        given_weights(request(tmp_path / "w"))

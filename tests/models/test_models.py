@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from common.models.nets import LENET, initial_weights, resnet18_shapes, shapes_of, trainable
-from common.models.operations import training_operations
+from common.chapters.concise import CONCISE, ConciseOptions
+from common.chapters.operations import training_operations
+from common.chapters.scratch import ScratchOptions
+from common.models.initial import initial_weights
+from common.models.nets import LENET, resnet18_shapes, trainable
 
 
 def test_resnet18_has_as_many_numbers_as_the_books() -> None:
@@ -26,9 +29,9 @@ def test_resnet18_shortcuts_where_the_channels_change() -> None:
     assert shapes["fc.weight"] == (64, 10)
 
 
-def test_the_width_is_that_of_resnet18_alone() -> None:
-    assert shapes_of("scratch", None) == LENET
-    assert shapes_of("concise", 16) == resnet18_shapes(16)
+def test_a_chapter_knows_the_shapes_of_its_net() -> None:
+    assert ScratchOptions().shapes() == LENET
+    assert ConciseOptions(16).shapes() == resnet18_shapes(16)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -51,4 +54,22 @@ def test_arithmetic_of_an_image_is_that_of_resnet18() -> None:
         for c, side in ((128, 14), (256, 7), (512, 4))
     )
     # Nobody asks for the gradient of the images.
-    assert training_operations("concise", 64) == 6 * (stem + first + later + 5120) - 2 * stem
+    assert (
+        training_operations(CONCISE.of_the_book()) == 6 * (stem + first + later + 5120) - 2 * stem
+    )
+
+
+def test_lenet_takes_thirteen_million_operations() -> None:
+    first = 2 * 26 * 26 * 20 * 9
+    others = 2 * (9 * 9 * 50 * 20 * 25 + 800 * 128 + 128 * 10)
+    assert training_operations(ScratchOptions()) == 2 * first + 3 * others
+
+
+def test_resnet_takes_what_its_convolutions_do() -> None:
+    width, first = 3, 2 * 28 * 28 * 3 * 9
+    blocks = 4 * 28 * 28 * width * width * 9
+    for stage, side in ((1, 14), (2, 7), (3, 4)):
+        channels = width * 2**stage
+        blocks += side * side * channels * (channels // 2 * 9 + 3 * channels * 9 + channels // 2)
+    dense = 2 * 10 * width * 8
+    assert training_operations(ConciseOptions(width)) == 2 * first + 3 * (2 * blocks + dense)

@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError
-from common.models.nets import LENET, initial_weights
+from common.models.initial import initial_weights
+from common.models.nets import LENET
 from common.models.weights_file import digest, load_weights, save_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"

@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.compare.distances import distance
-from common.models.nets import LENET, initial_weights, resnet18_shapes
+from common.models.initial import initial_weights
+from common.models.nets import LENET, resnet18_shapes
 from common.pairs.arrays import compare_arrays, in_order, rounding
 
 NORMAL = st.floats(1e-3, 1e3).flatmap(lambda x: st.sampled_from([x, -x]))

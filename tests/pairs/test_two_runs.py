@@ -10,10 +10,11 @@ import pytest
 from agreement import edit, make, rewrite
 from paired_runs import compared, configure, failed
 
-from common.compare import tolerances
+from common.chapters.chapters import SPECS
+from common.chapters.concise import ConciseOptions
 from common.compare.checks import NUMERICAL, Run
 from common.compare.replay import part
-from common.compare.tolerances import Tolerance
+from common.compare.tolerances import Tolerance, comparison_of
 from common.models.nets import LENET
 from common.models.weights_file import digest
 from common.pairs.runs import compare_runs, read_run
@@ -100,7 +101,7 @@ def test_another_setting_is_said_and_nothing_compared(
 
 def test_shards_that_are_normalized_apart_are_another_setting(ours: Path, theirs: Path) -> None:
     def apart(run: Run) -> Run:
-        config = run.record.config.model_copy(update={"batch_norm": "per-device"})
+        config = run.record.config.model_copy(update={"options": ConciseOptions(1)})
         return Run(run.record.model_copy(update={"config": config}), run.arrays)
 
     assert compare_runs(apart(read_run(ours)), apart(read_run(theirs))).differences == [
@@ -124,7 +125,10 @@ def test_float32_is_held_to_its_own_limits_on_either_side(two: Path, theirs: Pat
     for first, second in ((single, theirs), (theirs, single)):
         verdict = compared(first, second)
         assert verdict.passed
-        assert verdict.arrays[0].limit == tolerances.FLOAT32["forward"].limit
+        assert (
+            verdict.arrays[0].limit
+            == comparison_of("scratch").tolerances["float32"]["forward"].limit
+        )
         assert verdict.arrays[0].distance
 
 
@@ -157,8 +161,10 @@ def test_a_long_run_is_held_to_its_beginning_and_its_curve(two: Path) -> None:
 @pytest.mark.parametrize(
     "limits",
     [
-        *(table for by_dtype in tolerances.TOLERANCES.values() for table in by_dtype.values()),
-        *(table for by_dtype in tolerances.LONG.values() for table in by_dtype.values()),
+        table
+        for held_to in map(comparison_of, SPECS)
+        for by_dtype in (held_to.tolerances, held_to.long)
+        for table in by_dtype.values()
     ],
 )
 def test_the_limits_leave_room_for_two_runs(limits: dict[str, Tolerance]) -> None:

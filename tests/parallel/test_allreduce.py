@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scratch_steps import RATES, as_arrays, batches, far, place, start
 
+from common.chapters.scratch import ScratchOptions
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 
 ALGORITHMS = [*SCHEDULES, "native"]
@@ -46,12 +47,12 @@ def test_training_takes_the_judges_steps(
     scratch: Any, all_devices: Sequence[Any], algorithm: str, k: int
 ) -> None:
     devices, steps = all_devices[:k], batches(3, 35, "float64")
-    replicas = scratch.replicate(start("float64"), devices)
+    replicas = scratch.replicate(start("float64"), devices, ScratchOptions())
     _, expected = judge.loss_and_gradients(*steps[0], start("float64"))
-    found = scratch.gradients(*steps[0], replicas, devices, algorithm=algorithm)
+    found = scratch.gradients(*steps[0], replicas, devices, ScratchOptions(algorithm))
     assert far(found, expected) < 1e-12
     for (X, y), lr in zip(steps, RATES, strict=False):
-        scratch.train_batch(X, y, replicas, devices, lr, algorithm=algorithm)
+        scratch.train_batch(X, y, replicas, devices, lr, ScratchOptions(algorithm))
     _, expected = judge.sgd(start("float64"), steps, RATES[:3])
     assert far(scratch.export(replicas), expected) < 1e-12  # which checks that all are the same
 

@@ -4,6 +4,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from nox_support import Environment
 
 
@@ -41,10 +43,35 @@ def test_an_environment_whose_interpreter_is_gone_is_not_complete(tmp_path: Path
     assert not made.complete()
 
 
-def test_what_it_is_made_by(tmp_path: Path) -> None:
-    made = Environment(tmp_path, ["numpy", "rich"], Path("pins.txt"), alone="d2l")
-    create, wanted, alone = made.commands()
-    assert create[1:] == ["-m", "venv", "--clear", str(tmp_path)]
-    install = [str(made.python), "-m", "pip", "install", "--quiet", "-c", "pins.txt"]
-    assert wanted == [*install, "numpy", "rich"]
-    assert alone == [*install, "--no-deps", "d2l"]
+@pytest.mark.parametrize("uv", [True, False])
+def test_uv_makes_it_where_it_can_and_else_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
+) -> None:
+    monkeypatch.setattr("nox_support.find_spec", lambda name: uv or None)
+    versions = tmp_path / "pins.txt"
+    versions.touch()
+    made = Environment(tmp_path / "made", ["numpy", "rich"], versions, alone="d2l")
+    ran: list[list[str]] = []
+
+    def run(*command: str) -> None:
+        ran.append(list(command))
+        if "uv" in command and "numpy" in command:
+            raise OSError("there is no such package")
+
+    made.make(run)
+    tried, pip = ran[:-3], ran[-3:]
+    assert len(tried) == 2 * uv
+    assert all(command[1:3] == ["-m", "uv"] for command in tried)
+    assert pip[0][1:] == ["-m", "venv", "--clear", str(made.folder)]
+    for command, wanted in zip(pip[1:], (["numpy", "rich"], ["--no-deps", "d2l"]), strict=True):
+        assert command[:4] == [str(made.python), "-m", "pip", "install"]
+        assert command[command.index("-c") :] == ["-c", str(versions), *wanted]
+
+
+def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
+    def run(*_: str) -> None:
+        raise OSError("no place")
+
+    with pytest.raises(OSError, match="no place"):
+        Environment(tmp_path / "made", [], tmp_path / "pins.txt").make(run)
+    assert not list(tmp_path.iterdir())

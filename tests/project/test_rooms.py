@@ -9,12 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
-    *("base", "terminal", "data", "models", "parallel", "backends", "settings", "records"),
-    *("training", "compare", "pairs", "diagnose", "seeds", "report", "scaling"),
+    *("base", "terminal", "data", "models", "parallel", "backends", "chapters", "settings"),
+    *("records", "training", "compare", "pairs", "diagnose", "seeds", "report", "scaling"),
 )
 """Lowest first: a room imports itself and those before it."""
 
-BACKENDS = {"base", "models", "parallel", "backends"}
+BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
 """What a backend imports of `common/`, but for the command in its `__main__` block."""
 
 

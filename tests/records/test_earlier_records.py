@@ -9,7 +9,7 @@ import pytest
 from agreement import edit
 from fake_chapter import RECORD, CommandLine, FakeChapter, written
 
-from common.base.errors import RequestError
+from common.base.errors import RequestError, RunError
 
 FULL = "[Errno 28] No space left on device"
 LONG_AGO = "2001-02-03T04:05:06+00:00"
@@ -78,16 +78,44 @@ def test_a_run_that_fails_before_it_has_begun_replaces_an_earlier_record(
     monkeypatch.setattr(FakeChapter, "replicate", replicate)
     assert start("--quiet") == 1
     assert written()["status"] == "failed"
-    assert "too large" in written()["failure"]
+    assert "too large" in written()["failure"]["message"]
 
 
-def test_a_refused_request_leaves_an_earlier_record(
+def test_what_is_refused_once_the_run_has_begun_is_no_running_run(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replicate(*_: object) -> None:
-        raise RequestError("not on these devices")
+        raise RequestError("not with these options")
 
     monkeypatch.setattr(FakeChapter, "replicate", replicate)
+    assert start("--quiet") == 2
+    assert written()["status"] == "failed"
+    assert written()["failure"]["message"] == "not with these options"
+
+
+def test_so_does_one_whose_processes_cannot_be_launched(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(*_: object) -> None:
+        raise RunError("processes cannot meet")
+
+    monkeypatch.setattr(FakeChapter, "launch", launch)
+    assert start("--quiet") == 1
+    assert (written()["status"], written()["failure"]["message"]) == (
+        "failed",
+        "processes cannot meet",
+    )
+    assert (written()["config"]["devices"], written()["devices"]) == (3, [])
+
+
+@pytest.mark.parametrize("asked", ["launch", "devices"])
+def test_a_refused_request_leaves_an_earlier_record(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RequestError("not on these devices")
+
+    monkeypatch.setattr(FakeChapter, asked, refuse)
     assert start("--quiet") == 2
     assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
 

@@ -45,6 +45,16 @@ def test_a_chapter_of_ones_own_needs_a_tolerance(ours: Path, theirs: Path) -> No
     assert (missing.array, missing.note) == ("gradients/", "is in neither of both")
 
 
+@pytest.mark.parametrize("name", ["a b", "class", "shapes", "__init__", ""])
+def test_what_is_no_name_of_an_option_is_refused(ours: Path, name: str) -> None:
+    rename(ours, chapter="vgg")
+    configure(ours, options={name: 1})
+    with pytest.raises(
+        RunError, match=r"is not a record of schema 3: config\.options .* is no name"
+    ):
+        read_run(ours)
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

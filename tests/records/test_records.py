@@ -9,12 +9,13 @@ import pytest
 from fake_chapter import RECORD, CommandLine, written
 
 from common.base.errors import RunError
-from common.models.nets import LENET, initial_weights
+from common.models.initial import initial_weights
+from common.models.nets import LENET
 from common.models.weights_file import digest, load_weights
 from common.records.record import Epoch
 from common.records.store import read_record, read_tensors
-from common.training.job import closing_line
 from common.training.loop import Outcome
+from common.training.words import closing_line
 
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[fake:0, fake:1, fake:2\]\n"
 
@@ -27,7 +28,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 def test_a_record_has_the_names_that_others_read(start: CommandLine) -> None:
     assert start("--seed=3") == 0
     record = written()
-    assert record["schema"] == 2
+    assert record["schema"] == 3
     assert (record["framework"], record["chapter"]) == ("pytorch", "scratch")
     assert record["status"] == "complete"
     assert record["devices"] == ["fake:0", "fake:1", "fake:2"]
@@ -82,7 +83,8 @@ def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(
     line = f"python -m frameworks.pytorch.scratch: error: {reason}\n"
     assert capsys.readouterr() == ("", line)
     assert written()["status"] == "failed"
-    assert reason in written()["failure"]
+    failure = written()["failure"]
+    assert (failure["message"], failure["step"]) == (reason, 6)
     assert written()["tensors"] is None
 
 
@@ -109,7 +111,8 @@ def test_a_run_that_ends_early_has_failed_and_says_why(
     assert start("--quiet", "--save-weights=w", loss=fail) == status
     assert capsys.readouterr() == ("", f"python -m frameworks.pytorch.scratch: error: {line}\n")
     assert written()["status"] == "failed"
-    assert type(failure).__name__ in written()["failure"]
+    assert type(failure).__name__ in written()["failure"]["traceback"]
+    assert written()["failure"]["message"] == (line if status == 1 else "KeyboardInterrupt")
     with pytest.raises(RunError, match="names no tensors"):
         read_tensors(RECORD, read_record(RECORD))
     assert not Path("w").exists()

@@ -12,9 +12,11 @@ from fake_chapter import CONFIG
 from numpy_concise import NumpyConcise
 
 from common.base.arrays import Array, Weights
+from common.chapters.concise import ConciseOptions
 from common.compare import numpy_nets
 from common.compare.checks import Run
 from common.compare.replay import replay
+from common.compare.scratch import LeNet
 from common.data.minibatches import pixels
 from common.models.nets import LENET
 from common.pairs.runs import read_run
@@ -46,13 +48,13 @@ def test_short_runs_are_kept_whole_and_of_long_ones_the_beginning_and_ends_of_ep
 
 
 def test_large_nets_and_minibatches_are_kept_in_few_steps_or_none() -> None:
-    net = {"chapter": "concise", "allreduce": None, "epochs": None, "steps": 12}
-    assert traced_steps(config(**net, width=8)) == list(range(1, 13))
-    few = traced_steps(config(**net, width=16, dtype="float32", batch_size=256))
+    net = {"chapter": "concise", "epochs": None, "steps": 12}
+    assert traced_steps(config(**net, options=ConciseOptions(8))) == list(range(1, 13))
+    few = traced_steps(config(**net, options=ConciseOptions(16), dtype="float32", batch_size=256))
     assert few[-1] == 12
     assert 1 < len(few) < 12
-    assert traced_steps(config(**net, width=32, dtype="float32")) == [1]
-    assert traced_steps(config(**net, width=64)) == []
+    assert traced_steps(config(**net, options=ConciseOptions(32), dtype="float32")) == [1]
+    assert traced_steps(config(**net, options=ConciseOptions(64))) == []
 
 
 def test_a_run_of_which_one_step_fits_is_computed_again_in_that_one(
@@ -92,10 +94,12 @@ class LateMomentum(NumpyConcise):
     def __init__(self) -> None:
         self.steps = 0
 
-    def train_batch(self, X: Array, y: Array, net: Any, devices: Any, lr: float) -> float:
+    def train_batch(
+        self, X: Array, y: Array, net: Any, devices: Any, lr: float, options: Any
+    ) -> float:
         self.steps += 1
         self.momentum = 0.1 if self.steps < 5 else 0.11
-        return super().train_batch(X, y, net, devices, lr)
+        return super().train_batch(X, y, net, devices, lr, options)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -118,7 +122,7 @@ def test_one_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path, dtyp
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_statistics_that_go_wrong_late_are_seen(tmp_path: Path, dtype: str) -> None:
     settings: Mapping[str, Any] = {
-        **{"chapter": "concise", "allreduce": None, "width": 1, "batch_norm": "sync"},
+        **{"chapter": "concise", "width": 1, "batch_norm": "sync"},
         **{"dtype": dtype, "steps": 8},
     }
     for framework in ("pytorch", "mxnet"):
@@ -140,7 +144,7 @@ class Flips(chapters.NumpyChapter):
         self, X: Array, y: Array, replicas: list[Weights], devices: Any
     ) -> tuple[float, Weights]:
         loss, gradients = super().loss_and_gradients(X, y, replicas, devices)
-        net = numpy_nets.LeNet(numpy_nets.doubled(replicas[0]))
+        net = LeNet(numpy_nets.doubled(replicas[0]))
         logits, back = net.forward(X.astype(np.float64))
         back(numpy_nets.cross_entropy(logits, y)[1])
         right, net.gradients = net.gradients, {}

@@ -1,7 +1,6 @@
 """Records that are missing, stale, spoiled or of another setting are not compared but reported."""
 
 import json
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,8 @@ from agreement import edit, failed, failures, make, rewrite
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from common.parity import judge
+from common.records.new import failure_of
+from common.records.record import Failure
 
 
 def test_a_missing_record_is_a_failure(results: Path) -> None:
@@ -28,7 +29,7 @@ def test_a_missing_record_is_a_failure(results: Path) -> None:
     [
         ({"source_sha256": "0" * 64}, "stale"),
         ({"status": "running"}, "running, not complete"),
-        ({"schema": 0}, "not a record of schema 2"),
+        ({"schema": 0}, "not a record of schema 3"),
         ({"framework": "pytorch"}, "is of pytorch"),
         ({"devices": ["cpu"]}, "ran on 1 devices"),
         ({"initial_weights_sha256": "0" * 64}, "other weights than its initial ones"),
@@ -66,22 +67,20 @@ def test_a_configuration_that_no_run_can_have_is_refused(
     assert "config" in failures(verdict)[0].note
 
 
-def as_raised(error: Exception) -> str:
-    """What a record keeps of an error."""
-    return "".join(traceback.format_exception(error))
-
-
 @pytest.mark.parametrize(
     ("failure", "why"),
     [
-        (as_raised(RunError("b on device 1 differs")), "failed: b on device 1"),
-        ("ValueError: bad\n\nDuring ...\nOSError: worse\nmore of it", "failed: OSError: worse"),
-        ("killed", "failed: killed"),
+        (failure_of(RunError("b on device 1 differs")), "failed: b on device 1 differs ("),
+        (failure_of(OSError("worse\nmore of it")), "failed: OSError: worse ("),
         (None, "does not say why"),
     ],
 )
-def test_why_a_run_failed_is_told(results: Path, failure: str | None, why: str) -> None:
-    edit(results / "float64/jax-scratch-2dev.json", status="failed", failure=failure)
+def test_why_a_run_failed_is_told(results: Path, failure: Failure | None, why: str) -> None:
+    edit(
+        results / "float64/jax-scratch-2dev.json",
+        status="failed",
+        failure=failure and failure.model_dump(),
+    )
     assert why in failures(judge(results))[0].note
 
 

@@ -11,9 +11,11 @@ from agreement import edit, make, rewrite
 from concise_records import fill
 from markup import shown
 from numpy_concise import LocalStatistics, WrongMomentum
+from paired_runs import configure
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
+from common.records.new import failure_of
 from common.records.store import read_record, read_tensors
 
 
@@ -72,7 +74,7 @@ def test_a_run_that_ended_itself_says_why(results: Path) -> None:
         make(results / "float64", "mxnet", chapters.StaleReplica(), 2)
     page = shown(results)
     (suspect,) = page.articles
-    assert suspect.strip().startswith("✗ mxnet: conv1.weight, step 1")
+    assert suspect.strip().startswith("✗ mxnet: conv1.weight, found after step 1, where copies")
     assert "The run failed: conv1.weight on device 1 differs from its copy" in suspect
     assert "On one device it passes: several devices are what goes wrong" in suspect
     assert page.headline == "✗ 1 of 96 checks FAILED"
@@ -143,7 +145,7 @@ def test_what_float64_passes_is_rounding(results: Path) -> None:
 
 def test_a_run_that_broke_down_comes_after_one_that_is_wrong(results: Path) -> None:
     make(results / "float64", "mxnet", chapters.WrongFlattenOrder(), 2)
-    failure = "Traceback\nBrokenPipeError: [Errno 32] Broken pipe"
+    failure = failure_of(BrokenPipeError("[Errno 32] Broken pipe")).model_dump()
     edit(results / "float64/jax-scratch-1dev.json", status="failed", failure=failure)
     page = shown(results)
     wrong, broken = page.articles
@@ -152,6 +154,15 @@ def test_a_run_that_broke_down_comes_after_one_that_is_wrong(results: Path) -> N
     assert "The run failed: BrokenPipeError" in broken
     # What lacks the run on one device has no number that tells it; see the grid.
     assert "1 ✗ failed2 ✗ alone3 ✗ alone" in page.text
+
+
+def test_a_record_of_another_chapter_is_shown_as_what_it_is(results: Path) -> None:
+    path = results / "float64/jax-scratch-1dev.json"
+    configure(path, chapter="vgg")
+    edit(path, chapter="vgg")
+    page = shown(results)
+    assert "is of jax vgg" in page.text
+    assert "unknown" in page.text
 
 
 def test_missing_records_are_no_culprits_but_named(results: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 from clocks import HERE, costs, line, scaled
 
 from common.base.errors import RequestError
+from common.chapters.scratch import ALLREDUCES
 from common.scaling import __main__ as command
 from common.scaling.formulas import ITEM, seconds
 from common.scaling.results import Compared, Scaling
 from common.scaling.simulate import as_measured
 from common.scaling.tables import verdict
 from common.scaling.training_step import nets
-from common.settings.chapters import ALLREDUCES
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "rich", "matplotlib", "torch", "tensorflow", "jax", "mxnet"}

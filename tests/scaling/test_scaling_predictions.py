@@ -9,13 +9,13 @@ import pytest
 from clocks import HERE, costs, line, probes
 
 from common.base.arrays import Array
+from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds
 from common.scaling import measure as measuring
 from common.scaling.predict import fit, predict
 from common.scaling.results import LIMITS
 from common.scaling.workloads import COUNTS, Allreduce, Laboratory, Trial, trials
-from common.settings.chapters import ALLREDUCES
 
 
 def test_predictions_by_hand() -> None:

@@ -18,7 +18,6 @@ from bench.results import Bench, gathered
 from bench.targets import TARGETS
 from common.backends.frameworks import FRAMEWORKS
 from common.models.nets import LENET, resnet18_shapes
-from common.models.operations import training_operations
 from common.records.record import DataUsed
 
 DATA = DataUsed(name="synthetic", sha256="0" * 64, train_examples=1, test_examples=1)
@@ -47,22 +46,6 @@ def bench_of(*figures: tuple[Entry, dict[str, float]]) -> Bench:
 def cell(bench: Bench, what: str, framework: str) -> str:
     (target,) = (target for target in TARGETS if target.what.startswith(what))
     return target.cell(bench, framework)
-
-
-def test_lenet_takes_thirteen_million_operations() -> None:
-    first = 2 * 26 * 26 * 20 * 9
-    others = 2 * (9 * 9 * 50 * 20 * 25 + 800 * 128 + 128 * 10)
-    assert training_operations("scratch", None) == 2 * first + 3 * others
-
-
-def test_resnet_takes_what_its_convolutions_do() -> None:
-    width, first = 3, 2 * 28 * 28 * 3 * 9
-    blocks = 4 * 28 * 28 * width * width * 9
-    for stage, side in ((1, 14), (2, 7), (3, 4)):
-        channels = width * 2**stage
-        blocks += side * side * channels * (channels // 2 * 9 + 3 * channels * 9 + channels // 2)
-    dense = 2 * 10 * width * 8
-    assert training_operations("concise", width) == 2 * first + 3 * (2 * blocks + dense)
 
 
 def test_ratios_are_taken_within_a_round() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from bench.profile import PROFILERS, table
-from common.models.nets import initial_weights, shapes_of
+from common.chapters.scratch import ScratchOptions
+from common.models.initial import initial_weights
+from common.models.nets import LENET
 
 NEEDED = {
     "pytorch": "aten::convolution_backward",
@@ -23,11 +25,11 @@ def test_every_framework_says_what_takes_its_time(
 ) -> None:
     X, y = np.ones((8, 1, 28, 28), "float32"), np.arange(8)
     devices = all_devices[:1]
-    weights = initial_weights(shapes_of("scratch", None), 0, "float32")
-    replicas = scratch.replicate(weights, devices)
+    weights = initial_weights(LENET, 0, "float32")
+    replicas = scratch.replicate(weights, devices, ScratchOptions())
 
     def step() -> None:
-        scratch.train_batch(X, y, replicas, devices, 0.1)
+        scratch.train_batch(X, y, replicas, devices, 0.1, ScratchOptions())
         scratch.synchronize(replicas)
 
     step()

@@ -10,14 +10,16 @@ import numpy as np
 from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Weights
 from common.base.errors import RunError
+from common.base.machine import now
 from common.compare.findings import Check
 from common.compare.suite import Verdict
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
-from common.models.nets import initial_weights, shapes_of
-from common.records.new import new_record
+from common.models.initial import initial_weights
+from common.records.record import record_name
 from common.records.store import read_record, read_tensors, seal, write_record
 from common.settings.config import Config
+from common.settings.request import Request
 from common.training.job import Job
 from common.training.run import launch
 
@@ -43,29 +45,34 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class JobOf(Job):
-    """A job of a chapter that is no module."""
+    """A job of a chapter that is no module, in a configuration that no flags need to ask for."""
 
     backend: Any
+    config: Config
 
     def chapter(self) -> Any:
         return self.backend
 
+    def settled(self, devices: int, kind: str) -> tuple[Config, Dataset]:
+        return self.config, self.data
+
 
 def make(folder: Path, framework: str, backend: Any, devices: int, **settings: Any) -> Path:
     """The record of a run of `backend`, a chapter, under a framework's name."""
-    if settings.get("chapter") == "concise":
+    settings = {**SETTINGS, **settings, "framework": framework, "devices": devices}
+    if settings["chapter"] == "concise":
         settings = {"wrapper": WRAPPERS[framework][0], **settings}
-    config = Config(framework=framework, devices=devices, **{**SETTINGS, **settings})
-    names = backend.devices(devices, "cpu", 1)
-    weights = initial_weights(shapes_of(config.chapter, config.width), config.seed, config.dtype)
+        del settings["allreduce"]
+    config = Config.of(settings)
+    weights = initial_weights(config.shapes(), config.seed, config.dtype)
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
-    data = DATA.first(config.train_examples, config.test_examples)
-    record = new_record(config, data, weights, names)
+    flags = [f"--devices={devices}", f"--out={folder}", "--quiet"]
+    request = Request.parsed(framework, config.chapter, flags)
     folder.mkdir(exist_ok=True)
-    job = JobOf(names, config, data, weights, record, folder, None, "", quiet=True, backend=backend)
-    launch(backend, job)
-    return folder / record.file_name()
+    data = DATA.first(config.train_examples, config.test_examples)
+    launch(backend, JobOf(request, data, weights, flags, now(), backend=backend, config=config))
+    return folder / record_name(framework, config.chapter, devices)
 
 
 def failed(verdict: Verdict) -> set[tuple[str, str, int]]:

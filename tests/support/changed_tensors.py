@@ -20,6 +20,8 @@ from common.records.trace import traced_steps
 
 WAYS: Final = ("entry", "entry", "entry", "nan", "dtype", "turned", "gone", "more", "swap")
 
+ROUNDING: Final = "less than rounding does to a sum that nearly cancels"
+
 
 def another(path: Path, random: Random) -> tuple[str, str, str]:
     """Changes, adds or removes a tensor beside the record at `path`.
@@ -33,7 +35,7 @@ def another(path: Path, random: Random) -> tuple[str, str, str]:
     if how == "entry":
         off = 1 if values.dtype == np.uint8 else 0.01 * (largest(values) or 1.0)
         values.flat[random.randrange(values.size)] += off
-        same = "less than rounding does to a sum that nearly cancels" * is_rounding(path, name, off)
+        same = ROUNDING * is_rounding(path, name, off)
     elif how == "nan" and values.dtype.kind == "f":
         values.flat[0] = np.nan
     elif how == "dtype":

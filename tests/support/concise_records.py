@@ -10,7 +10,6 @@ from common.backends.frameworks import FRAMEWORKS
 
 SETTINGS: dict[str, Any] = {
     "chapter": "concise",
-    "allreduce": None,
     "width": 1,
     "batch_size": 5,
     "steps": 2,

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from common.backends.devices import DeviceRequest, Process
+from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Array, Weights
+from common.chapters.concise import ConciseOptions
 from common.compare.distances import distance
 from common.data.minibatches import pixels
 from common.data.synthetic import synthetic
-from common.models.nets import initial_weights, resnet18_shapes
+from common.models.initial import initial_weights
+from common.models.nets import resnet18_shapes
 from common.models.weights_file import save_weights
 from common.parallel.shards import shard_bounds
 
@@ -50,6 +54,18 @@ def split(batch_norm: str, k: int) -> Callable[[int], list[tuple[int, int]]]:
     return lambda n: shard_bounds(n, k if batch_norm == "per-device" else 1)
 
 
+def options(
+    framework: str, batch_norm: str = "per-device", wrapper: str | None = None
+) -> ConciseOptions:
+    """The options of a chapter; without a wrapper, the framework's first."""
+    return ConciseOptions(WIDTH, batch_norm, wrapper or WRAPPERS[framework][0])
+
+
+def request(devices: int) -> DeviceRequest:
+    """A request for so many virtual devices."""
+    return DeviceRequest(devices, "cpu", 2)
+
+
 @dataclass(frozen=True)
 class Steps:
     """A worker: takes the steps and saves what comes of them, each process for itself."""
@@ -61,41 +77,41 @@ class Steps:
     folder: Path
     wrapper: str | None = None
 
-    def options(self) -> dict[str, str]:
-        wrapper = {} if self.wrapper is None else {"wrapper": self.wrapper}
-        return {"batch_norm": self.batch_norm, **wrapper}
+    def options(self) -> ConciseOptions:
+        return options(self.framework, self.batch_norm, self.wrapper)
 
-    def __call__(self, rank: int) -> None:
-        chapter = import_module(f"frameworks.{self.framework}.concise")
-        replicas = chapter.replicate(start(self.dtype), self.devices, **self.options())
+    def __call__(self, process: Process) -> None:
+        chapter, chosen = import_module(f"frameworks.{self.framework}.concise"), self.options()
+        devices = process.own(self.devices)
+        replicas = chapter.replicate(start(self.dtype), devices, chosen)
         steps = batches(self.dtype)
         X = steps[0][0]
-        before = chapter.predict(X, replicas, self.devices)
-        layers = {"before": chapter.activations(X, replicas, self.devices)}
-        gradients = chapter.gradients(*steps[0], replicas, self.devices)
+        before = chapter.predict(X, replicas, devices)
+        layers = {"before": chapter.activations(X, replicas, devices)}
+        gradients = chapter.gradients(*steps[0], replicas, devices, chosen)
         untouched = chapter.export(replicas)
         losses = [
-            chapter.train_batch(*step, replicas, self.devices, lr)
+            chapter.train_batch(*step, replicas, devices, lr, chosen)
             for step, lr in zip(steps, RATES, strict=True)
         ]
         chapter.synchronize(replicas)
-        after = chapter.predict(X, replicas, self.devices)
-        layers["after"] = chapter.activations(X, replicas, self.devices)
+        after = chapter.predict(X, replicas, devices)
+        layers["after"] = chapter.activations(X, replicas, devices)
         found = {
             "losses": np.array([float(loss) for loss in losses]),
             "logits/before": before,
             "logits/after": after,
-            "logits/one": chapter.predict(X[:1], replicas, self.devices),
+            "logits/one": chapter.predict(X[:1], replicas, devices),
             **{f"gradients/{name}": values for name, values in gradients.items()},
             **{f"untouched/{name}": values for name, values in untouched.items()},
             **{f"weights/{name}": values for name, values in chapter.export(replicas).items()},
             **{f"layers/{when}/{name}": v for when in layers for name, v in layers[when].items()},
         }
-        save_weights(self.folder / f"{rank}.safetensors", found)
+        save_weights(self.folder / f"{process.rank}.safetensors", found)
 
     def run(self, chapter: Any) -> Weights:
         """Launches the steps; what the first process saved."""
-        chapter.launch(self, len(self.devices), **self.options())
+        chapter.launch(self, request(len(self.devices)), self.options())
         return load_file(self.folder / "0.safetensors")
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from named_devices import NamedDevices
 
 from common.base.arrays import Array, Weights
+from common.chapters.scratch import ScratchOptions
+from common.chapters.spec import Options
 from common.data.synthetic import synthetic
 from common.settings.config import Config
 from common.training.cli import main
@@ -18,8 +21,10 @@ RECORD = Path("out", "pytorch-scratch-3dev.json")
 FLAGS = ["--devices=3", "--batch-size=8", "--steps=7", "--dataset=synthetic", "--out=out"]
 
 
-class FakeChapter:
+class FakeChapter(NamedDevices):
     """Each step adds `lr` to every weight; an image's first pixel is the class it is taken for."""
+
+    NAME = "fake"
 
     def __init__(self, loss: Callable[[int], float] = lambda step: 1 / step) -> None:
         """`loss` gives the loss of a step, counted from 1."""
@@ -29,13 +34,9 @@ class FakeChapter:
         self.rates: list[float] = []
         self.first: tuple[Array, Array] | None = None
 
-    def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
-        return [f"fake:{index}" for index in range(count or 2)]
-
-    def launch(self, worker: Callable[[int], None], count: int) -> None:
-        worker(0)
-
-    def replicate(self, weights: Mapping[str, Array], devices: Sequence[str]) -> list[Weights]:
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+    ) -> list[Weights]:
         return [{name: values.copy() for name, values in weights.items()} for _ in devices]
 
     def train_batch(
@@ -45,7 +46,7 @@ class FakeChapter:
         replicas: list[Weights],
         devices: Sequence[str],
         lr: float,
-        algorithm: str = "star",
+        options: Options,
     ) -> float:
         self.calls.append("train_batch")
         self.batches.append((X, y))
@@ -61,7 +62,7 @@ class FakeChapter:
         y: Array,
         replicas: list[Weights],
         devices: Sequence[str],
-        algorithm: str = "star",
+        options: Options,
     ) -> Weights:
         self.calls.append("gradients")
         self.first = (X, y)
@@ -114,7 +115,7 @@ CONFIG = Config(
     steps=None,
     seed=5,
     dtype="float64",
-    allreduce="star",
+    options=ScratchOptions(),
     dataset="synthetic",
     train_examples=50,
     test_examples=2300,

@@ -26,7 +26,7 @@ def spoil(text: str) -> dict[str, Any]:
         "machine": {text: text, "cores": 10**300},
         "versions": {text: text},
         "devices": [text],
-        "failure": text,
+        "failure": {"message": text, "tensor": text, "traceback": text},
         "initial_weights_sha256": text,
         "data": {"name": text, "sha256": text, "train_examples": 40, "test_examples": 10},
     }
@@ -38,5 +38,5 @@ def spoil_all(results: Path, text: str, **changes: Any) -> None:
         path.unlink()
     for path in (results / "float64").glob("*.json"):
         config = json.loads(path.read_text())["config"]
-        config |= dict.fromkeys(("preset", "allreduce", "wrapper", "init_weights"), text)
+        config |= {"preset": text, "init_weights": text, "options": {"allreduce": text}}
         edit(path, **{**spoil(text), "config": config, **changes})

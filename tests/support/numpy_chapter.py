@@ -3,25 +3,23 @@
 `BUGS` are versions of it that each make a mistake that people do make.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import judge
 import numpy as np
+from named_devices import NamedDevices
 
 from common.base.arrays import Array, Weights
+from common.chapters.spec import Options
 from common.parallel.shards import same_everywhere, shard_bounds
 
 
-class NumpyChapter:
+class NumpyChapter(NamedDevices):
     """Satisfies `common.backends.interface.Chapter`; its devices are names."""
 
-    def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
-        return [f"numpy:{index}" for index in range(count or 2)]
-
-    def launch(self, worker: Callable[[int], None], count: int) -> None:
-        worker(0)
-
-    def replicate(self, weights: Mapping[str, Array], devices: Sequence[str]) -> list[Weights]:
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+    ) -> list[Weights]:
         return [{name: values.copy() for name, values in weights.items()} for _ in devices]
 
     def scale(self, shard: int, batch: int) -> float:
@@ -51,7 +49,7 @@ class NumpyChapter:
         replicas: list[Weights],
         devices: Sequence[str],
         lr: float,
-        algorithm: str = "star",
+        options: Options,
     ) -> float:
         loss, gradients = self.loss_and_gradients(X, y, replicas, devices)
         for index, weights in enumerate(replicas):
@@ -68,7 +66,7 @@ class NumpyChapter:
         y: Array,
         replicas: list[Weights],
         devices: Sequence[str],
-        algorithm: str = "star",
+        options: Options,
     ) -> Weights:
         return self.loss_and_gradients(X, y, replicas, devices)[1]
 
@@ -88,8 +86,10 @@ class SumInsteadOfMean(NumpyChapter):
 
 
 class SharedMemory(NumpyChapter):
-    def replicate(self, weights: Mapping[str, Array], devices: Sequence[str]) -> list[Weights]:
-        return super().replicate(weights, devices)[:1] * len(devices)
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+    ) -> list[Weights]:
+        return super().replicate(weights, devices, options)[:1] * len(devices)
 
 
 class StaleReplica(NumpyChapter):
@@ -119,11 +119,13 @@ class DroppedExample(NumpyChapter):
 class WrongFlattenOrder(NumpyChapter):
     """Flattens in row, column, channel order, as channels-last code does."""
 
-    def replicate(self, weights: Mapping[str, Array], devices: Sequence[str]) -> list[Weights]:
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+    ) -> list[Weights]:
         swapped = dict(weights)
         fc1 = weights["fc1.weight"].reshape(4, 4, 50, 128)
         swapped["fc1.weight"] = fc1.transpose(2, 0, 1, 3).reshape(800, 128)
-        return super().replicate(swapped, devices)
+        return super().replicate(swapped, devices, options)
 
 
 class NotANumber(NumpyChapter):

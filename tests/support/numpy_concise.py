@@ -1,11 +1,13 @@
 """The concise chapter on its judge, and versions of it that each make a mistake people do make."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import resnet_judge
+from named_devices import NamedDevices
 
 from common.base.arrays import Array, Weights
+from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_bounds
 
 
@@ -42,28 +44,16 @@ def layers(X: Array, weights: Weights, net: type[Layers] = Layers) -> Weights:
     return {**run.made, "fc": logits}
 
 
-class NumpyConcise:
+class NumpyConcise(NamedDevices):
     """Satisfies `common.backends.interface.Concise`; its devices are names."""
 
     momentum = resnet_judge.MOMENTUM
     net = Layers
 
-    def devices(self, count: int | None, kind: str, threads: int) -> list[str]:
-        return [f"numpy:{index}" for index in range(count or 2)]
-
-    def launch(self, worker: Callable[[int], None], count: int, /, **options: str) -> None:
-        worker(0)
-
     def replicate(
-        self,
-        weights: Mapping[str, Array],
-        devices: Sequence[str],
-        /,
-        *,
-        batch_norm: str = "per-device",
-        wrapper: str = "",
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: ConciseOptions
     ) -> Net:
-        return Net(dict(weights), batch_norm)
+        return Net(dict(weights), options.batch_norm)
 
     def step(
         self, X: Array, y: Array, net: Net, devices: Sequence[str]
@@ -71,7 +61,15 @@ class NumpyConcise:
         shards = shard_bounds(len(X), len(devices) if net.batch_norm == "per-device" else 1)
         return resnet_judge.loss_and_gradients(X, y, net.weights, shards)
 
-    def train_batch(self, X: Array, y: Array, net: Net, devices: Sequence[str], lr: float) -> float:
+    def train_batch(
+        self,
+        X: Array,
+        y: Array,
+        net: Net,
+        devices: Sequence[str],
+        lr: float,
+        options: ConciseOptions,
+    ) -> float:
         loss, gradients, statistics = self.step(X, y, net, devices)
         moved = self.momentum / resnet_judge.MOMENTUM
         for name, values in statistics.items():
@@ -80,7 +78,9 @@ class NumpyConcise:
             net.weights[name] = net.weights[name] - lr * values
         return loss
 
-    def gradients(self, X: Array, y: Array, net: Net, devices: Sequence[str]) -> Weights:
+    def gradients(
+        self, X: Array, y: Array, net: Net, devices: Sequence[str], options: ConciseOptions
+    ) -> Weights:
         return self.step(X, y, net, devices)[1]
 
     def predict(self, X: Array, net: Net, devices: Sequence[str]) -> Array:

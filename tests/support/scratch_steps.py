@@ -10,7 +10,8 @@ from common.base.arrays import Array, Weights
 from common.compare.distances import distance
 from common.data.minibatches import minibatches
 from common.data.synthetic import synthetic
-from common.models.nets import LENET, initial_weights
+from common.models.initial import initial_weights
+from common.models.nets import LENET
 
 IMAGES, LABELS, *_ = synthetic(70, 1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.backends.frameworks import FRAMEWORKS
-from common.settings.chapters import CHAPTERS
+from common.chapters.chapters import CHAPTERS
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("common.parity", "common.grid", "common.scaling", "bench")

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_chapter import RECORD, CommandLine, FakeChapter, written
 
+from common.backends.devices import Process
 from common.models.weights_file import save_weights
 
 ROOT = Path(__file__).parents[2]
@@ -124,9 +126,8 @@ def test_a_verdict_that_nobody_reads_is_the_same(
 def test_what_fails_after_a_run_is_complete_leaves_its_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def launch(chapter: FakeChapter, worker: object, count: int) -> None:
-        assert callable(worker)
-        worker(0)
+    def launch(chapter: FakeChapter, worker: Callable[[Process], None], *_: object) -> None:
+        worker(Process())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(FakeChapter, "launch", launch)

@@ -11,7 +11,7 @@ import pytest
 
 from common import grid
 from common.backends.frameworks import FRAMEWORKS
-from common.compare.suites import SUITES
+from common.chapters.chapters import SUITES
 from common.settings.arguments import parser
 
 ROOT = Path(__file__).parents[2]

@@ -1,8 +1,5 @@
 """The training loop, with a chapter that needs no framework."""
 
-from argparse import Namespace
-from typing import Any
-
 import numpy as np
 import pytest
 from fake_chapter import CONFIG, FakeChapter
@@ -12,9 +9,11 @@ from hypothesis import strategies as st
 from common.base.errors import RunError
 from common.data.dataset import Dataset
 from common.data.minibatches import minibatches, pixels
-from common.models.nets import LENET, initial_weights
+from common.models.initial import initial_weights
+from common.models.nets import LENET
 from common.records.contents import PROBE
-from common.settings.config import with_preset
+from common.settings.config import Config
+from common.settings.request import Request
 from common.settings.steps import examples_in, learning_rate, steps_of_epochs
 from common.training.loop import Outcome, Training, accuracy, finite
 from common.training.reporter import Reporter
@@ -31,13 +30,12 @@ def data(test_examples: int = 2300, wrong: int = 368) -> Dataset:
 
 
 def training(chapter: FakeChapter, **changes: object) -> Training:
-    config = CONFIG.model_copy(update=changes)
+    config: Config = CONFIG.model_copy(update=changes)
     return Training(chapter, ["a", "b"], config, data(), Reporter(quiet=True))
 
 
 def run(chapter: FakeChapter, **changes: object) -> Outcome:
-    made, weights = training(chapter, **changes), initial_weights(LENET, 0, "float64")
-    return made.train(made.replicate(weights), weights)
+    return training(chapter, **changes).train(initial_weights(LENET, 0, "float64"))
 
 
 counts = st.integers(1, 300)
@@ -130,16 +128,14 @@ def test_the_rate_stays_or_falls_to_0_over_the_run() -> None:
 @pytest.mark.parametrize(
     ("flags", "decay"),
     [
-        ({"epochs": 2}, "linear"),
-        ({"steps": 2}, "none"),
-        ({"steps": 2, "lr_decay": "linear"}, "linear"),
-        ({"epochs": 2, "lr_decay": "none"}, "none"),
+        (["--epochs=2"], "linear"),
+        (["--steps=2"], "none"),
+        (["--steps=2", "--lr-decay=linear"], "linear"),
+        (["--epochs=2", "--lr-decay=none"], "none"),
     ],
 )
-def test_the_preset_lets_the_rate_fall_over_whole_epochs(flags: dict[str, Any], decay: str) -> None:
-    names = ("batch_size", "lr", "lr_decay", "epochs", "steps", "width")
-    given = Namespace(**{**dict.fromkeys(names), **flags})
-    filled = with_preset("concise", given, "quick", 1)
+def test_the_preset_lets_the_rate_fall_over_whole_epochs(flags: list[str], decay: str) -> None:
+    filled = Request.parsed("jax", "concise", flags).with_preset(1, "cpu")
     assert (filled.lr, filled.lr_decay) == (0.03, decay)
 
 

@@ -1,0 +1,1 @@
+"""What is known of each chapter before a framework is loaded: one `ChapterSpec` each."""

@@ -1,0 +1,20 @@
+"""The chapters, by name. A further one is a line in `SPECS`."""
+
+from typing import Final
+
+from common.chapters.concise import CONCISE
+from common.chapters.scratch import SCRATCH
+from common.chapters.spec import ChapterSpec
+
+SPECS: Final[dict[str, ChapterSpec]] = {each.name: each for each in (SCRATCH, CONCISE)}
+"""What is known of each chapter."""
+
+CHAPTERS: Final = tuple(SPECS)
+
+SUITES: Final = tuple(suite for spec in SPECS.values() for suite in spec.suites)
+"""The suites that the sessions run."""
+
+SUITE_NAMES: Final = tuple(dict.fromkeys(suite.name for suite in SUITES))
+
+LR_DECAYS: Final = ("none", "linear")
+"""What becomes of the learning rate: nothing, or it falls to 0 over the run."""

@@ -1,0 +1,105 @@
+"""The chapter from scratch: LeNet and a hand-written allreduce."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite
+from common.models.nets import LENET, Shapes
+
+ALLREDUCES: Final = {
+    "star": "sum on the first device, then broadcast, as in the book",
+    "sharded": "a star for each slice, each with another device in its middle",
+    "ring": "reduce-scatter around a ring, then all-gather",
+    "tree": "sums flow along a binomial tree, and back",
+    "halving": "recursive halving, then doubling",
+    "native": "the framework's own collective",
+}
+"""The ways to sum gradients over devices, in words; the first is the default."""
+
+PLACES: Final = {"conv1": 26 * 26, "conv2": 9 * 9, "fc1": 1, "fc2": 1}
+"""At how many places each layer of LeNet is applied to an image."""
+
+
+@dataclass(frozen=True)
+class ScratchOptions(Options):
+    """By which of `ALLREDUCES` gradients are summed."""
+
+    MEANS: ClassVar = ("allreduce",)
+
+    allreduce: str = "star"
+
+    def net(self) -> str:
+        """The net, in words."""
+        return "LeNet"
+
+    def shapes(self) -> Shapes:
+        """Canonical names and shapes of LeNet's weights."""
+        return LENET
+
+    def places(self, layer: str) -> int:
+        """At how many places of an image a layer is applied."""
+        return PLACES[layer]
+
+    def troubles(self, framework: str) -> Settings:
+        """The allreduce, if there is no such one."""
+        return {} if self.allreduce in ALLREDUCES else {"allreduce": self.allreduce}
+
+    def set_apart(self, suite: str) -> list[str]:
+        """The allreduce, in the suite that is there for it."""
+        return [f"allreduce {suite}"] if self.allreduce == suite else []
+
+    def schedule(self) -> str | None:
+        """The schedule that sums gradients; a framework's own collective has none."""
+        return None if self.allreduce == "native" else self.allreduce
+
+
+def add_flags(add: Callable[..., Any], framework: str) -> None:
+    """Adds the chapter's own flags."""
+    known = "; ".join(f"{name}: {what}" for name, what in ALLREDUCES.items())
+    add("--allreduce", choices=ALLREDUCES, default="star", help=f"{known} (%(default)s)")
+
+
+_SHORT: Final[Settings] = {
+    "batch_size": 100,
+    "lr": 0.2,
+    "steps": 10,
+    "train_examples": 2000,
+    "test_examples": 100,
+}
+
+
+def _allreduce(name: str) -> Suite:
+    """The float64 runs once more, with another allreduce: it has to give the same answer."""
+    settings = {**_SHORT, "dtype": "float64", "allreduce": name}
+    return Suite("scratch", name, f"allreduce/{name}", (), (1, 3, 4), settings)
+
+
+SCRATCH: Final = ChapterSpec(
+    name="scratch",
+    net="LeNet",
+    title="LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
+    heading="LeNet, from scratch",
+    options=ScratchOptions,
+    add_flags=add_flags,
+    presets={
+        "book": Preset(batch_size=256, lr=0.2, epochs=10),
+        "quick": Preset(
+            batch_size=16,
+            lr=0.3,
+            lr_decay="linear",
+            epochs=4,
+            train_examples=4800,
+            test_examples=2000,
+        ),
+    },
+    comparison="common.compare.scratch",
+    # Float64 shows that the algorithm is the same, float32 after it what rounding adds. A batch of
+    # 100 is uneven on three devices.
+    suites=(
+        Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"}),
+        Suite("scratch", "float64", "float64", (1, 2), (3, 4), {**_SHORT, "dtype": "float64"}),
+        Suite("scratch", "float32", "float32", (1, 2), (3, 4), {**_SHORT, "dtype": "float32"}),
+        *(_allreduce(name) for name in ALLREDUCES if name != "star"),
+    ),
+)

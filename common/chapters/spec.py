@@ -1,0 +1,157 @@
+"""What a chapter is: title, net, options, presets, and the suites of runs that are compared.
+
+Only the standard library, as for `--help` and for the plan of runs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, make_dataclass, replace
+from keyword import iskeyword
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from common.models.nets import Shapes
+
+Settings = Mapping[str, str | int | float | bool]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a preset sets; None for examples means all that the data set has.
+
+    With `per_device`, batch size and learning rate are those of one device, and grow with the
+    number of devices. `options` are the chapter's own.
+    """
+
+    batch_size: int
+    lr: float
+    epochs: int
+    train_examples: int | None = None
+    test_examples: int | None = None
+    per_device: bool = False
+    lr_decay: str = "none"
+    options: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Runs that must reach the same result: one for each framework and number of devices.
+
+    They run side by side, each on one thread: what they show is no speed. Plain `nox` runs them on
+    `devices`, `nox -s grid` on `more_devices` after it.
+    """
+
+    chapter: str
+    name: str
+    folder: str
+    devices: tuple[int, ...]
+    more_devices: tuple[int, ...]
+    settings: Settings
+
+    def flags(self, devices: int, results: Path) -> list[str]:
+        """The flags of one run of the suite, its record going below `results`."""
+        flags = [f"--devices={devices}", f"--out={results / self.folder}", "--threads=1"]
+        settings = {key.replace("_", "-"): value for key, value in self.settings.items()}
+        return flags + [
+            f"--{key}" if value is True else f"--{key}={value}" for key, value in settings.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What only one chapter asks: its subclass has a field for each of the chapter's own flags.
+
+    None: the preset decides.
+    """
+
+    # Pydantic reads it: a record with an option that there is not is no record.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    MEANS: ClassVar[tuple[str, ...]] = ()
+    """Options that say by which means a run computes, as opposed to what."""
+
+    def net(self) -> str:
+        """The net, in words."""
+        raise NotImplementedError
+
+    def shapes(self) -> Shapes:
+        """Canonical names and shapes of the net's weights."""
+        raise NotImplementedError
+
+    def places(self, layer: str) -> int:
+        """At how many places of an image a layer is applied."""
+        raise NotImplementedError
+
+    def troubles(self, framework: str) -> Mapping[str, Any]:
+        """The options that no command line could have set so, by name."""
+        raise NotImplementedError
+
+    def layer_shapes(self) -> Shapes:
+        """The shape of what each layer makes of one image, if the run keeps that."""
+        return {}
+
+    def shards(self, devices: int) -> int | None:
+        """How many shards are normalized each for itself; None where devices do not count."""
+        return None
+
+    def schedule(self) -> str | None:
+        """The schedule that sums gradients, if it is one of the project's own."""
+        return None
+
+    def set_apart(self, suite: str) -> list[str]:
+        """What of the options sets the runs of a suite apart from others of the chapter."""
+        return []
+
+    def in_words(self) -> str:
+        """What an introduction says of the options; empty if nothing."""
+        return ""
+
+    def filled(self, settings: Settings) -> Self:
+        """These options; what is None is taken from the settings."""
+        missing = {name for name, value in asdict(self).items() if value is None}
+        return replace(self, **{name: settings[name] for name in missing & settings.keys()})
+
+
+def foreign(settings: Mapping[str, Any]) -> Options:
+    """The options in a record of a chapter that is not the project's own, as they are.
+
+    Nothing is known of its net. Raises ValueError if a name is none.
+    """
+    for name in settings:
+        if not name.isidentifier() or iskeyword(name) or hasattr(Options, name):
+            raise ValueError(f"{name!r} is no name of an option")
+    kind = make_dataclass(
+        "ForeignOptions",
+        [(name, Any) for name in settings],
+        bases=(Options,),
+        frozen=True,
+        namespace={"shapes": lambda options: {}, "net": lambda options: "unknown"},
+    )
+    found: Options = kind(**settings)
+    return found
+
+
+@dataclass(frozen=True)
+class ChapterSpec:
+    """All that is known of a chapter as such.
+
+    `heading` is what a report calls it. `without_gpu` names the preset that `auto` is where there
+    is no GPU; else it is "book". `add_flags` adds the flags of `options` to a parser, for a
+    framework. `of_weights` tells the options that the shapes in a file of weights decide.
+    `comparison` is the module in which `COMPARISON` says what runs are held to.
+    """
+
+    name: str
+    net: str
+    title: str
+    heading: str
+    options: type[Options]
+    add_flags: Callable[[Callable[..., Any], str], None]
+    presets: Mapping[str, Preset]
+    comparison: str
+    suites: tuple[Suite, ...]
+    without_gpu: str = "book"
+    of_weights: Callable[[Callable[[str], tuple[int, ...]]], Settings] = lambda shape_in: {}
+
+    def of_the_book(self) -> Options:
+        """The options of the book's preset."""
+        return self.options().filled(self.presets["book"].options)

@@ -1,0 +1,29 @@
+"""What a benchmark measured, as `bench.json` holds it."""
+
+from statistics import median
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+
+class Samples(BaseModel):
+    """What was measured of one loop, a value for each round. Times in seconds, sizes in bytes."""
+
+    framework: str
+    chapter: str
+    contender: str
+    devices: int
+    figures: dict[str, Annotated[list[float], Field(min_length=1)]]
+
+    def median(self, name: str) -> float:
+        """The median over the rounds."""
+        return median(self.figures[name])
+
+
+class Benchmark(BaseModel):
+    """One run of the benchmark: where it was measured, and every sample of every loop."""
+
+    created: str
+    machine: dict[str, str | int]
+    rounds: int
+    samples: list[Samples]

@@ -1,0 +1,132 @@
+"""What a command line asks of a run."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from common.backends.devices import DeviceRequest
+from common.base.errors import RequestError
+from common.chapters.chapters import SPECS
+from common.chapters.spec import ChapterSpec, Options, Preset
+from common.data.dataset import Dataset
+from common.settings.arguments import parser
+from common.settings.config import Config
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command line asks of a run. None: the preset decides, or what there is."""
+
+    framework: str
+    chapter: str
+    devices: int | None
+    device_kind: str
+    threads: int
+    preset: str
+    batch_size: int | None
+    lr: float | None
+    lr_decay: str | None
+    epochs: int | None
+    steps: int | None
+    seed: int
+    dtype: str
+    options: Options
+    dataset: str
+    data_dir: Path | None
+    train_examples: int | None
+    test_examples: int | None
+    init_weights: Path | None
+    save_weights: Path | None
+    out: Path
+    quiet: bool
+
+    @classmethod
+    def of(cls, framework: str, chapter: str, flags: argparse.Namespace) -> Self:
+        """What the flags of a chapter's parser ask."""
+        kind, given = SPECS[chapter].options, vars(flags)
+        own = {each.name for each in fields(kind)}
+        options = kind(**{name: given[name] for name in own})
+        rest = {name: value for name, value in given.items() if name not in own}
+        return cls(framework, chapter, options=options, **rest)
+
+    @classmethod
+    def parsed(cls, framework: str, chapter: str, flags: Sequence[str] = ()) -> Self:
+        """What a command line with these flags asks. Raises SystemExit if it is wrong."""
+        return cls.of(framework, chapter, parser(framework, chapter).parse_args(list(flags)))
+
+    @property
+    def spec(self) -> ChapterSpec:
+        """What is known of the chapter."""
+        return SPECS[self.chapter]
+
+    @property
+    def wanted(self) -> DeviceRequest:
+        """The devices that are asked for."""
+        return DeviceRequest(self.devices, self.device_kind, self.threads)
+
+    def with_preset(self, devices: int, kind: str) -> Self:
+        """The same with nothing left open, on so many devices of a kind ("cpu", "gpu").
+
+        `auto` is the book's preset, where that is no matter of hours. Raises RequestError if a
+        minibatch cannot give every device an example.
+        """
+        name = self.preset
+        if name == "auto":
+            name = "book" if kind == "gpu" else self.spec.without_gpu
+        preset = self.spec.presets[name]
+        share = devices if preset.per_device else 1
+        filled = replace(
+            self,
+            devices=devices,
+            preset=name,
+            batch_size=self.batch_size or preset.batch_size * share,
+            lr=self.lr or preset.lr * share,
+            lr_decay=self.lr_decay or self._decay(preset),
+            epochs=preset.epochs if self.epochs is None and self.steps is None else self.epochs,
+            options=self.options.filled(preset.options),
+        )
+        check_batch(filled.batch_size, devices)
+        return filled
+
+    def _decay(self, preset: Preset) -> str:
+        """Single steps are to be what they are in the book."""
+        return preset.lr_decay if self.steps is None else "none"
+
+    def examples(self, data: Dataset) -> Dataset:
+        """The part of the data that is asked for, else the preset's, as far as there is any.
+
+        Raises RequestError if a flag asks for more than there is.
+        """
+        preset = self.spec.presets[self.preset]
+        available = data.first(self.train_examples, self.test_examples)
+        return available.first(
+            self.train_examples or _at_most(preset.train_examples, len(data.train_labels)),
+            self.test_examples or _at_most(preset.test_examples, len(data.test_labels)),
+        )
+
+    def config(self, data: Dataset) -> Config:
+        """The configuration of a request with nothing left open, on this data."""
+        shown = {each.name for each in fields(self)} & Config.model_fields.keys()
+        settled = {
+            "dataset": data.name,
+            "train_examples": len(data.train_labels),
+            "test_examples": len(data.test_labels),
+            "init_weights": self.init_weights and str(self.init_weights),
+        }
+        known: dict[str, Any] = {name: getattr(self, name) for name in shown}
+        return Config(**known | settled)
+
+
+def check_batch(batch_size: int | None, devices: int) -> None:
+    """Raises RequestError if a minibatch cannot give every device an example."""
+    if devices > (batch_size or devices):
+        raise RequestError(
+            f"{devices} devices cannot share a minibatch of {batch_size}: "
+            "ask for fewer --devices or a larger --batch-size"
+        )
+
+
+def _at_most(wanted: int | None, available: int) -> int:
+    return available if wanted is None else min(wanted, available)

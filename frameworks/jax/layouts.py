@@ -1,0 +1,63 @@
+"""How numbers lie in Flax and on JAX's devices, and how in the layout that all frameworks share.
+
+The canonical layout is that of `common/models/nets.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import jax
+import numpy as np
+from flax import nnx
+from jax import Array as Tensor
+from jax.sharding import NamedSharding
+
+from common.base.arrays import Array, Weights
+
+AXIS = "device"
+"""The axis of the mesh, along which a minibatch is divided into shards."""
+
+State: TypeAlias = nnx.State[str, nnx.Variable[Tensor]]
+
+
+def canonical(path: Sequence[object]) -> str:
+    """The canonical name of what lies at this path in the net."""
+    return ".".join(map(str, path)).replace("kernel", "weight")
+
+
+def from_canonical(name: str, values: Array) -> Array:
+    """A weight in Flax's layout: that of a convolution is (rows, columns, in, out) there."""
+    return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
+
+
+def to_canonical(name: str, values: Array) -> Array:
+    """The inverse of `from_canonical`; a layer's images (n, rows, columns, channels), likewise."""
+    if values.ndim < 4:
+        return values
+    return values.transpose((3, 2, 0, 1) if name.endswith(".weight") else (0, 3, 1, 2))
+
+
+def on_host(tensor: Tensor | Array) -> Array:
+    """What a tensor holds, on the host."""
+    return np.asarray(tensor)
+
+
+def lay_out(state: State, weights: Mapping[str, Array], sharding: NamedSharding) -> State:
+    """The state with these weights; each device has memory of its own."""
+
+    def filled(path: tuple[str, ...], variable: nnx.Variable[Tensor]) -> nnx.Variable[Tensor]:
+        values = from_canonical(canonical(path), weights[canonical(path)])
+        # On CPUs, device_put would let all devices go on using the memory of the array.
+        copies = jax.make_array_from_callback(values.shape, sharding, lambda i: values[i].copy())
+        return variable.replace(copies)
+
+    return nnx.map_state(filled, state)
+
+
+def copy_of(state: State, index: int) -> Weights:
+    """What one of the devices has of a state: copies on the host, by canonical names."""
+    found = {}
+    for path, variable in nnx.to_flat_state(state):
+        name, copy = canonical(path), np.array(variable[...].addressable_shards[index].data)
+        found[name] = to_canonical(name, copy)
+    return found

@@ -1,0 +1,36 @@
+"""How numbers lie in MXNet, and how in the layout that all frameworks share.
+
+The canonical layout is that of `common/models/nets.py`. A minibatch lies in shards.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mxnet import np
+
+from common.base.arrays import Array
+
+Tensor: TypeAlias = np.ndarray
+Shards = list[Tensor]
+"""What the devices have of a minibatch, in their order."""
+
+
+def from_canonical(name: str, values: Array) -> Array:
+    """A weight in Gluon's layout: that of a dense layer is (out, in) there."""
+    return values.T if name == "fc.weight" else values
+
+
+def to_canonical(name: str, values: Array) -> Array:
+    """The inverse of `from_canonical`."""
+    return values.T if name == "fc.weight" else values
+
+
+def on_host(tensor: Tensor) -> Array:
+    """A copy of a tensor, on the host."""
+    copy: Array = tensor.asnumpy()
+    return copy
+
+
+def each(layer: Callable[[Tensor], Tensor], shards: Shards) -> Shards:
+    """What a layer makes of each shard, on the shard's device."""
+    return [layer(X) for X in shards]

@@ -1,0 +1,24 @@
+"""How numbers lie in PyTorch, and how in the layout that all frameworks share.
+
+The canonical layout is that of `common/models/nets.py`.
+"""
+
+from torch import Tensor
+
+from common.base.arrays import Array
+
+
+def from_canonical(name: str, values: Array) -> Array:
+    """A weight in PyTorch's layout: that of a dense layer is (out, in) there."""
+    return values.T if name == "fc.weight" else values
+
+
+def to_canonical(name: str, values: Array) -> Array:
+    """The inverse of `from_canonical`."""
+    return values.T if name == "fc.weight" else values
+
+
+def on_host(tensor: Tensor) -> Array:
+    """A copy of a tensor, on the host."""
+    copy: Array = tensor.detach().cpu().numpy().copy()
+    return copy

@@ -1,0 +1,69 @@
+"""PyTorch's own wrappers: DDP, a process for each device, and DP, one process for all of them."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from common.backends.devices import DeviceRequest, Process
+from common.backends.frameworks import IN_PROCESSES
+from common.base.arrays import Weights
+from common.base.errors import RequestError
+from common.chapters.concise import ConciseOptions
+from common.parallel.shards import diverged
+from frameworks.pytorch.processes import launch_processes
+
+Wrapped: TypeAlias = nn.parallel.DistributedDataParallel | nn.DataParallel[nn.Module]
+
+
+def launch(
+    worker: Callable[[Process], None], request: DeviceRequest, options: ConciseOptions
+) -> None:
+    """Calls `worker` in a process for each device; `DataParallel` needs one for all.
+
+    Raises RequestError where the latter would not do what is asked for.
+    """
+    kind, count = request.settled(torch.cuda.device_count(), "PyTorch")
+    if options.wrapper not in IN_PROCESSES:
+        if kind == "cpu":
+            raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
+        if options.batch_norm == "sync":
+            raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
+        count = 1
+    launch_processes(worker, count)
+
+
+def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapped:
+    """The net, wrapped: its replica in this process, with DDP, or all replicas, with DP."""
+    if wrapper == "dp":  # which PyTorch keeps for old code
+        return nn.DataParallel(net, device_ids=[device.index for device in devices])
+    gpu = devices if devices[0].type == "cuda" else None
+    return nn.parallel.DistributedDataParallel(net, device_ids=gpu)
+
+
+def gathered(shard: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    """Every process's shard of a batch, each of its own size; none is larger than the first."""
+    padded = shard.new_zeros((sizes[0], *shard.shape[1:]))  # they travel as tensors of one shape
+    padded[: len(shard)] = shard
+    everyones = [torch.empty_like(padded) for _ in sizes]
+    dist.all_gather(everyones, padded)
+    return [each[:size] for each, size in zip(everyones, sizes, strict=True)]
+
+
+def same_in_every_process(weights: Weights, device: torch.device) -> Weights:
+    """These weights, once all processes are known to have the same bit for bit.
+
+    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
+    """
+    digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
+    ours = torch.frombuffer(bytearray(b"".join(digests)), dtype=torch.int64).to(device)
+    everyones = [torch.empty_like(ours) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyones, ours)
+    for rank, theirs in enumerate(everyones):
+        for name, same in zip(weights, (theirs == everyones[0]).tolist(), strict=True):
+            if not same:
+                raise diverged(name, rank)
+    return weights

@@ -1,0 +1,26 @@
+"""How numbers lie in Keras, and how in the layout that all frameworks share.
+
+The canonical layout is that of `common/models/nets.py`.
+"""
+
+import tensorflow as tf
+
+from common.base.arrays import Array
+
+
+def from_canonical(name: str, values: Array) -> Array:
+    """A weight in Keras's layout: that of a convolution is (rows, columns, in, out) there."""
+    return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
+
+
+def to_canonical(name: str, values: Array) -> Array:
+    """The inverse of `from_canonical`; a layer's images (n, rows, columns, channels), likewise."""
+    if values.ndim < 4:
+        return values
+    return values.transpose((3, 2, 0, 1) if name.endswith(".weight") else (0, 3, 1, 2))
+
+
+def on_host(tensor: tf.Tensor | tf.Variable) -> Array:
+    """A copy of a tensor, on the host."""
+    copy: Array = tensor.numpy().copy()
+    return copy

@@ -1,0 +1,23 @@
+"""What runs of one dense layer are held to."""
+
+from common.base.arrays import Array
+from common.compare.numpy_layers import Layer, Pass
+from common.compare.tolerances import Comparison, Tolerance
+
+
+class OneLayer(Pass):
+    """The net in NumPy."""
+
+    def forward(self, X: Array) -> Layer:
+        """The logits (n, 10) of images, and the way back from their gradient."""
+        return self.chain(X, ("flatten",), ("dense", "fc"))
+
+
+QUANTITIES = ("forward", "gradient", "trajectory", "weights", "outcome", "update", "loss", "logits")
+
+COMPARISON = Comparison(
+    net=OneLayer,
+    tolerances={"float64": dict.fromkeys(QUANTITIES, Tolerance(1e-12, 1e-15))},
+    beginning=20,
+    curve=Tolerance(0.1, 0.01),
+)
