@@ -6,15 +6,25 @@ Only the standard library, as for the plan of runs.
 import hashlib
 import os
 import platform
+import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
+
+UV_OPTIONS: Final = {
+    "index-url": "--default-index",
+    "extra-index-url": "--index",
+    "find-links": "--find-links",
+}
+"""By the name of a setting of pip: uv's option that says the same."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,13 @@ class Environment:
     def ways(self) -> Iterator[list[list[str]]]:
         """The ways to make it, the fastest first: each is commands, one after the other.
 
-        uv takes a fifth of pip's time. It may not be there, and it does not read pip's settings.
+        uv takes a fifth of pip's time, but it may not be there.
         """
         if find_spec("uv"):
             uv = [sys.executable, "-m", "uv", "--quiet"]
             made = [*uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
-            yield [made, *self._installed([*uv, "pip", "install", "--python", str(self.python)])]
+            install = [*uv, "pip", "install", "--python", str(self.python), *places_of_pip()]
+            yield [made, *self._installed(install)]
         made = [sys.executable, "-m", "venv", "--clear", str(self.folder)]
         # Python compiles what it imports by itself; of all else nobody asks.
         pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile"]
@@ -85,6 +96,28 @@ class Environment:
         alone = [self.alone] if self.alone else []
         recipe = "\n".join([sys.version, *self.wanted, *alone, versions])
         return hashlib.sha256(recipe.encode()).hexdigest()
+
+
+def places_of_pip() -> list[str]:
+    """The options that make uv look for packages where pip has been told to look, and as pip does.
+
+    uv reads neither pip's files nor its variables: it would take CUDA's PyTorch in place of the
+    CPU's that somebody has asked pip for.
+    """
+    asked = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    found: dict[str, str] = {}
+    # Of two sections the stronger one is last: that of a command, then the environment.
+    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
+        name, _, value = line.partition("=")
+        found[name.rpartition(".")[2]] = value
+    places = [
+        f"{option}={place}"
+        for name, option in UV_OPTIONS.items()
+        for place in literal_eval(found.get(name, "''")).split()
+    ]
+    # As pip, uv then takes the best version of all places, not the first place that has any.
+    return [*places, "--index-strategy=unsafe-best-match"] if places else []
 
 
 def mxnet_is_missing() -> str:

@@ -19,8 +19,16 @@ class Process:
     local_count: int = 1
 
     def own(self, devices: Sequence[Device]) -> list[Device]:
-        """Of all devices of the host those that are this process's: as many for each."""
-        share = len(devices) // self.local_count
+        """Of all devices of the host those that are this process's: as many for each.
+
+        Raises RequestError if they cannot be shared so.
+        """
+        share, over = divmod(len(devices), self.local_count)
+        if over or not share:
+            raise RequestError(
+                f"{len(devices)} devices cannot be shared by {self.local_count} processes: "
+                "ask for as many for each"
+            )
         return list(devices[self.local_rank * share : (self.local_rank + 1) * share])
 
 

@@ -44,7 +44,7 @@ class Pass:
     `statistics` holds the running statistics after this minibatch, as the first shard sees it.
     `relu_inputs` are the inputs of the ReLU layers in order. On the way back the units in `flipped`
     are open if they are shut, and shut if they are open: rounding decides that where an input is
-    next to zero.
+    next to zero. It leaves `added` as it is.
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
@@ -82,12 +82,12 @@ class Pass:
         def backward(d: Array) -> Array:
             d = d.transpose(1, 2, 3, 0).reshape(len(weight), -1)
             seen = patches(padded, weight.shape[2], stride)
-            d_weight = d @ seen.T
-            self.gradients[f"{name}.weight"] = d_weight.reshape(weight.shape)
-            most = SUMS * float((np.abs(d) @ np.abs(seen).T).max())
-            self.added[f"{name}.weight"] = max(most, float(np.abs(d_weight).max()))
+            d_weight = self.gradients[f"{name}.weight"] = (d @ seen.T).reshape(weight.shape)
             self.gradients[f"{name}.bias"] = d.sum(axis=1)
-            self.added[f"{name}.bias"] = largest_sum(d, axis=1)
+            if not self.flipped:
+                most = SUMS * float((np.abs(d) @ np.abs(seen).T).max())
+                self.added[f"{name}.weight"] = max(most, float(np.abs(d_weight).max()))
+                self.added[f"{name}.bias"] = largest_sum(d, axis=1)
             parts = (matrix.T @ d).reshape(len(padded), -1, *shape[1:])
             d_padded = np.zeros_like(padded)
             for i, window in enumerate(windows(padded.shape, weight.shape[2], stride)):
@@ -116,8 +116,9 @@ class Pass:
         def backward(d: Array) -> Array:
             self.gradients[f"{name}.weight"] = (d * normal).sum(axis=(0, 2, 3))
             self.gradients[f"{name}.bias"] = d.sum(axis=(0, 2, 3))
-            self.added[f"{name}.weight"] = largest_sum(d * normal, axis=(0, 2, 3))
-            self.added[f"{name}.bias"] = largest_sum(d, axis=(0, 2, 3))
+            if not self.flipped:
+                self.added[f"{name}.weight"] = largest_sum(d * normal, axis=(0, 2, 3))
+                self.added[f"{name}.bias"] = largest_sum(d, axis=(0, 2, 3))
             d_normal, d_in = d * scale, np.empty_like(X)
             for (a, b), deviation in zip(self.shards, deviations, strict=True):
                 part, unit = d_normal[a:b], normal[a:b]
@@ -151,9 +152,8 @@ class Pass:
         corners = [X[:, :, i : 2 * h : 2, j : 2 * w : 2] for i in (0, 1) for j in (0, 1)]
 
         def backward(d: Array) -> Array:
-            d_in = np.zeros_like(X)
-            d_in[:, :, : 2 * h, : 2 * w] = np.repeat(np.repeat(d / 4, 2, axis=2), 2, axis=3)
-            return d_in
+            spread = np.repeat(np.repeat(d / 4, 2, axis=2), 2, axis=3)
+            return np.pad(spread, [(0, 0), (0, 0), (0, X.shape[2] % 2), (0, X.shape[3] % 2)])
 
         return sum(corners[1:], corners[0]) / 4, backward
 

@@ -1,12 +1,13 @@
 """An environment is made anew as soon as anything of its recipe changes, and only then."""
 
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nox_support import Environment
+from nox_support import Environment, places_of_pip
 
 
 def install_python(made: Environment, interpreter: str) -> None:
@@ -75,3 +76,31 @@ def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no place"):
         Environment(tmp_path / "made", [], tmp_path / "pins.txt").make(run)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("listed", "options"),
+    [
+        ("", []),
+        ("global.timeout='60'", []),
+        (
+            ":env:.extra-index-url='https://one.example https://two.example'\n"
+            "global.extra-index-url='https://three.example'\nglobal.find-links='/wheels'",
+            ["--index=https://one.example", "--index=https://two.example", "--find-links=/wheels"],
+        ),
+        (
+            "global.index-url='https://one.example'\ninstall.index-url='https://two.example'",
+            ["--default-index=https://two.example"],
+        ),
+    ],
+)
+def test_uv_looks_where_pip_does(
+    monkeypatch: pytest.MonkeyPatch, listed: str, options: list[str]
+) -> None:
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        assert command == [sys.executable, "-m", "pip", "config", "list"]
+        return subprocess.CompletedProcess(command, 0, stdout=listed)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    best = ["--index-strategy=unsafe-best-match"] if options else []
+    assert places_of_pip() == options + best

@@ -1,0 +1,48 @@
+"""Which devices a run gets, and which of them are a process's own."""
+
+import pytest
+
+from common.backends.devices import DeviceRequest, Devices, Process
+from common.base.errors import RequestError
+
+NAMES = ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]
+
+
+def test_each_process_of_a_host_has_as_many_devices_and_no_two_share_one() -> None:
+    shares = [Process(rank, 3, rank, 3).own(NAMES) for rank in range(3)]
+    assert shares == [["cpu:0", "cpu:1"], ["cpu:2", "cpu:3"], ["cpu:4", "cpu:5"]]
+
+
+def test_on_the_second_of_two_hosts_the_place_on_the_host_counts() -> None:
+    assert Process(rank=3, count=4, local_rank=1, local_count=2).own(NAMES[:2]) == ["cpu:1"]
+
+
+@pytest.mark.parametrize("processes", [4, 5, 7])
+def test_devices_that_cannot_be_shared_are_refused(processes: int) -> None:
+    with pytest.raises(RequestError, match=f"6 devices cannot be shared by {processes} processes"):
+        Devices.of("cpu", NAMES, Process(0, processes, 0, processes))
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "gpus", "settled"),
+    [
+        (None, "auto", 0, ("cpu", 2)),
+        (None, "auto", 8, ("gpu", 8)),
+        (None, "cpu", 8, ("cpu", 2)),
+        (3, "auto", 0, ("cpu", 3)),
+        (3, "gpu", 8, ("gpu", 3)),
+        (None, "gpu", 1, ("gpu", 1)),
+    ],
+)
+def test_the_devices_are_those_that_are_asked_for(
+    count: int | None, kind: str, gpus: int, settled: tuple[str, int]
+) -> None:
+    assert DeviceRequest(count, kind, threads=1).settled(gpus, "JAX") == settled
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "gpus"), [(1, "gpu", 0), (None, "gpu", 0), (3, "gpu", 2), (3, "auto", 2)]
+)
+def test_never_fewer_gpus_than_asked_for(count: int | None, kind: str, gpus: int) -> None:
+    with pytest.raises(RequestError, match=f"JAX sees {gpus} GPUs here, not {count or 'any'}"):
+        DeviceRequest(count, kind, threads=1).settled(gpus, "JAX")
