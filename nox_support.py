@@ -65,12 +65,11 @@ class Environment:
         if find_spec("uv"):
             uv = [sys.executable, "-m", "uv", "--quiet"]
             made = [*uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
-            install = [*uv, "pip", "install", "--python", str(self.python), *places_of_pip()]
-            yield [made, *self._installed(install)]
+            # As pip does: with PYTHONDONTWRITEBYTECODE every process would compile all it imports.
+            options = ["--compile-bytecode", "--python", str(self.python), *places_of_pip()]
+            yield [made, *self._installed([*uv, "pip", "install", *options])]
         made = [sys.executable, "-m", "venv", "--clear", str(self.folder)]
-        # Python compiles what it imports by itself; of all else nobody asks.
-        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile"]
-        yield [made, *self._installed(pip)]
+        yield [made, *self._installed([str(self.python), "-m", "pip", "install", "--quiet"])]
 
     def _installed(self, install: list[str]) -> list[list[str]]:
         install = [*install, "-c", str(self.constraints)]
