@@ -19,12 +19,12 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
 
-UV_OPTIONS: Final = {
-    "index-url": "--default-index",
-    "extra-index-url": "--index",
-    "find-links": "--find-links",
+UV_VARIABLES: Final = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
 }
-"""By the name of a setting of pip: uv's option that says the same."""
+"""By the name of a setting of pip: uv's variable that says the same."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Environment:
         for way in others:
             with suppress(Exception):
                 for command in way:
-                    run(*command)
+                    run(*command, env=places_of_pip())
                 self.confirm()
                 return
         for command in last:
@@ -62,11 +62,11 @@ class Environment:
 
         uv takes a fifth of pip's time, but it may not be there.
         """
-        if find_spec("uv"):
+        if find_spec("uv") and "no-index" not in pip_settings():
             uv = [sys.executable, "-m", "uv", "--quiet"]
             made = [*uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
             # As pip does: with PYTHONDONTWRITEBYTECODE every process would compile all it imports.
-            options = ["--compile-bytecode", "--python", str(self.python), *places_of_pip()]
+            options = ["--compile-bytecode", "--python", str(self.python)]
             yield [made, *self._installed([*uv, "pip", "install", *options])]
         made = [sys.executable, "-m", "venv", "--clear", str(self.folder)]
         yield [made, *self._installed([str(self.python), "-m", "pip", "install", "--quiet"])]
@@ -97,26 +97,32 @@ class Environment:
         return hashlib.sha256(recipe.encode()).hexdigest()
 
 
-def places_of_pip() -> list[str]:
-    """The options that make uv look for packages where pip has been told to look, and as pip does.
-
-    uv reads neither pip's files nor its variables: it would take CUDA's PyTorch in place of the
-    CPU's that somebody has asked pip for.
-    """
+def pip_settings() -> dict[str, str]:
+    """What pip has been told for all its commands or for installing, by files and variables."""
     asked = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    found: dict[str, str] = {}
-    # Of two sections the stronger one is last: that of a command, then the environment.
-    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
-        name, _, value = line.partition("=")
-        found[name.rpartition(".")[2]] = value
-    places = [
-        f"{option}={place}"
-        for name, option in UV_OPTIONS.items()
-        for place in literal_eval(found.get(name, "''")).split()
-    ]
+    lines = [line.partition("=") for line in listed.splitlines()]
+    return {
+        name.removeprefix(section): literal_eval(value)
+        for section in ("global.", "install.", ":env:.")  # the strongest is last
+        for name, _, value in lines
+        if name.startswith(section)
+    }
+
+
+def places_of_pip() -> dict[str, str]:
+    """The variables that make uv look for packages where pip has been told to, and as pip does.
+
+    uv reads neither pip's files nor its variables: it would take CUDA's PyTorch in place of the
+    CPU's that somebody has asked pip for. They are variables, because a command is logged, and an
+    address may hold a password.
+    """
+    told = pip_settings()
+    places = {uv: told[pip] for pip, uv in UV_VARIABLES.items() if told.get(pip)}
+    if "UV_FIND_LINKS" in places:
+        places["UV_FIND_LINKS"] = ",".join(places["UV_FIND_LINKS"].split())
     # As pip, uv then takes the best version of all places, not the first place that has any.
-    return [*places, "--index-strategy=unsafe-best-match"] if places else []
+    return {**places, "UV_INDEX_STRATEGY": "unsafe-best-match"} if places else {}
 
 
 def mxnet_is_missing() -> str:

@@ -76,8 +76,8 @@ def parser() -> Parser:
         "--tolerance",
         type=distance,
         metavar="X",
-        help="of two files: how far apart arrays may be, relative to the second's largest entry "
-        "(records: the project's limits; weights: one rounding, for float32 1.2e-7)",
+        help="for two files: how far apart arrays may be, relative to the second's largest entry "
+        "(default for records: the project's limits; for weights: one rounding, 1.2e-7 in float32)",
     )
     made.usage, made.epilog = USAGE, EXAMPLES
     made.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -120,7 +120,7 @@ def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> No
     except (RequestError, OSError) as error:
         unwritten = f"the verdict is only printed: {error}"
         if any((folder / name).exists() for name in VERDICT_FILES):
-            unwritten += "; what is called parity there is of an earlier comparison"
+            unwritten += "; the parity files there are from an earlier comparison"
         print(f"python -m common.parity: {unwritten}", file=sys.stderr)
 
 

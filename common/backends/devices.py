@@ -19,7 +19,7 @@ class Process:
     local_count: int = 1
 
     def own(self, devices: Sequence[Device]) -> list[Device]:
-        """Of all devices of the host those that are this process's: as many for each.
+        """The process's share of all devices of the host: the same number for each process.
 
         Raises RequestError if they cannot be shared so.
         """
@@ -27,7 +27,7 @@ class Process:
         if over or not share:
             raise RequestError(
                 f"{len(devices)} devices cannot be shared by {self.local_count} processes: "
-                "ask for as many for each"
+                "ask for the same number for each process"
             )
         return list(devices[self.local_rank * share : (self.local_rank + 1) * share])
 

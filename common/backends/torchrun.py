@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from common.backends.devices import Process
@@ -33,20 +35,26 @@ def _numbers(rank: str, count: str) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def require_suited(wrapper: str | None) -> int:
-    """The rank of this process, 0 without torchrun. Raises RequestError if there are too many.
+@contextmanager
+def first_speaks(process: Process) -> Iterator[None]:
+    """Of what all processes refuse alike, the first one says why; the others wait for its end.
 
-    Each of several would train for itself and write the same record. The first says so; the others
-    wait, because torchrun ends all as soon as one has ended.
+    torchrun ends all processes as soon as one has ended.
     """
-    process = place() or Process()
-    if process.count > 1 and wrapper not in IN_PROCESSES:
-        if process.rank > 0:
-            time.sleep(PATIENCE)
-            raise SystemExit(2)
+    try:
+        yield
+    except RequestError:
+        if process.rank == 0:
+            raise
+        time.sleep(PATIENCE)
+        raise SystemExit(2) from None
+
+
+def require_suited(process: Process, in_processes: bool) -> None:
+    """Raises RequestError if there are too many processes: each would write the same record."""
+    if process.count > 1 and not in_processes:
         one_each = " or ".join(IN_PROCESSES)
         raise RequestError(
             f"torchrun started {process.count} processes, but one trains on all devices here: "
             f"start it without torchrun (only --wrapper {one_each} has one for each device)"
         )
-    return process.rank

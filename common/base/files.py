@@ -47,14 +47,11 @@ def destination(path: Path) -> Path:
     """
     real = Path(os.path.realpath(path))
     try:
-        mode = path.stat().st_mode
+        require_regular(path)
     except FileNotFoundError:
         if not real.parent.is_dir():
             _nearest(path)
         return real
-    if not stat.S_ISREG(mode):
-        kind = KINDS.get(stat.S_IFMT(mode), "a device")
-        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
     return real
@@ -65,8 +62,17 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
+def require_regular(path: Path) -> None:
+    """Raises OSError if there is no regular file: a pipe would never be read to its end."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "a device")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
+
+
 def require_small(path: Path) -> None:
     """Raises OSError if a file is larger than any of figures is: what is read is shown whole."""
+    require_regular(path)
     if (size := path.stat().st_size) > MOST_FIGURES:
         raise OSError(f"{path} cannot be read: it has {size:,} bytes, {MOST_FIGURES:,} at most")
 

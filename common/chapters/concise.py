@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from common.backends.frameworks import WRAPPERS
+from common.backends.frameworks import IN_PROCESSES, WRAPPERS
 from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
 from common.terminal.values import WIDTH, count
@@ -63,6 +63,10 @@ class ConciseOptions(Options):
     def shards(self, devices: int) -> int | None:
         """Per device, each one's shard is normalized for itself."""
         return devices if self.batch_norm == "per-device" else None
+
+    def in_processes(self) -> bool:
+        """Whether each device has a process of its own."""
+        return self.wrapper in IN_PROCESSES
 
     def set_apart(self, suite: str) -> list[str]:
         """How it normalizes."""

@@ -97,6 +97,10 @@ class Options:
         """The schedule that sums gradients, if it is one of the project's own."""
         return None
 
+    def in_processes(self) -> bool:
+        """Whether each device has a process of its own."""
+        return False
+
     def set_apart(self, suite: str) -> list[str]:
         """What of the options sets the runs of a suite apart from others of the chapter."""
         return []

@@ -19,8 +19,8 @@ EQUAL: Final = 1e-12
 def spread(framework: str, runs: Sequence[Run]) -> tuple[str, float]:
     """The framework whose accuracy is farthest from that of `framework`, and how far.
 
-    Of two that are far apart the one that is farther from the median answers for it, both if they
-    are equally far: so one that is wrong does not make the others look so.
+    If two are far apart, the one farther from the median answers for it, or both if they are
+    equally far. So a wrong framework does not make the others look wrong.
     """
     means = mean_accuracies(runs)
     middle = median(means.values())

@@ -69,9 +69,9 @@ FLOAT64: Final = measured_by(
 )
 
 _UNIT_OF_RESNET: Final = (
-    "Rounding alone leaves 7e-4. In the second step a ReLU unit or two is decided by it, and one "
-    "such unit moves the bias of a batch norm by a tenth of what it has learned until then. Each "
-    "step from its own weights is held more closely."
+    "Rounding alone leaves 7e-4. In the second step it decides one or two ReLU units, and one such "
+    "unit moves the bias of a batch norm by a tenth of what the bias has learned until then. The "
+    "limit for each step from its own weights is closer."
 )
 
 FLOAT32: Final = measured_by(

@@ -21,10 +21,10 @@ TIMES: Final = ("before", "after")
 
 @dataclass(frozen=True)
 class Layer:
-    """What one layer of some runs makes of the images, as far from what is expected as they are.
+    """How far what one layer makes of the images is from what is expected, in some runs.
 
-    Distances are relative to the largest entry of what is expected, one for each run; `limits`,
-    too, has one for each.
+    `distances` has one for each run, relative to the largest entry of what is expected; `limits`
+    has one for each run, too.
     """
 
     when: str

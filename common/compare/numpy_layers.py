@@ -21,11 +21,11 @@ Unit = tuple[int, tuple[int, ...]]
 """A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
 
 SUMS: Final = 0.25
-"""What part of a sum of magnitudes stands for the largest entry of a gradient that nearly cancels.
+"""If a gradient nearly cancels: the part of its sum of magnitudes that replaces its largest entry.
 
 Rounding in single precision is at most 1.3e-5 of the sum of magnitudes in all suites, with
-Fashion-MNIST and with the synthetic set, and up to 6.1e-5 of the largest entry in gradients that do
-not cancel: one limit holds for both.
+Fashion-MNIST and with the synthetic set. In gradients that do not cancel, it is up to 6.1e-5 of the
+largest entry. So one limit holds for both.
 """
 
 
@@ -37,14 +37,14 @@ def composed(backs: Sequence[Back]) -> Back:
 class Pass:
     """One pass over a minibatch, in the dtype of `weights`.
 
-    In training, `shards` are normalized each for itself; without any, running statistics are used.
-    After the way back `gradients` holds those of the loss. Some are sums that nearly cancel, such
-    as that of a bias before a batch normalization, which is 0. Rounding is relative to what was
-    added up: `added` holds for them what takes the place of the largest entry, see `SUMS`.
+    In training, each of `shards` is normalized by itself; without any, running statistics are used.
+    After the way back, `gradients` holds those of the loss. Some are sums that nearly cancel: that
+    of a bias before a batch normalization is 0. Their rounding is relative to what was added up, so
+    `added` holds what takes the place of their largest entry: see `SUMS`.
     `statistics` holds the running statistics after this minibatch, as the first shard sees it.
-    `relu_inputs` are the inputs of the ReLU layers in order. On the way back the units in `flipped`
-    are open if they are shut, and shut if they are open: rounding decides that where an input is
-    next to zero. It leaves `added` as it is.
+    `relu_inputs` are the inputs of the ReLU layers in order. On the way back, a unit in `flipped`
+    is shut if it was open, and open if it was shut: rounding decides that where an input is next to
+    zero. A way back with flipped units leaves `added` as it is.
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:

@@ -14,8 +14,8 @@ from common.compare.numpy_layers import Bounds, Pass, Unit
 from common.compare.tolerances import comparison_of
 
 DOUBT: Final = 4.0
-"""A unit is in doubt if its input is no farther from 0 than so many times what rounding does to
-its layer's inputs here: other kernels add up in another order, and round otherwise."""
+"""A unit is in doubt if its input is near 0: at most this many times as far from it as rounding
+moves its layer's inputs here. Other kernels add up in another order, and round differently."""
 
 MOST_UNITS: Final = 32
 """Units in doubt that are looked at, the nearest to zero."""

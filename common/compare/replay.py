@@ -1,7 +1,7 @@
 """Computes steps of a run again, each from the run's own weights, in NumPy and float64.
 
-What a step should make of the weights that the run had then is known exactly, however far rounding
-has driven the run from others. So each step is held to what one step rounds, late in training too.
+The exact result of a step from the run's own weights is known, even if rounding has driven the run
+far from others. So each step may be off by the rounding of one step only, late in training too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -133,8 +133,8 @@ def taken(run: Run, number: int) -> Taken:
 def movement(step: Taken, grads: Weights) -> Weights:
     """How a step has moved each weight, per unit of the rate: the gradient, if all went well.
 
-    Weights are rounded when they are stored. What that alone may do to the movement is taken off,
-    towards `grads`, which are expected. NaN where a weight is infinite, which has no movement.
+    Weights are rounded when they are stored. That alone may change a movement, so this much of its
+    difference from the expected `grads` is taken off. An infinite weight has no movement: NaN.
     """
     found = {}
     for name, right in grads.items():
@@ -173,9 +173,9 @@ def with_flips(
 
 
 def explaining(off: Array, parts: Array, limit: float) -> list[int]:
-    """The fewest rows of `parts` (m, n) that are to be taken from `off` (n,) to reach the limit.
+    """The fewest rows of `parts` (m, n) to subtract from `off` (n,) so that it reaches the limit.
 
-    One after the other, the one that takes most of the distance away; each as a whole.
+    Each time the row is chosen that removes most of the distance. It is subtracted as a whole.
     """
     chosen: list[int] = []
     sizes = (parts**2).sum(axis=1)

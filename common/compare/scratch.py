@@ -53,13 +53,13 @@ FLOAT64: Final = measured_by(
 _UNIT_OF_LENET: Final = (
     "Not rounding alone: of the 35 million ReLU inputs of 20 steps, a few lie so close to zero "
     "that rounding decides their sign. One unit that flips moves fc1.bias by a hundredth of its "
-    "gradient. With seed 8 none flips, but for MXNet, and the others stay at 2.6e-6. Each step "
-    "from its own weights is held more closely."
+    "gradient. With seed 8 a unit flips in MXNet alone; the others stay at 2.6e-6. The limit for "
+    "each step from its own weights is closer."
 )
 
 _LOG_SOFTMAX: Final = (
-    "That is MXNet late in training, whose log_softmax is off by 5e-6 at most, five times as much "
-    "as NumPy's in single precision."
+    "The largest is MXNet's, late in training: its log_softmax is off by 5e-6 at most, five times "
+    "as much as NumPy's in single precision."
 )
 
 FLOAT32: Final = measured_by(

@@ -33,16 +33,16 @@ Setting = tuple[str, str]
 class Comparison:
     """What a chapter's runs are held to.
 
-    `net` is the net in NumPy. `tolerances` are by dtype and quantity; runs of a dtype without any
-    fail. Over `beginning` steps from the first one on, rounding stays rounding; `long` is what is
-    different for runs that go on, whose minibatches are larger, and `curve` is for the mean loss of
+    `net` is the net in NumPy. `tolerances` are by dtype and quantity; a run fails if its dtype has
+    none. Over the first `beginning` steps, training does not yet amplify rounding. Longer runs have
+    larger minibatches: `long` has what is different for them, and `curve` is for the mean loss of
     their epochs. `layers`, by dtype, is for what each layer makes of images before training.
     `flattened` has the dense weights whose rows run over the channels, rows and columns of planes.
 
-    Accuracies are shares of the test set: at a constant rate the mean of the later half of a run's
-    epochs, at most three, as a single epoch's figure swings by six points for rounding alone; where
-    the rate falls to 0, the last epoch's. A framework's is the mean of its runs. `spread` is how
-    far apart frameworks may be, `floor` what every run has to reach.
+    Accuracies are shares of the test set. At a constant rate, a run's is the mean of the later half
+    of its epochs, at most three: a single epoch's swings by six points for rounding alone. Where
+    the rate falls to 0, it is the last epoch's. A framework's is the mean of its runs. `spread` is
+    how far apart frameworks may be, `floor` what every run has to reach.
     """
 
     net: type[Pass]

@@ -59,8 +59,8 @@ def load(
     """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
 
     Fashion-MNIST is looked for in `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's
-    cache, and then downloaded. A folder that was named and does not serve is an error, whatever
-    the rest has; `notify` is told of a download and of falling back, with the reason. Raises
+    cache, and then downloaded. A named folder without the right files is an error, even if another
+    place has them. `notify` is told of a download and of falling back, with the reason. Raises
     RequestError.
     """
     if name == "synthetic":

@@ -16,25 +16,25 @@ ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a run that ended itself, of a record that cannot be used, and of what no array shows."""
 
 
-FORWARD = "It starts from the same weights, and its first logits are off: the net differs."
+FORWARD = "It starts from the same weights, but its first logits are off: the net differs."
 
 FIRST_LOSS = (
-    "Its first logits are right, and the loss of its first step is off: it is how the minibatch "
-    "is split, or what the net does in training alone."
+    "Its first logits are right, but the loss of its first step is off: the cause is how the "
+    "minibatch is split, or what the net does only in training."
 )
 
-GRADIENT = "Its first logits and first loss are right, and its first gradient is off"
+GRADIENT = "Its first logits and first loss are right, but its first gradient is off"
 
 LATER_LOSS = (
-    "Its first logits, first loss and first gradient are right, and a later loss is off: "
-    "it is what an update leaves, on all devices or on some."
+    "Its first logits, first loss and first gradient are right, but a later loss is off: "
+    "the cause is what an update leaves, on all devices or on some."
 )
 
-WEIGHTS = "Its logits, losses and first gradient are right, and weights are off in the end"
+WEIGHTS = "Its logits, losses and first gradient are right, but weights are off in the end"
 
-STEP = "Its beginning is right, and what a step makes of the run's own weights is off."
+STEP = "Its beginning is right, but a step from the run's own weights has a wrong result."
 
-OUTCOME = "Its weights are right in the end, and their logits are off."
+OUTCOME = "Its weights are right in the end, but their logits are off."
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ def _order(ours: Array, theirs: Array, planes: tuple[int, ...]) -> str:
     if best < FITS or standing > DIFFERS:
         return ""
     return (
-        f"{found}: taken so, their lengths correlate {best:.3f} with the expected ones, "
-        f"as they are {standing:.3f}."
+        f"{found}: once this is undone, the correlation of their lengths with the expected ones "
+        f"is {best:.3f}; now it is {standing:.3f}."
     )
 
 
@@ -141,7 +141,7 @@ def statistics(
         "Of the weights, running statistics of batch normalization alone diverge.", names[0]
     )
     if all(name.endswith("var") for name in names):
-        yield Explanation("Means are right: the momentum is, and the variance is taken otherwise.")
+        yield Explanation("Means and momentum are right, but the variance is taken otherwise.")
     else:
         yield from _momentum(ours, expected, names, len(run.record.losses))
 

@@ -36,9 +36,10 @@ def limit_of(tolerance: float | None) -> Limit:
 def rounding(ours: Array, expected: Array) -> float:
     """How far apart two roundings of the same numbers can be: the epsilon of the coarser dtype.
 
-    Rounding to the nearest moves a number by half an epsilon of itself at most, so two that were
-    rounded are one epsilon of it apart, and in no entry more than one of the largest. It is
-    1.2e-7 for float32 and 2.2e-16 for float64. Whole numbers are not rounded: 0.
+    Rounding to the nearest moves a number by at most half an epsilon, relative to the number. So
+    two roundings of it are at most one epsilon apart, and no entry is off by more than one epsilon
+    of the largest. Epsilon is 1.2e-7 for float32 and 2.2e-16 for float64. Whole numbers are not
+    rounded: 0.
     """
     dtypes = [each.dtype for each in (ours, expected) if each.dtype.kind in "fc"]
     return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 class ArrayPair(BaseModel):
     """One array of both; its distance is relative to the largest entry of the second.
 
-    There is no distance for NaN, for another shape, and for what only one of both has, and no
-    limit where so much has been made of rounding that nothing can be demanded.
+    NaN, another shape, and an array that only one of both has: these have no distance. There is no
+    limit where training has amplified rounding so much that nothing can be demanded.
     """
 
     array: str

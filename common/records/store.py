@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
-from common.base.files import sha256, write_text
+from common.base.files import require_regular, sha256, write_text
 from common.models.weights_file import load_arrays, save_weights
 from common.records.record import SCHEMA, Record, TensorFile
 
@@ -45,6 +45,7 @@ def read_record(path: Path) -> Record:
 def read_json(kind: type[Model], path: Path, what: str) -> Model:
     """The model that a file holds. Raises RunError that says why it is not `what`."""
     try:
+        require_regular(path)
         return kind.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
@@ -61,6 +62,7 @@ def read_tensors(path: Path, record: Record) -> Weights:
     # A record may come from elsewhere: only a file beside it is read, wherever it points.
     beside = path.parent / Path(record.tensors.file).name
     try:
+        require_regular(beside)
         if sha256(beside) != record.tensors.sha256:
             raise RunError(f"{beside} is not the file that {path.name} describes")
         return load_arrays(beside)

@@ -19,19 +19,19 @@ from common.settings.config import Config
 from common.settings.steps import examples_in, steps_of_epochs
 
 WHOLE: Final = 20
-"""Of a run of no more steps, all are kept."""
+"""A run of at most this many steps keeps all of them."""
 
 FIRST: Final = 3
-"""Of a longer one, so many from the first one on."""
+"""A longer run keeps this many from the first one on."""
 
 ENDS: Final = 10
-"""And at most so many more, each the last of an epoch: they tell of weights late in training."""
+"""It also keeps at most this many last steps of epochs: they show weights late in training."""
 
 MOST_BYTES: Final = 32 * 2**20
-"""Of weights that a run keeps."""
+"""The most bytes of weights that a run keeps."""
 
 MOST_OPERATIONS: Final = 15 * 10**10
-"""That computing its steps again may take: some ten seconds."""
+"""The most operations that computing its steps again may take: some ten seconds."""
 
 
 def traced_steps(config: Config) -> list[int]:

@@ -21,19 +21,19 @@ from common.scaling.results import LIMITS, Compared, Costs, Measured, Probe, pie
 from common.scaling.workloads import Allreduce, Call, Laboratory, Timed, Trial, laboratory
 
 ROUNDS: Final = range(3, 25)
-"""How often everything is timed, at least and less than, after once to warm up."""
+"""Rounds of timing, after one to warm up: at least the start of the range, fewer than its stop."""
 
 SWEEPS: Final = 4
-"""How often all that is not long is timed in a round, one after the other and then once more.
+"""How many times a round goes through all calls that are not long.
 
-So what slows the machine for a moment meets each call but once.
+So what slows the machine for a moment meets each call only once.
 """
 
 QUARTILE: Final = 0.25
-"""The share of the times that are below what counts.
+"""The share of a call's times that are below the one that counts.
 
-Whatever else runs here only adds, but a short call may escape all of it, and a long one cannot: the
-least of many times would make the parts of an allreduce cheaper than the whole.
+Other programs only add time. A short call may escape them all, but a long one cannot. So the least
+of many times would make the parts of an allreduce cheaper than the whole.
 """
 
 BUDGET: Final = 42.0

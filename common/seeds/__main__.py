@@ -26,8 +26,8 @@ NULL: Final = (
 )
 
 STATISTIC: Final = (
-    "statistic: the variance of the frameworks' mean accuracies; permuted are the frameworks' "
-    "names, within each seed"
+    "statistic: the variance of the frameworks' mean accuracies; the frameworks' names are "
+    "permuted within each seed"
 )
 
 READING: Final = (
@@ -83,8 +83,8 @@ def findings(spread: Spread) -> Iterator[str]:
         else f"p = {test.p_value:.3g} ({ways})"
     )
     yield (
-        f"If it held, means would lie as far apart as these or farther in {test.p_value:.1%} of "
-        f"such experiments. {READING}"
+        "If the null hypothesis held, the means would lie at least as far apart as these in "
+        f"{test.p_value:.1%} of such experiments. {READING}"
     )
 
 

@@ -19,7 +19,7 @@ TIE: Final = 1e-9
 
 
 class PermutationTest(BaseModel):
-    """What the test found. Of p-values below `smallest` the figures are too few."""
+    """What the test found. With so few figures, p cannot be below `smallest`."""
 
     statistic: float
     p_value: float
@@ -31,11 +31,11 @@ class PermutationTest(BaseModel):
 def permutation_test(figures: Array) -> PermutationTest:
     """Tests whether the columns of `figures` (rows, columns) are exchangeable within each row.
 
-    The statistic is the variance of the columns' means. Its p-value is the share of all ways to
-    exchange the figures of each row that make it at least as large; as labels say nothing if the
-    columns are exchangeable, it is then below any x with a probability of x at most. To exchange
-    the columns as a whole changes nothing, so the first row stays as it is. Where there are too
-    many ways, they are drawn, always the same, and the figures as they are count as one of them.
+    The statistic is the variance of the columns' means. Figures can be exchanged within each row in
+    many ways. The p-value is the share of these ways that make the statistic at least as large. If
+    the columns are exchangeable, labels say nothing: then p is below any x with a probability of x
+    at most. To exchange whole columns changes nothing, so the first row stays as it is. If there
+    are too many ways, some are drawn, always the same; the figures as they are count as one way.
     Source: E. S. Edgington and P. Onghena, Randomization Tests, on repeated-measures designs.
     """
     rows, columns = figures.shape

@@ -118,7 +118,7 @@ class Job:
         A request that was refused before the run had begun leaves everything as it was.
         """
         failed = {"status": "failed", "failure": failure_of(error)}
-        with suppress(RequestError, RunError):  # what ended the run is what matters
+        with suppress(Exception):  # what ended the run is what matters
             record = self.begun()
             if record is None and not isinstance(error, RequestError):
                 record = self.not_begun()
@@ -136,18 +136,22 @@ class Job:
         return None
 
     def not_begun(self) -> Record | None:
-        """The record of a run that ended before it had devices; None if a later run's is there.
+        """The record of a run that ended before it had left one.
 
-        Without --devices it is not known how many GPUs there would have been.
+        None if it is not known how many devices it would have had, or if a later run's is there.
         """
         request = self.request
-        count = request.devices or (0 if request.device_kind == "gpu" else 2)
-        path = request.out / record_name(request.framework, request.chapter, count)
-        with suppress(RunError):
-            count = 0 if read_record(path).started > self.started else count
+        count, kind = request.devices or 0, "gpu" if request.device_kind == "gpu" else "cpu"
+        with suppress(Exception):  # a framework may not make its devices twice
+            devices = self.chapter().devices(Process(), request.wanted)
+            count, kind = len(devices.names), devices.kind
         if not count:
             return None
-        config, data = self.settled(count, "gpu" if request.device_kind == "gpu" else "cpu")
+        path = request.out / record_name(request.framework, request.chapter, count)
+        with suppress(RunError):
+            if read_record(path).started > self.started:
+                return None
+        config, data = self.settled(count, kind)
         return self.new_record(config, data, self.initial_weights(config), [])
 
 

@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import import_backend, one_thread_each
-from common.backends.torchrun import require_suited
+from common.backends.torchrun import first_speaks, place, require_suited
 from common.base.arrays import Weights
 from common.base.machine import now
 from common.data.dataset import load
@@ -28,18 +29,19 @@ def run(
     What needs no framework is checked before one is imported.
     """
     request = Request.of(framework, chapter, flags)
-    # Of the processes that torchrun starts with the same command, the first speaks for all.
-    rank = require_suited(getattr(request.options, "wrapper", None))
-    report = Reporter(quiet=(quiet := request.quiet or rank > 0))
-    request.with_preset(request.devices or 1, "cpu")
-    require_places(request)
-    request, weights = given_weights(request)
-    progress = sys.stderr.isatty() and not quiet
-    data = load(request.dataset, request.data_dir, report.notice, progress=progress)
-    data.first(request.train_examples, request.test_examples)
-    job = Job(request, data, weights, list(command_line), started=now())
-    threads = cpu_threads(request, report)
-    launch(import_backend(framework, chapter, threads), job, rank)
+    process = place() or Process()
+    with first_speaks(process):
+        require_suited(process, request.options.in_processes())
+        report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
+        request.with_preset(request.devices or 1, "cpu")
+        require_places(request)
+        request, weights = given_weights(request)
+        progress = sys.stderr.isatty() and not quiet
+        data = load(request.dataset, request.data_dir, report.notice, progress=progress)
+        data.first(request.train_examples, request.test_examples)
+        job = Job(request, data, weights, list(command_line), started=now())
+        threads = cpu_threads(request, report)
+        launch(import_backend(framework, chapter, threads), job, process.rank)
 
 
 def launch(backend: Chapter[Any, Any, Any], job: Job, rank: int = 0) -> None:

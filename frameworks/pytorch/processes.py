@@ -24,6 +24,7 @@ from common.backends.torchrun import place
 from common.base.children import end, end_with, fork
 from common.base.errors import RequestError, RunError
 from common.base.signals import uninterrupted
+from frameworks.pytorch import PRELOAD
 
 Worker = Callable[[Process], None]
 
@@ -33,17 +34,15 @@ Outcomes = dict[Any, tuple[int, BaseProcess]]
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
-PRELOAD = ("common.training.run", "frameworks.pytorch.resnet", "torch._dynamo")
-"""What all processes import, and one that they are forked from does for all: it takes seconds."""
-
 GRACE = 5
 """Seconds that the others have to end by themselves once a process has failed."""
 
 
 class Failure(NamedTuple):
-    """Why a run ended; of several, the first one of the lowest `order` is the cause.
+    """Why a run ended; of several failures, the first one of the lowest `order` is the cause.
 
-    What a worker said, who was killed, and then the rest: the death of another may have caused it.
+    The order: what a worker said, then who was killed, then the rest. The death of another process
+    may have caused the rest.
     """
 
     order: int

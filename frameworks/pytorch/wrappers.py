@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch import distributed as dist
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.frameworks import IN_PROCESSES
 from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
@@ -27,7 +26,7 @@ def launch(
     Raises RequestError where the latter would not do what is asked for.
     """
     kind, count = request.settled(torch.cuda.device_count(), "PyTorch")
-    if options.wrapper not in IN_PROCESSES:
+    if not options.in_processes():
         if kind == "cpu":
             raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
         if options.batch_norm == "sync":

@@ -1,7 +1,9 @@
 """An environment is made anew as soon as anything of its recipe changes, and only then."""
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,33 +46,93 @@ def test_an_environment_whose_interpreter_is_gone_is_not_complete(tmp_path: Path
     assert not made.complete()
 
 
-@pytest.mark.parametrize("uv", [True, False])
-def test_uv_makes_it_where_it_can_and_else_pip(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
-) -> None:
-    monkeypatch.setattr("nox_support.find_spec", lambda name: uv or None)
-    versions = tmp_path / "pins.txt"
-    versions.touch()
-    made = Environment(tmp_path / "made", ["numpy", "rich"], versions, alone="d2l")
-    ran: list[list[str]] = []
+Commands = list[list[str]]
 
-    def run(*command: str) -> None:
-        ran.append(list(command))
-        if "uv" in command and "numpy" in command:
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets pip list these settings."""
+
+    def tell(listed: str) -> None:
+        def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+            assert command == [sys.executable, "-m", "pip", "config", "list"]
+            return subprocess.CompletedProcess(command, 0, stdout=listed)
+
+        monkeypatch.setattr(subprocess, "run", run)
+
+    return tell
+
+
+def made_by(folder: Path, fails: str = "") -> tuple[Environment, Commands]:
+    """An environment, and what was run to make it: commands with the word `fails` do."""
+    versions = folder / "pins.txt"
+    versions.touch()
+    made = Environment(folder / "made", ["numpy", "rich"], versions, alone="d2l")
+    ran: Commands = []
+
+    def run(*command: str, env: Mapping[str, str] | None = None) -> None:
+        ran.append([*command, *(f"{name}={value}" for name, value in (env or {}).items())])
+        if fails in command:
             raise OSError("there is no such package")
+        if "--clear" in command:
+            shutil.rmtree(made.folder, ignore_errors=True)
+            install_python(made, sys.executable)
 
     made.make(run)
-    tried, pip = ran[:-3], ran[-3:]
-    assert len(tried) == 2 * uv
-    assert all(command[1:3] == ["-m", "uv"] for command in tried)
-    assert pip[0][1:] == ["-m", "venv", "--clear", str(made.folder)]
-    for command, wanted in zip(pip[1:], (["numpy", "rich"], ["--no-deps", "d2l"]), strict=True):
-        assert command[:4] == [str(made.python), "-m", "pip", "install"]
-        assert command[command.index("-c") :] == ["-c", str(versions), *wanted]
+    return made, ran
+
+
+@pytest.mark.parametrize("places", [[], ["UV_FIND_LINKS=/wheels"]])
+def test_uv_makes_it_where_it_can(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: Callable[[str], None],
+    places: list[str],
+) -> None:
+    told("global.find-links='/wheels'" if places else "")
+    monkeypatch.setattr("nox_support.find_spec", lambda name: name == "uv" or None)
+    env = [*places, "UV_INDEX_STRATEGY=unsafe-best-match"] if places else []
+    made, ran = made_by(tmp_path)
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    install = [*uv, "pip", "install", "--compile-bytecode", "--python", str(made.python)]
+    pinned = [*install, "-c", str(made.constraints)]
+    assert ran == [
+        [*uv, "venv", "--clear", "--python", sys.executable, str(made.folder), *env],
+        [*pinned, "numpy", "rich", *env],
+        [*pinned, "--no-deps", "d2l", *env],
+    ]
+    assert made.complete()
+
+
+@pytest.mark.parametrize("tried", [0, 1, 2])
+def test_and_else_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], None], tried: int
+) -> None:
+    told("")
+    monkeypatch.setattr("nox_support.find_spec", lambda name: tried > 0 or None)
+    made, ran = made_by(tmp_path, fails="--compile-bytecode" if tried == 2 else "uv")
+    assert len(ran) == tried + 3
+    assert all(command[1:3] == ["-m", "uv"] for command in ran[:tried])
+    pip = [str(made.python), "-m", "pip", "install", "--quiet", "-c", str(made.constraints)]
+    assert ran[tried:] == [
+        [sys.executable, "-m", "venv", "--clear", str(made.folder)],
+        [*pip, "numpy", "rich"],
+        [*pip, "--no-deps", "d2l"],
+    ]
+    assert made.complete()
+
+
+def test_pip_makes_it_where_no_index_may_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], None]
+) -> None:
+    told(":env:.no-index='1'\nglobal.find-links='/wheels'")
+    monkeypatch.setattr("nox_support.find_spec", lambda name: True)
+    _, ran = made_by(tmp_path)
+    assert not any("uv" in command for command in ran)
 
 
 def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
-    def run(*_: str) -> None:
+    def run(*_: str, env: Mapping[str, str] | None = None) -> None:
         raise OSError("no place")
 
     with pytest.raises(OSError, match="no place"):
@@ -79,28 +141,29 @@ def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("listed", "options"),
+    ("listed", "places"),
     [
-        ("", []),
-        ("global.timeout='60'", []),
+        ("", {}),
+        ("global.timeout='60'", {}),
         (
             ":env:.extra-index-url='https://one.example https://two.example'\n"
-            "global.extra-index-url='https://three.example'\nglobal.find-links='/wheels'",
-            ["--index=https://one.example", "--index=https://two.example", "--find-links=/wheels"],
+            "global.extra-index-url='https://three.example'\n"
+            "global.find-links='/wheels\\n/more'",
+            {
+                "UV_INDEX": "https://one.example https://two.example",
+                "UV_FIND_LINKS": "/wheels,/more",
+            },
         ),
         (
-            "global.index-url='https://one.example'\ninstall.index-url='https://two.example'",
-            ["--default-index=https://two.example"],
+            "global.index-url='https://one.example'\ninstall.index-url='https://two.example'\n"
+            "wheel.index-url='https://three.example'",
+            {"UV_DEFAULT_INDEX": "https://two.example"},
         ),
     ],
 )
 def test_uv_looks_where_pip_does(
-    monkeypatch: pytest.MonkeyPatch, listed: str, options: list[str]
+    told: Callable[[str], None], listed: str, places: dict[str, str]
 ) -> None:
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        assert command == [sys.executable, "-m", "pip", "config", "list"]
-        return subprocess.CompletedProcess(command, 0, stdout=listed)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    best = ["--index-strategy=unsafe-best-match"] if options else []
-    assert places_of_pip() == options + best
+    told(listed)
+    best = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if places else {}
+    assert places_of_pip() == places | best

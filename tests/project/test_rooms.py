@@ -57,7 +57,7 @@ def test_backends_import_what_is_theirs() -> None:
         main = {
             node
             for block in ast.parse(path.read_text()).body
-            if isinstance(block, ast.If)
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "__name__ == '__main__'"
             for node in ast.walk(block)
         }
         lines = {node.lineno for node in main if isinstance(node, ast.ImportFrom)}

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from agreement import edit
-from fake_chapter import RECORD, CommandLine, FakeChapter, written
+from fake_chapter import FLAGS, RECORD, CommandLine, FakeChapter, written
 
+from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.errors import RequestError, RunError
 
 FULL = "[Errno 28] No space left on device"
@@ -69,7 +70,7 @@ def test_tensors_that_find_no_space_fail_the_run(
     assert written()["status"] == "failed"
 
 
-def test_a_run_that_fails_before_it_has_begun_replaces_an_earlier_record(
+def test_a_run_that_fails_before_its_first_step_replaces_an_earlier_record(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replicate(*_: object) -> None:
@@ -79,6 +80,17 @@ def test_a_run_that_fails_before_it_has_begun_replaces_an_earlier_record(
     assert start("--quiet") == 1
     assert written()["status"] == "failed"
     assert "too large" in written()["failure"]["message"]
+
+
+def test_so_does_one_that_fails_before_it_has_left_a_record(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def devices(*_: object) -> None:
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(FakeChapter, "devices", devices)
+    assert start("--quiet") == 1
+    assert (written()["status"], written()["config"]["devices"]) == ("failed", 3)
 
 
 def test_what_is_refused_once_the_run_has_begun_is_no_running_run(
@@ -106,6 +118,38 @@ def test_so_does_one_whose_processes_cannot_be_launched(
         "processes cannot meet",
     )
     assert (written()["config"]["devices"], written()["devices"]) == (3, [])
+
+
+@pytest.mark.parametrize(("flags", "kind"), [([], "gpu"), (["--devices=3"], "gpu"), ([], "cpu")])
+def test_without_a_number_the_devices_are_those_that_there_are(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, flags: list[str], kind: str
+) -> None:
+    def launch(*_: object) -> None:
+        raise RunError("processes cannot meet")
+
+    def devices(_: object, process: Process, request: DeviceRequest) -> Devices[str]:
+        assert request.count == (3 if flags else None)
+        return Devices.of(kind, [f"{kind}:{index}" for index in range(3)], process)
+
+    monkeypatch.setattr(FakeChapter, "launch", launch)
+    monkeypatch.setattr(FakeChapter, "devices", devices)
+    monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
+    assert start("--quiet", *flags) == 1
+    assert (written()["status"], written()["config"]["devices"]) == ("failed", 3)
+    assert list(RECORD.parent.glob("*.json")) == [RECORD]
+
+
+def test_where_it_is_not_known_how_many_nothing_is_written(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(FakeChapter, "devices", fail)
+    monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
+    assert start("--quiet") == 1
+    assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
+    assert list(RECORD.parent.glob("*.json")) == [RECORD]
 
 
 @pytest.mark.parametrize("asked", ["launch", "devices"])
