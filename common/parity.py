@@ -18,7 +18,7 @@ from common.base.errors import RequestError
 from common.base.files import write_text
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, verdict_on
-from common.compare.folder import judge as judge
+from common.compare.layerwise import LayerTable, layer_tables, require_layers
 from common.compare.suite import SuiteResult, Verdict
 from common.terminal.command import Parser
 from common.terminal.values import distance
@@ -97,30 +97,40 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     return files
 
 
-def write_page(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> None:
+def write_page(
+    folder: Path,
+    verdict: Verdict,
+    examined: Sequence[SuiteResult],
+    layered: Sequence[LayerTable],
+) -> None:
     """Writes `parity.html` to `folder`; where it cannot be made, says so."""
     path = folder / "parity.html"
     try:
         from common.report.page import page
 
-        write_text(path, page(folder, verdict, examined))
+        write_text(path, page(folder, verdict, examined, layered))
     except ModuleNotFoundError as missing:
         if missing.name not in PAGE_NEEDS:
             raise
         print(f"no {path}: it takes {' and '.join(PAGE_NEEDS)}; `nox -s parity` has them")
 
 
-def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> None:
+def leave(
+    folder: Path,
+    verdict: Verdict,
+    examined: Sequence[SuiteResult],
+    layered: Sequence[LayerTable],
+) -> None:
     """Writes the verdict and its page; says what cannot be written."""
     from common.report.text import VERDICT_FILES, write_verdict
 
     try:
         write_verdict(folder, verdict)
-        write_page(folder, verdict, examined)
+        write_page(folder, verdict, examined, layered)
     except (RequestError, OSError) as error:
         unwritten = f"the verdict is only printed: {error}"
         if any((folder / name).exists() for name in VERDICT_FILES):
-            unwritten += "; the parity files there are from an earlier comparison"
+            unwritten += "; the files there are of an earlier comparison"
         print(f"python -m common.parity: {unwritten}", file=sys.stderr)
 
 
@@ -135,7 +145,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from common.report.two_files import report
 
         return report(flags.folder, flags.second, flags.tolerance)
-    from common.compare.layerwise import layer_tables, require_layers
     from common.report.layers import report_layers
     from common.report.text import print_verdict, withdraw_verdict
 
@@ -149,15 +158,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             more_devices=flags.more_devices,
         )
         verdict = verdict_on(examined)
-        tables = layer_tables(examined) if flags.layers else []
+        layered = layer_tables(examined)
         if flags.layers:
-            require_layers(tables)
+            require_layers(layered)
     except (RequestError, OSError) as error:
         print(f"python -m common.parity: error: {error}", file=sys.stderr)
         return 2
-    leave(flags.folder, verdict, examined)
+    leave(flags.folder, verdict, examined, layered)
     print_verdict(verdict)
-    together = not tables or report_layers(tables)
+    together = not flags.layers or report_layers(layered)
     return 0 if verdict.passed and together else 1
 
 

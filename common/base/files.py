@@ -74,7 +74,7 @@ def require_small(path: Path) -> None:
     """Raises OSError if a file is larger than any of figures is: what is read is shown whole."""
     require_regular(path)
     if (size := path.stat().st_size) > MOST_FIGURES:
-        raise OSError(f"{path} cannot be read: it has {size:,} bytes, {MOST_FIGURES:,} at most")
+        raise OSError(f"it has {size:,} bytes, {MOST_FIGURES:,} at most")
 
 
 def require_writable(folder: Path) -> None:

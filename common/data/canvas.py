@@ -1,7 +1,7 @@
 """A canvas on which a batch of random shapes is drawn at once, pixel by pixel.
 
 A shape is a signed distance, positive inside; x runs from -1 (left) to 1 (right), y from -1 (top)
-to 1. The arithmetic keeps to what `common.synthetic` promises: the same bytes everywhere.
+to 1. The arithmetic keeps to what `common.data.synthetic` promises: the same bytes everywhere.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from common.chapters.chapters import SPECS
-from common.compare.layerwise import LayerDivergence, layer_tables
+from common.compare.layerwise import LayerDivergence, LayerTable
 from common.compare.suite import SuiteResult, Verdict
 from common.compare.tolerances import Tolerance
 from common.diagnose.suspects import Suspect, suspects
@@ -38,7 +38,12 @@ class Section:
     speeds: provenance.Table | None
 
 
-def page(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
+def page(
+    folder: Path,
+    verdict: Verdict,
+    examined: Sequence[SuiteResult],
+    layered: Sequence[LayerTable],
+) -> str:
     """The page as HTML, with what else is in `folder`; whatever comes from a file is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -54,7 +59,6 @@ def page(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str
     environment.filters["image"] = Markup
     records = [each.record for suite in examined for each in suite.found if each.record]
     sections = [section(each) for each in examined]
-    layered = layer_tables(examined)
     divergences = [divergence for table in layered for divergence in table.divergences()]
     suspected = [pinpointed(suspect, divergences) for suspect in suspects(examined)]
     return environment.get_template("parity.html").render(

@@ -9,8 +9,8 @@ from common.base.errors import RunError
 from common.base.files import require_small
 from common.report.figures import Picture, dots
 from common.report.provenance import Table
-from common.seeds.__main__ import Rows, difference_rows, findings, framework_rows, title
 from common.seeds.spread import FILE, Spread, read_spread
+from common.seeds.text import Rows, difference_rows, findings, framework_rows, title
 
 FOLDER: Final = "seeds"
 """Where the seeds' runs and their figures are, below the folder that is compared."""
@@ -34,7 +34,9 @@ def chance(folder: Path) -> Chance | None:
             return None
         require_small(place / FILE)
         spread = read_spread(place)
-    except (OSError, RunError) as error:
+    except OSError as error:
+        return Chance(f"{place / FILE} cannot be read: {error}")
+    except RunError as error:
         return Chance(str(error))
     if spread is None or (trouble := _trouble(spread)):
         return Chance(f"{place / FILE} cannot be read: {trouble if spread else 'it is no file'}")

@@ -1,7 +1,6 @@
 """What a run does, once flags, preset and the data set at hand are reconciled."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -66,14 +65,6 @@ class Config(BaseModel):
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("exactly one of epochs and steps is set")
         return self
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The configuration with these settings, the chapter's own options among them."""
-        own = {each.name for each in fields(SPECS[settings["chapter"]].options)}
-        options = {name: value for name, value in settings.items() if name in own}
-        rest = {name: value for name, value in settings.items() if name not in own}
-        return cls(**rest, options=options)  # type: ignore[arg-type]
 
     def settings(self) -> dict[str, Any]:
         """Every setting by its name, the chapter's own options among them."""

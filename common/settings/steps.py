@@ -14,12 +14,6 @@ def steps_of_epochs(config: Config) -> list[int]:
     return [whole] * epochs + [rest] * (rest > 0)
 
 
-def number_of_epochs(config: Config) -> int:
-    """How many epochs a run trains, the last one perhaps cut short."""
-    whole = math.ceil(config.train_examples / config.batch_size)
-    return math.ceil(number_of_steps(config) / whole)
-
-
 def number_of_steps(config: Config) -> int:
     """How many minibatches a run trains on."""
     whole = math.ceil(config.train_examples / config.batch_size)

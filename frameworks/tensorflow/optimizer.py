@@ -11,7 +11,11 @@ from frameworks.tensorflow.wrappers import copies, on_one
 
 @dataclass(frozen=True, eq=False)
 class SGD:
-    """Stochastic gradient descent: Keras's optimizers would round the learning rate to float32."""
+    """Stochastic gradient descent, in the dtype of the weights, with each gradient in one vector.
+
+    Keras's optimizers keep the learning rate in Keras's own `floatx`, which is float32 unless all
+    of Keras is told otherwise, and take a gradient for each variable.
+    """
 
     strategy: tf.distribute.Strategy
     params: Mapping[str, tf.Variable]

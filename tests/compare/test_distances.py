@@ -6,8 +6,8 @@ import numpy as np
 from agreement import failures, rewrite
 
 from common.compare.distances import compare, distance
+from common.compare.folder import judge
 from common.compare.replay import Taken, movement
-from common.parity import judge
 from common.records.store import read_record, read_tensors
 from common.report.text import describe
 

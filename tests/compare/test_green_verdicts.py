@@ -13,7 +13,8 @@ from numpy_concise import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.files import write_text
-from common.parity import judge, main
+from common.compare.folder import judge
+from common.parity import main
 from common.report.text import conclusion
 
 

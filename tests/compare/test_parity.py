@@ -15,7 +15,8 @@ from agreement import answer, edit, failed, failures, make, rewrite
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.compare.accuracy import accuracy
-from common.parity import PAGE_NEEDS, judge, main
+from common.compare.folder import judge
+from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors, write_record
 
 

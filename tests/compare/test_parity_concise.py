@@ -9,7 +9,7 @@ from numpy_concise import LocalStatistics, WrongMomentum
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.concise import COMPARISON
-from common.parity import judge
+from common.compare.folder import judge
 from common.records.store import read_record
 
 

@@ -6,10 +6,10 @@ import pytest
 from agreement import failed, make, rewrite
 from numpy_concise import NumpyConcise
 
+from common.compare.folder import judge
 from common.compare.numpy_layers import SUMS
 from common.compare.replay import replay
 from common.pairs.runs import read_run
-from common.parity import judge
 
 
 @pytest.mark.parametrize("name", ["stage1.block2.bn2.bias", "stage2.block1.bn1.weight"])

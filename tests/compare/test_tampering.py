@@ -21,8 +21,8 @@ from common.chapters.chapters import SPECS, SUITES
 from common.chapters.spec import Suite
 from common.compare import suite as verdicts
 from common.compare.checks import Run
+from common.compare.folder import judge
 from common.compare.replay import Replay, replay
-from common.parity import judge
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
 

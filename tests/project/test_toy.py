@@ -22,7 +22,6 @@ LINES = {
 """The line that changes in each list."""
 
 IMPORT = "from common.chapters.toy import TOY\n"
-GRID = ["common.grid", "toy", "--out=out"]
 PARITY = ["common.parity", "out", "--frameworks=toy", "--chapters=toy", "--suites=double"]
 
 

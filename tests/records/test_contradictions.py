@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from agreement import edit, failed, failures, rewrite
 
-from common.parity import judge
+from common.compare.folder import judge
 from common.records.store import read_record, read_tensors
 
 EPOCH = {"epoch": 1, "steps": 4, "test_accuracy": 0.1, "seconds": 4.0, "images_per_second": 10.0}

@@ -15,12 +15,12 @@ from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.compare import numpy_nets
 from common.compare.checks import Run
+from common.compare.folder import judge
 from common.compare.replay import replay
 from common.compare.scratch import LeNet
 from common.data.minibatches import pixels
 from common.models.nets import LENET
 from common.pairs.runs import read_run
-from common.parity import judge
 from common.records.trace import minibatch_size, snapshots, trace_shapes, traced_steps
 from common.settings.steps import examples_in
 

@@ -1,6 +1,7 @@
 """Records that are missing, stale, spoiled or of another setting are not compared but reported."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from agreement import edit, failed, failures, make, rewrite
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
-from common.parity import judge
+from common.compare.folder import judge
 from common.records.new import failure_of
 from common.records.record import Failure
 
@@ -125,3 +126,16 @@ def test_a_planned_suite_must_be_there_as_planned(results: Path) -> None:
     more = failed(judge(results, suites=planned, more_devices=True))
     assert more > found
     assert ("record", "jax", 4) in more
+
+
+@pytest.mark.parametrize(
+    ("suffix", "why"),
+    [(".json", "there is no "), (".safetensors", "it is a pipe, not a file")],
+)
+def test_a_pipe_is_not_waited_for(results: Path, suffix: str, why: str) -> None:
+    place = results / f"float64/mxnet-scratch-3dev{suffix}"
+    place.unlink()
+    os.mkfifo(place)
+    verdict = judge(results)
+    assert failed(verdict) == {("record", "mxnet", 3)}
+    assert any(why in check.note for check in failures(verdict))

@@ -1,7 +1,8 @@
 """Folders of records in which four frameworks agree, and ways to spoil them."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.base.machine import now
+from common.chapters.chapters import SPECS
 from common.compare.findings import Check
 from common.compare.suite import Verdict
 from common.data.dataset import Dataset
@@ -57,13 +59,21 @@ class JobOf(Job):
         return self.config, self.data
 
 
+def config_of(settings: Mapping[str, Any]) -> Config:
+    """The configuration with these settings, the chapter's own options among them."""
+    kind = SPECS[settings["chapter"]].options
+    own = {each.name for each in fields(kind)} & settings.keys()
+    rest = {name: value for name, value in settings.items() if name not in own}
+    return Config(**rest, options=kind(**{name: settings[name] for name in own}))
+
+
 def make(folder: Path, framework: str, backend: Any, devices: int, **settings: Any) -> Path:
     """The record of a run of `backend`, a chapter, under a framework's name."""
     settings = {**SETTINGS, **settings, "framework": framework, "devices": devices}
     if settings["chapter"] == "concise":
         settings = {"wrapper": WRAPPERS[framework][0], **settings}
         del settings["allreduce"]
-    config = Config.of(settings)
+    config = config_of(settings)
     weights = initial_weights(config.shapes(), config.seed, config.dtype)
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from common.compare.folder import examine, verdict_on
+from common.compare.layerwise import layer_tables
 from common.report.page import page
 
 VOID = {"meta", "img"}
@@ -60,4 +61,4 @@ class Page(HTMLParser):
 def shown(folder: Path, **chosen: Any) -> Page:
     """The page on the records in `folder`."""
     examined = examine(folder, **chosen)
-    return Page(page(folder, verdict_on(examined), examined))
+    return Page(page(folder, verdict_on(examined), examined, layer_tables(examined)))
