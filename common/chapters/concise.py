@@ -147,7 +147,7 @@ CONCISE: Final = ChapterSpec(
         ),
     },
     without_gpu="quick",
-    comparison="common.compare.concise",
+    criteria="common.compare.concise",
     suites=(
         Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),
         *(_suite(dtype, mode) for dtype in ("float64", "float32") for mode in BATCH_NORMS),

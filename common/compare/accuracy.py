@@ -9,7 +9,7 @@ from common.compare.checks import Run
 from common.compare.distances import Distance
 from common.compare.findings import Finding, measured
 from common.compare.pinned import preset_of
-from common.compare.tolerances import Setting, Tolerance, comparison_of
+from common.compare.tolerances import Setting, Tolerance, criteria_of
 from common.records.record import Record
 
 EQUAL: Final = 1e-12
@@ -60,7 +60,7 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
     farthest, gap = spread(framework, runs)
     where = "next to the median" if farthest == framework else f"from {farthest}"
     worst = Distance("accuracy", gap, where)
-    limit = comparison_of(run.record.chapter).spread[setting(run.record)]
+    limit = criteria_of(run.record.chapter).spread[setting(run.record)]
     yield measured("spread", "spread", worst, limit)
 
 
@@ -79,7 +79,7 @@ def accuracy_floor(record: Record) -> Tolerance | None:
 
     It is known of a whole preset: one flag by hand, and it may be another.
     """
-    floors = comparison_of(record.chapter).floor
+    floors = criteria_of(record.chapter).floor
     return floors.get(setting(record)) if preset_of(record.config) else None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.pinned import suite_of
-from common.compare.tolerances import Tolerance, Tolerances, comparison_of
+from common.compare.tolerances import Tolerance, Tolerances, criteria_of
 from common.records.contents import expected_arrays
 from common.records.record import Record
 from common.records.trace import traced_steps
@@ -86,7 +86,7 @@ def median(runs: Sequence[Run]) -> Weights:
 
 def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
-    held_to, dtype = comparison_of(run.record.chapter), run.record.config.dtype
+    held_to, dtype = criteria_of(run.record.chapter), run.record.config.dtype
     found = held_to.tolerances.get(dtype, {})
     return {**found, **held_to.long.get(dtype, {})} if found and is_long(run) else found
 
@@ -107,7 +107,7 @@ def beginning(run: Run) -> int:
     In float32 that is known of the suites alone; else the first step is certain.
     """
     exact = run.record.config.dtype == "float64" or suite_of(run.record.config) is not None
-    return comparison_of(run.record.chapter).beginning if exact or not is_traced(run) else 1
+    return criteria_of(run.record.chapter).beginning if exact or not is_traced(run) else 1
 
 
 def is_traced(run: Run) -> bool:

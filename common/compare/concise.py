@@ -4,7 +4,7 @@ from typing import Final
 
 from common.base.arrays import Array
 from common.compare.numpy_layers import Layer, Pass, composed
-from common.compare.tolerances import STEP_BY_STEP, Comparison, Tolerance, measured_by
+from common.compare.tolerances import STEP_BY_STEP, Criteria, Tolerance, measured_by
 from common.models.nets import BLOCKS, STAGES
 
 
@@ -110,7 +110,7 @@ LAYERS: Final = measured_by(
     {"float64": Tolerance(1e-10, 1.4e-15), "float32": Tolerance(3e-6, 9.1e-7)},
 )
 
-COMPARISON: Final = Comparison(
+CRITERIA: Final = Criteria(
     net=ResNet18,
     tolerances={"float64": FLOAT64, "float32": FLOAT32},
     beginning=2,

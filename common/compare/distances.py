@@ -50,11 +50,15 @@ def largest(values: Array) -> float:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far an array is from the expected one, and at which entry or step it is farthest."""
+    """How far an array is from the expected one, and at which entry it is farthest.
+
+    `step` is the step, counted from 1, of which the array is, if there is an array for each.
+    """
 
     array: str
     far: float
     where: str
+    step: int | None = None
 
 
 def compare(

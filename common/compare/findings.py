@@ -28,7 +28,9 @@ HEADINGS: Final = {
 
 
 class Finding(BaseModel):
-    """What one check of a run found. `where` is the array, entry or step that is worst.
+    """What one check of a run found. `where` is the entry, or the epoch, that is worst.
+
+    It is an entry of `array`; `step` is the step of which the array is, if there are several.
 
     `quantity` says whose tolerance was applied; without a tolerance, what is asked for is equality.
     Where there is a tolerance and no distance, nothing could be compared: NaN, or another shape.
@@ -41,8 +43,15 @@ class Finding(BaseModel):
     distance: float | None = None
     tolerance: float | None = None
     where: Printable = ""
+    array: Printable = ""
+    step: int | None = None
     note: Printable = ""
     diverged: list[Printable] = []
+
+    @property
+    def place(self) -> str:
+        """Where it is worst, in words."""
+        return self.where if self.step is None else f"step {self.step}, {self.where}"
 
     @property
     def comparable(self) -> bool:
@@ -79,4 +88,6 @@ def measured(check: str, quantity: str, worst: Distance, tolerance: Tolerance) -
         distance=worst.far if math.isfinite(worst.far) else None,
         tolerance=tolerance.limit,
         where=worst.where,
+        array=worst.array,
+        step=worst.step,
     )

@@ -88,8 +88,8 @@ def replay(run: Run) -> Replay | None:
 
 
 def at_step(number: int, found: Sequence[Distance]) -> list[Distance]:
-    """The distances, with the step in their place."""
-    return [replace(each, where=f"step {number}, {each.where}") for each in found]
+    """The distances, with the step that they are of."""
+    return [replace(each, step=number) for each in found]
 
 
 def compared(step: Taken, right: numpy_nets.Step, grads: Weights) -> dict[str, list[Distance]]:

@@ -4,7 +4,7 @@ from typing import Final
 
 from common.base.arrays import Array
 from common.compare.numpy_layers import Layer, Pass
-from common.compare.tolerances import STEP_BY_STEP, Comparison, Tolerance, measured_by
+from common.compare.tolerances import STEP_BY_STEP, Criteria, Tolerance, measured_by
 
 
 class LeNet(Pass):
@@ -80,7 +80,7 @@ FLOAT32: Final = measured_by(
     },
 )
 
-COMPARISON: Final = Comparison(
+CRITERIA: Final = Criteria(
     net=LeNet,
     tolerances={"float64": FLOAT64, "float32": FLOAT32},
     beginning=20,

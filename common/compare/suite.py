@@ -22,7 +22,7 @@ from common.compare.findings import Check, Finding, measured
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, replay
-from common.compare.tolerances import Tolerance, comparison_of
+from common.compare.tolerances import Tolerance, criteria_of
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
@@ -144,7 +144,7 @@ def _numbers(run: Run, reference: Weights, replayed: Replay | None) -> Iterator[
         far, index = distance(curves[0], curves[1])
         where = f"epoch {index[0] + 1}" if index else ""
         worst = Distance("losses", far, where)
-        yield measured("curve", "curve", worst, comparison_of(run.record.chapter).curve)
+        yield measured("curve", "curve", worst, criteria_of(run.record.chapter).curve)
 
 
 def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Finding:

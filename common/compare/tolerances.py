@@ -30,7 +30,7 @@ Setting = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Criteria:
     """What a chapter's runs are held to.
 
     `net` is the net in NumPy. `tolerances` are by dtype and quantity; a run fails if its dtype has
@@ -56,10 +56,10 @@ class Comparison:
     flattened: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def comparison_of(chapter: str) -> Comparison:
+def criteria_of(chapter: str) -> Criteria:
     """What the runs of a chapter are held to."""
-    module: Any = import_module(SPECS[chapter].comparison)
-    found: Comparison = module.COMPARISON
+    module: Any = import_module(SPECS[chapter].criteria)
+    found: Criteria = module.CRITERIA
     return found
 
 

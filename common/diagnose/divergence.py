@@ -95,9 +95,9 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Div
         what = f"{WEIGHTS} ({len(failed['weights'].diverged)} of them)."
         divergence = Divergence(4, what, end, array.partition("/")[2], array)
     elif "steps" in failed:
-        step, _, where = failed["steps"].where.partition(", ")
-        tensor = "" if where == "the loss" else where.partition("[")[0]
-        divergence = Divergence(4, STEP, step, tensor)
+        worst = failed["steps"]
+        tensor = "" if worst.array == "loss" else worst.array
+        divergence = Divergence(4, STEP, f"step {worst.step}", tensor)
     elif "outcome" in failed:
         divergence = Divergence(5, OUTCOME, end, array="logits/after")
     else:

@@ -13,7 +13,7 @@ from common.diagnose.explanations import explanations
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedRun:
     """A run that failed, and what shows first that it is wrong."""
 
     found: LoadedRecord
@@ -38,7 +38,7 @@ class Suspect:
 
     framework: str
     chapter: str
-    failures: list[Failure]
+    failures: list[FailedRun]
     tensor: str
     evidence: list[str]
     values: list[tuple[str, str]]
@@ -62,14 +62,14 @@ class Suspect:
 
 def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
     """Every framework with failures, by chapter; those that diverge in a tensor come first."""
-    groups: dict[tuple[str, str], list[Failure]] = {}
+    groups: dict[tuple[str, str], list[FailedRun]] = {}
     for each in examined:
         for found in each.found:
             if divergence := first_divergence(found, each):
                 key = found.framework, each.comparison.chapter
-                groups.setdefault(key, []).append(Failure(found, each, divergence))
+                groups.setdefault(key, []).append(FailedRun(found, each, divergence))
     made = [
-        _suspect(framework, chapter, sorted(failures, key=Failure.order), examined)
+        _suspect(framework, chapter, sorted(failures, key=FailedRun.order), examined)
         for (framework, chapter), failures in groups.items()
     ]
     # Where no tensor is wrong, it may be the machine that failed.
@@ -77,7 +77,7 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
 
 
 def _suspect(
-    framework: str, chapter: str, failures: list[Failure], examined: Sequence[SuiteResult]
+    framework: str, chapter: str, failures: list[FailedRun], examined: Sequence[SuiteResult]
 ) -> Suspect:
     """What is known of the framework, by the most telling of its failures."""
     first = failures[0]
@@ -112,7 +112,7 @@ def _suspect(
     )
 
 
-def _peers(failure: Failure, *, alike: bool = True) -> list[Run]:
+def _peers(failure: FailedRun, *, alike: bool = True) -> list[Run]:
     """All runs of the suite with the same reference, if `alike` on as many devices."""
     array, run = failure.divergence.array, failure.found.run
     if run is None or not array:
@@ -128,7 +128,7 @@ def _peers(failure: Failure, *, alike: bool = True) -> list[Run]:
     ]
 
 
-def _camps(failure: Failure, peers: Sequence[Run]) -> list[list[Run]]:
+def _camps(failure: FailedRun, peers: Sequence[Run]) -> list[list[Run]]:
     """The runs, those together that agree with each other where this run diverges."""
     camps: list[list[Run]] = []
     limit = next(
@@ -162,7 +162,7 @@ def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
     return any(2 * len(camp) > sum(map(len, camps)) for camp in others)
 
 
-def _agreement(failure: Failure, peers: Sequence[Run]) -> list[str]:
+def _agreement(failure: FailedRun, peers: Sequence[Run]) -> list[str]:
     """Who agrees with whom where this run diverges, in a sentence."""
     if len(peers) < 2 or failure.divergence.rank < 0:
         return []
@@ -175,7 +175,7 @@ def _agreement(failure: Failure, peers: Sequence[Run]) -> list[str]:
     return [f"Here {'; and '.join(f'{each} agree' for each in agreeing)} with each other."]
 
 
-def _elsewhere(failure: Failure, examined: Sequence[SuiteResult]) -> list[str]:
+def _elsewhere(failure: FailedRun, examined: Sequence[SuiteResult]) -> list[str]:
     """What the same framework does on one device, and in float64."""
     found, config = failure.found, failure.examined.comparison.config
     said = []

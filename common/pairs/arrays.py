@@ -10,8 +10,8 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.compare.distances import Distance, compare, finite, largest, wide
 from common.models.nets import LENET, resnet18_shapes
-from common.pairs.rearranged import Limit, counterparts, likeness
-from common.pairs.verdict import ArrayPair, PairVerdict, verdict_on
+from common.pairs.rearranged import Allowed, counterparts, likeness
+from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
 
 NET_ORDER: Final = list(dict.fromkeys([*LENET, *resnet18_shapes(1)]))
 
@@ -25,10 +25,10 @@ def compare_arrays(
     Raises RequestError if there is nothing to compare.
     """
     first, second = numbers(ours, "first"), numbers(expected, "second")
-    return verdict_on(pair_up(first, second, limit_of(tolerance)))
+    return pair_verdict(pair_up(first, second, allowed_by(tolerance)))
 
 
-def limit_of(tolerance: float | None) -> Limit:
+def allowed_by(tolerance: float | None) -> Allowed:
     """The tolerance, else what rounding alone can do."""
     return rounding if tolerance is None else lambda *_: tolerance
 
@@ -56,7 +56,7 @@ def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
     return found
 
 
-def pair_up(ours: Weights, expected: Weights, limit: Limit, check: str = "") -> list[ArrayPair]:
+def pair_up(ours: Weights, expected: Weights, limit: Allowed, check: str = "") -> list[ArrayPair]:
     """Every array of either, in the net's order where its names are known, else in the second's."""
     distances = {each.array: each for each in compare(ours, expected, "")}
     lacking = {name: expected[name] for name in expected if name not in ours}
@@ -90,7 +90,7 @@ def alone(name: str, where: str, check: str, hint: str = "") -> ArrayPair:
     return ArrayPair(array=name, check=check, limit=None, passed=False, note=note, hint=hint)
 
 
-def _pair(found: Distance, ours: Array, expected: Array, limit: Limit, check: str) -> ArrayPair:
+def _pair(found: Distance, ours: Array, expected: Array, limit: Allowed, check: str) -> ArrayPair:
     most, measured = limit(ours, expected), math.isfinite(found.far)
     where = found.where.removeprefix(found.array).replace("[]", "")
     # Whole numbers can differ by less than float64 tells.

@@ -18,7 +18,7 @@ SURE: Final = 1e-3
 
 MOST_AXES: Final = 5
 
-Limit = Callable[[Array, Array], float]
+Allowed = Callable[[Array, Array], float]
 """How far apart two arrays may be."""
 
 
@@ -41,7 +41,7 @@ def likeness(ours: Array, expected: Array, limit: float) -> str:
 
 
 def counterparts(
-    ours: Mapping[str, Array], expected: Mapping[str, Array], limit: Limit
+    ours: Mapping[str, Array], expected: Mapping[str, Array], limit: Allowed
 ) -> dict[str, tuple[str, str]]:
     """For arrays of `expected`: which of `ours` is the same under another name, and how.
 

@@ -12,10 +12,10 @@ from common.chapters.chapters import SPECS
 from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL, Run, epoch_means, head, is_long, numerical_checks
 from common.compare.collect import identity, load
-from common.compare.tolerances import comparison_of
+from common.compare.tolerances import criteria_of
 from common.models.nets import trainable
-from common.pairs.arrays import alone, limit_of, pair_up
-from common.pairs.verdict import ArrayPair, PairVerdict, verdict_on
+from common.pairs.arrays import allowed_by, alone, pair_up
+from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
@@ -53,9 +53,9 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
         )
     pairs: list[ArrayPair] = []
     for check, first, second, most in parts(ours, expected, tolerance):
-        found = pair_up(first, second, limit_of(most), check)
+        found = pair_up(first, second, allowed_by(most), check)
         pairs += found or [alone(NUMERICAL[check], "neither of both", check)]
-    return verdict_on(pairs, notes)
+    return pair_verdict(pairs, notes)
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:
@@ -90,7 +90,7 @@ def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
         most = limits[check][1].limit if check in limits else math.inf
         yield check, *_chosen(prefix, first, second), most
         if check == "trajectory" and long:
-            yield "curve", _curve(ours), _curve(expected), 2 * comparison_of(chapter).curve.limit
+            yield "curve", _curve(ours), _curve(expected), 2 * criteria_of(chapter).curve.limit
 
 
 def _chosen(prefix: str, ours: Weights, expected: Weights) -> tuple[Weights, Weights]:

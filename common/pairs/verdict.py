@@ -37,7 +37,7 @@ class PairVerdict(BaseModel):
     arrays: list[ArrayPair] = []
 
 
-def verdict_on(pairs: list[ArrayPair], notes: Iterable[str] = ()) -> PairVerdict:
+def pair_verdict(pairs: list[ArrayPair], notes: Iterable[str] = ()) -> PairVerdict:
     """Passed, if every pair has."""
     passed = all(pair.passed for pair in pairs)
     conclusion = _agreement(pairs) if passed else _parting(pairs)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from common.compare.accuracy import setting
 from common.compare.checks import Run, allowed
 from common.compare.findings import Check
-from common.compare.tolerances import Tolerance, comparison_of
+from common.compare.tolerances import Tolerance, criteria_of
 
 
 def tolerance_of(check: Check, run: Run) -> Tolerance | None:
     """The tolerance that a check applied; None if it asked for equality, or found none."""
     if check.tolerance is None:
         return None
-    held_to = comparison_of(run.record.chapter)
+    held_to = criteria_of(run.record.chapter)
     if check.check == "curve":
         return held_to.curve
     if check.check in ("accuracy", "spread"):
@@ -47,8 +47,7 @@ def place(check: Check, run: Run) -> tuple[str, str]:
     if check.tolerance is None or check.check in ("curve", "accuracy", "spread"):
         return check.where, ""
     if check.check == "steps":
-        step, _, where = check.where.partition(", ")
-        return where, step
+        return check.where, f"step {check.step}"
     last = f"after step {len(run.record.losses)}"
     steps = {"forward": "before step 1", "gradient": "step 1", "weights": last, "outcome": last}
     if check.quantity == "trajectory":

@@ -102,9 +102,9 @@ def describe(check: Check) -> str:
     if check.note:
         return f"FAILED {check.check}: {who}: {check.note}"
     if check.distance is None:
-        return f"FAILED {check.check}: {who}: {check.where} cannot be compared"
+        return f"FAILED {check.check}: {who}: {check.place} cannot be compared"
     return (
-        f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.where}, "
+        f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.place}, "
         f"at most {check.tolerance:.1e} is allowed"
     )
 

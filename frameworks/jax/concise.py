@@ -60,7 +60,7 @@ def replicate(
     return Replicas(params, statistics, nnx.graphdef(net), mesh, options.wrapper)
 
 
-def split_batch(batch: Array, replicas: Replicas) -> Tensor:
+def scatter(batch: Array, replicas: Replicas) -> Tensor:
     """The shards of a minibatch, each on its device, padded with zeros to the size of the first."""
     bounds = shard_bounds(len(batch), replicas.mesh.size)
     padded = np.zeros((len(bounds), bounds[0][1], *batch.shape[1:]), batch.dtype)
@@ -76,7 +76,7 @@ loss = optax.softmax_cross_entropy_with_integer_labels
 def forward_backward(X: Array, y: Array, replicas: Replicas) -> Step:
     """The mean loss over the minibatch, its gradient, and the running statistics after it."""
     mask = np.ones(len(X), X.dtype)  # it is padded with zeros, as the examples are
-    shards = (split_batch(X, replicas), split_batch(y, replicas), split_batch(mask, replicas))
+    shards = (scatter(X, replicas), scatter(y, replicas), scatter(mask, replicas))
     net = replicas.graph, replicas.params, replicas.statistics
     step: Step = WRAPPERS[replicas.wrapper](loss, replicas.mesh, *net, shards)
     return step
@@ -108,7 +108,7 @@ def predict_shards(X: Array, replicas: Replicas) -> list[Array]:
     """The logits of each device's shard, by the first device's running statistics."""
     sizes = shard_sizes(len(X), replicas.mesh.size)
     net = replicas.graph, replicas.params, replicas.statistics
-    padded = on_host(evaluate(*net, split_batch(X, replicas)))
+    padded = on_host(evaluate(*net, scatter(X, replicas)))
     return [shard[:size] for shard, size in zip(padded, sizes, strict=True)]
 
 

@@ -55,7 +55,7 @@ def replicate(
     return Replicas(net, trainer_of(net, options.wrapper), devices)
 
 
-def split_batch(batch: Array, replicas: Replicas) -> Shards:
+def scatter(batch: Array, replicas: Replicas) -> Shards:
     """The shards of a minibatch, each on its device; the last devices may get none."""
     bounds = shard_bounds(len(batch), len(replicas.devices))
     return [
@@ -71,8 +71,8 @@ loss = gluon.loss.SoftmaxCrossEntropyLoss()
 def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
     """The mean loss over the minibatch; each device keeps the gradient of its shard's sum."""
     with autograd.record():
-        logits = replicas.net(split_batch(X, replicas))
-        pairs = zip(logits, split_batch(y, replicas), strict=True)
+        logits = replicas.net(scatter(X, replicas))
+        pairs = zip(logits, scatter(y, replicas), strict=True)
         losses = [loss(y_hat, y_shard).sum() for y_hat, y_shard in pairs]
         nothing = [no_loss(replicas.net, device) for device in replicas.devices[len(losses) :]]
     autograd.backward(losses + nothing)
@@ -109,7 +109,7 @@ def gradients(
 def predict_shards(X: Array, replicas: Replicas) -> Shards:
     """The logits of each device's shard, by the first device's running statistics."""
     share_statistics(replicas.net)
-    logits: Shards = replicas.net(split_batch(X, replicas))
+    logits: Shards = replicas.net(scatter(X, replicas))
     return logits
 
 

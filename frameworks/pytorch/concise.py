@@ -55,7 +55,7 @@ def replicate(
     return Replicas(wrapped, torch.optim.SGD(wrapped.parameters()), device)
 
 
-def split_batch(batch: Array, replicas: Replicas) -> Tensor:
+def scatter(batch: Array, replicas: Replicas) -> Tensor:
     """The shard of a minibatch that this process takes, on its device."""
     sizes = shard_sizes(len(batch), dist.get_world_size())
     shard: Tensor = torch.as_tensor(batch).split(sizes)[dist.get_rank()]
@@ -69,8 +69,8 @@ def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
     """The mean loss over the minibatch; its gradient is left in the parameters."""
     replicas.net.train()
     replicas.optimizer.zero_grad()
-    y_hat = replicas.net(split_batch(X, replicas))
-    shard_loss: Tensor = loss(y_hat, split_batch(y, replicas)).sum() / len(X)
+    y_hat = replicas.net(scatter(X, replicas))
+    shard_loss: Tensor = loss(y_hat, scatter(y, replicas)).sum() / len(X)
     # DDP divides the sum of all gradients by the number of processes.
     (shard_loss * dist.get_world_size()).backward()
     mean_loss = shard_loss.detach()
@@ -109,7 +109,7 @@ def predict_shards(X: Array, replicas: Replicas) -> list[Tensor]:
     """The logits of each device's shard, by the first device's running statistics."""
     share_statistics(replicas.net.module)
     replicas.net.eval()
-    logits = replicas.net.module(split_batch(X, replicas))
+    logits = replicas.net.module(scatter(X, replicas))
     return gathered(logits, shard_sizes(len(X), dist.get_world_size()))
 
 

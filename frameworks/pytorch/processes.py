@@ -38,7 +38,7 @@ GRACE = 5
 """Seconds that the others have to end by themselves once a process has failed."""
 
 
-class Failure(NamedTuple):
+class Ending(NamedTuple):
     """Why a run ended; of several failures, the first one of the lowest `order` is the cause.
 
     The order: what a worker said, then who was killed, then the rest. The death of another process
@@ -111,7 +111,7 @@ def _spawn(worker: Worker, count: int) -> None:
         with uninterrupted():
             server.start()
         tell.close()
-        failure: Failure | None = outcome.recv()
+        failure: Ending | None = outcome.recv()
     except EOFError:
         server.join()
         raise RunError(f"the process of devices 0 to {count - 1} {_end(server)}") from None
@@ -145,16 +145,16 @@ def _process(rank: int, worker: Worker, count: int, port: int, tell: Connection)
         store = dist.TCPStore("127.0.0.1", port, is_master=False)
         run_in_group(worker, Process(rank, count, rank, count), store)
     except (RequestError, RunError) as error:
-        failure = Failure(0, error, traceback.format_exc())
+        failure = Ending(0, error, traceback.format_exc())
     except Exception as error:
         last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
-        failure = Failure(2, RunError(f"a process failed: {last}"), traceback.format_exc())
+        failure = Ending(2, RunError(f"a process failed: {last}"), traceback.format_exc())
     tell.send(failure)
 
 
-def _failures(outcomes: Outcomes) -> list[Failure]:
+def _failures(outcomes: Outcomes) -> list[Ending]:
     """What went wrong, in this order; after a failure, the others have GRACE seconds to end."""
-    found: list[Failure] = []
+    found: list[Ending] = []
     while outcomes and (ready := wait(list(outcomes), GRACE if found else None)):
         for outcome in ready:
             failure = _failure(outcome, *outcomes.pop(outcome))
@@ -162,15 +162,15 @@ def _failures(outcomes: Outcomes) -> list[Failure]:
     return found
 
 
-def _failure(outcome: Any, rank: int, process: BaseProcess) -> Failure | None:
+def _failure(outcome: Any, rank: int, process: BaseProcess) -> Ending | None:
     """What went wrong in the process of a device, by what it told or how it ended."""
-    failure: Failure | None = None
+    failure: Ending | None = None
     with suppress(EOFError):
         failure = outcome.recv()
     process.join(GRACE)
     if failure or not process.exitcode:
         return failure
-    return Failure(1, RunError(f"the process of device {rank} {_end(process)}"), "it did not say")
+    return Ending(1, RunError(f"the process of device {rank} {_end(process)}"), "it did not say")
 
 
 def _end(process: BaseProcess) -> str:

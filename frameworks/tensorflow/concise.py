@@ -58,7 +58,7 @@ def replicate(
     return Replicas(strategy, net, params, statistics, SGD(strategy, params))
 
 
-def split_batch(batch: Array, replicas: Replicas) -> list[Array]:
+def scatter(batch: Array, replicas: Replicas) -> list[Array]:
     """The shards of a minibatch, one for each device; the last devices may get none."""
     bounds = shard_bounds(len(batch), replicas.strategy.num_replicas_in_sync)
     return [batch[a:b] for a, b in bounds if b > a]
@@ -71,7 +71,7 @@ def loss(y_hat: Tensor, y: Tensor) -> Tensor:
 
 def forward_backward(X: Array, y: Array, replicas: Replicas) -> tuple[Tensor, Tensor]:
     """The mean loss over the minibatch, and on each device its gradient as one vector."""
-    shards = split_batch(X, replicas), split_batch(y, replicas)
+    shards = scatter(X, replicas), scatter(y, replicas)
     found: tuple[Tensor, Tensor] = step(*shards, np.array(len(X), X.dtype), loss, replicas)
     return found
 
@@ -103,7 +103,7 @@ def gradients(
 
 def predict_shards(X: Array, replicas: Replicas) -> tuple[Tensor, ...]:
     """The logits of each device's shard, by the first device's running statistics."""
-    logits: tuple[Tensor, ...] = evaluate(split_batch(X, replicas), replicas)
+    logits: tuple[Tensor, ...] = evaluate(scatter(X, replicas), replicas)
     return logits
 
 

@@ -121,7 +121,7 @@ def test_every_step_is_compared_not_only_the_last(results: Path) -> None:
     edit(path, losses=[losses[0], losses[1] + 1e-8, *losses[2:]])
     verdict = judge(results)
     assert failed(verdict) == {(name, "jax", 2) for name in ("trajectory", "devices", "steps")}
-    assert {check.where for check in failures(verdict)} == {"step 2", "step 2, the loss"}
+    assert {check.place for check in failures(verdict)} == {"step 2", "step 2, the loss"}
 
 
 def test_a_transposed_or_missing_tensor_is_seen(results: Path) -> None:

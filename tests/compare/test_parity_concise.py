@@ -8,7 +8,7 @@ from concise_records import fill
 from numpy_concise import LocalStatistics, WrongMomentum
 
 from common.backends.frameworks import FRAMEWORKS
-from common.compare.concise import COMPARISON
+from common.compare.concise import CRITERIA
 from common.compare.folder import judge
 from common.records.store import read_record
 
@@ -50,7 +50,7 @@ def test_statistics_of_a_shard_are_no_synchronized_ones(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared_do_not_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(COMPARISON.tolerances, "float32")
+    monkeypatch.delitem(CRITERIA.tolerances, "float32")
     fill(tmp_path, "sync", dtype="float32")
     found = failed(judge(tmp_path))
     assert found == {("forward", framework, k) for framework in FRAMEWORKS for k in (1, 2)}

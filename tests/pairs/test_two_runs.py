@@ -14,7 +14,7 @@ from common.chapters.chapters import SPECS
 from common.chapters.concise import ConciseOptions
 from common.compare.checks import NUMERICAL, Run
 from common.compare.replay import part
-from common.compare.tolerances import Tolerance, comparison_of
+from common.compare.tolerances import Tolerance, criteria_of
 from common.models.nets import LENET
 from common.models.weights_file import digest
 from common.pairs.runs import compare_runs, read_run
@@ -126,8 +126,7 @@ def test_float32_is_held_to_its_own_limits_on_either_side(two: Path, theirs: Pat
         verdict = compared(first, second)
         assert verdict.passed
         assert (
-            verdict.arrays[0].limit
-            == comparison_of("scratch").tolerances["float32"]["forward"].limit
+            verdict.arrays[0].limit == criteria_of("scratch").tolerances["float32"]["forward"].limit
         )
         assert verdict.arrays[0].distance
 
@@ -162,7 +161,7 @@ def test_a_long_run_is_held_to_its_beginning_and_its_curve(two: Path) -> None:
     "limits",
     [
         table
-        for held_to in map(comparison_of, SPECS)
+        for held_to in map(criteria_of, SPECS)
         for by_dtype in (held_to.tolerances, held_to.long)
         for table in by_dtype.values()
     ],

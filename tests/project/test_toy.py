@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 TOY = ROOT / "tests/support/toy"
 FILES = {
     "chapter.py": "common/chapters/toy.py",
-    "comparison.py": "common/compare/toy.py",
+    "criteria.py": "common/compare/toy.py",
     "framework/__init__.py": "frameworks/toy/__init__.py",
     "framework/toy.py": "frameworks/toy/toy.py",
 }

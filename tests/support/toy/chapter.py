@@ -47,7 +47,7 @@ TOY = ChapterSpec(
     options=ToyOptions,
     add_flags=add_flags,
     presets={"book": Preset(batch_size=256, lr=0.1, epochs=10)},
-    comparison="common.compare.toy",
+    criteria="common.compare.toy",
     suites=(
         Suite("toy", "double", "double", (1, 2), (3,), {**SETTINGS, "dtype": "float64", "gain": 1}),
     ),

@@ -2,7 +2,7 @@
 
 from common.base.arrays import Array
 from common.compare.numpy_layers import Layer, Pass
-from common.compare.tolerances import Comparison, Tolerance
+from common.compare.tolerances import Criteria, Tolerance
 
 
 class OneLayer(Pass):
@@ -15,7 +15,7 @@ class OneLayer(Pass):
 
 QUANTITIES = ("forward", "gradient", "trajectory", "weights", "outcome", "update", "loss", "logits")
 
-COMPARISON = Comparison(
+CRITERIA = Criteria(
     net=OneLayer,
     tolerances={"float64": dict.fromkeys(QUANTITIES, Tolerance(1e-12, 1e-15))},
     beginning=20,
