@@ -56,9 +56,8 @@ def _of_devices(record: Record) -> Iterator[str]:
         yield f"ran on {len(names)} devices, and {config.devices} were asked for"
     if len(set(names)) != len(names):
         yield f"names a device twice: {', '.join(names)}"
-    cpus = [name for name in names if "cpu" in name.lower()]
-    if (config.device_kind == "gpu" and cpus) or (0 < len(cpus) < len(names)):
-        yield f"asked for {config.device_kind} devices, and ran on {', '.join(names)}"
+    if any(("cpu" in name.lower()) != (config.device_kind == "cpu") for name in names):
+        yield f"ran on devices of the kind {config.device_kind}, and names {', '.join(names)}"
 
 
 def _of_options(record: Record) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Config(BaseModel):
     framework: str
     chapter: str
     devices: Count
-    device_kind: Literal["auto", "cpu", "gpu"]
+    device_kind: Literal["cpu", "gpu"]
     threads: Count
     preset: str
     batch_size: Count

@@ -80,6 +80,7 @@ class Request:
         filled = replace(
             self,
             devices=devices,
+            device_kind=kind,
             preset=name,
             batch_size=self.batch_size or preset.batch_size * share,
             lr=self.lr or preset.lr * share,

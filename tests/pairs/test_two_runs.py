@@ -34,8 +34,8 @@ def test_agreeing_runs_are_compared_in_every_array(ours: Path, theirs: Path) -> 
     ]
     assert {pair.check: pair.limit for pair in verdict.arrays} == dict.fromkeys(NUMERICAL, 1e-10)
     assert verdict.notes == [
-        "the first: pytorch scratch on numpy:0, float64",
-        "the second: jax scratch on numpy:0, numpy:1, float64",
+        "the first: pytorch scratch on cpu:0, float64",
+        "the second: jax scratch on cpu:0, cpu:1, float64",
     ]
 
 

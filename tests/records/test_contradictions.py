@@ -19,7 +19,8 @@ DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256"
     ("changes", "why"),
     [
         ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
-        ({"devices": ["cpu:0", "cuda:1"]}, "asked for cpu devices, and ran on cpu:0, cuda:1"),
+        ({"devices": ["cpu:0", "cuda:1"]}, "of the kind cpu, and names cpu:0, cuda:1"),
+        ({"config": {"device_kind": "gpu"}}, "of the kind gpu, and names"),
         ({"epochs": [{**EPOCH, "epoch": 77}]}, "epoch 1 is called 77"),
         ({"epochs": [{**EPOCH, "steps": 999}]}, "with 999 steps of 4"),
         ({"epochs": [{**EPOCH, "test_accuracy": 1.0}]}, "its test accuracy of epoch 1 is 1, and 0"),

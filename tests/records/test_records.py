@@ -17,7 +17,7 @@ from common.records.store import read_record, read_tensors
 from common.training.loop import Outcome
 from common.training.words import closing_line
 
-CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[fake:0, fake:1, fake:2\]\n"
+CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_record_has_the_names_that_others_read(start: CommandLine) -> None:
     assert record["schema"] == 3
     assert (record["framework"], record["chapter"]) == ("pytorch", "scratch")
     assert record["status"] == "complete"
-    assert record["devices"] == ["fake:0", "fake:1", "fake:2"]
+    assert record["devices"] == ["cpu:0", "cpu:1", "cpu:2"]
     assert record["config"]["steps"] == 7
     assert record["config"]["epochs"] is None
     assert record["config"]["seed"] == 3

@@ -24,8 +24,6 @@ FLAGS = ["--devices=3", "--batch-size=8", "--steps=7", "--dataset=synthetic", "-
 class FakeChapter(NamedDevices):
     """Each step adds `lr` to every weight; an image's first pixel is the class it is taken for."""
 
-    NAME = "fake"
-
     def __init__(self, loss: Callable[[int], float] = lambda step: 1 / step) -> None:
         """`loss` gives the loss of a step, counted from 1."""
         self.loss = loss

@@ -1,7 +1,7 @@
 """What chapters without a framework share: devices that are names, and a single process."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.backends.launch import launch
@@ -10,10 +10,8 @@ from common.backends.launch import launch
 class NamedDevices:
     """The part of `common.backends.interface.Chapter` that is about processes and devices."""
 
-    NAME: ClassVar = "numpy"
-
     def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
-        names = [f"{self.NAME}:{index}" for index in range(request.count or 2)]
+        names = [f"cpu:{index}" for index in range(request.count or 2)]
         return Devices.of("cpu", names, process)
 
     def launch(

@@ -22,7 +22,6 @@ HARMLESS: Final = {
     "versions": "which packages were there; nothing is compared with them",
     "peak_memory": "a figure of speed and size; nothing is compared with it",
     "config.threads": "how many threads computed decides rounding alone",
-    "config.device_kind": "what was asked for; the devices' names say what it was",
     "devices": "a device's name, where no two have the same and all are of one kind",
     "config.init_weights": "a file's name; the weights are known by their digest",
     "tensor layers": "compared with --layers alone",
