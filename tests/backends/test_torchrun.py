@@ -122,6 +122,33 @@ def test_an_environment_that_is_torchruns_in_part_is_refused(
     assert f"TORCHELASTIC_RUN_ID is set, but RANK {rank!r} of WORLD_SIZE {processes!r} is no" in err
 
 
+@pytest.mark.parametrize("processes", ["2", "4"])
+def test_devices_that_processes_cannot_share_are_refused_by_the_first(
+    start: CommandLine,
+    torchrun: Torchrun,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    processes: str,
+) -> None:
+    def launch(chapter: NumpyConcise, worker: Callable[[Process], None], *_: object) -> None:
+        process = place()
+        assert process
+        worker(process)
+
+    monkeypatch.setattr("common.backends.torchrun.PATIENCE", 0)
+    monkeypatch.setitem(sys.modules, "frameworks.pytorch.concise", NumpyConcise())
+    monkeypatch.setattr(NumpyConcise, "launch", launch)
+    torchrun("0", processes)
+    assert main("pytorch", "concise", [*FLAGS, "--width=1", "--quiet"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"3 devices cannot be shared by {processes} processes" in err
+    torchrun("1", processes)
+    with pytest.raises(SystemExit) as end:
+        main("pytorch", "concise", [*FLAGS, "--width=1", "--quiet"])
+    assert (end.value.code, *capsys.readouterr()) == (2, "", "")
+
+
 def test_a_rank_that_fails_leaves_the_record_to_the_first(
     start: CommandLine, torchrun: Torchrun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +165,7 @@ def test_a_rank_that_fails_leaves_the_record_to_the_first(
     monkeypatch.setattr(NumpyConcise, "gradients", fail)
     record = Path("out", "pytorch-concise-3dev.json")
     for rank, begun in (("1", False), ("0", True)):
-        torchrun(rank, "2")
+        torchrun(rank, "3")
         assert main("pytorch", "concise", [*FLAGS, "--width=1", "--quiet"]) == 1
         assert record.exists() == begun
 
