@@ -38,9 +38,15 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("path", "stale"),
     [
-        ("common/training/loop.py", True),
+        ("common/base/arrays.py", True),
         ("common/data/minibatches.py", True),
         ("common/models/nets.py", True),
+        ("common/parallel/shards.py", True),
+        ("common/backends/devices.py", True),
+        ("common/chapters/concise.py", True),
+        ("common/settings/config.py", True),
+        ("common/records/trace.py", True),
+        ("common/training/loop.py", True),
         ("frameworks/jax/scratch.py", True),
         ("frameworks/mxnet/scratch.py", False),
         ("common/report/page.py", False),

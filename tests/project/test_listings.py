@@ -54,12 +54,14 @@ def arguments(function: ast.FunctionDef) -> list[str]:
 
 def modules(framework: str) -> set[str]:
     """What is imported anywhere in a backend, but by its `__init__`."""
-    return {
-        node.module or ""
-        for path in (ROOT / framework).glob("[!_]*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom)
-    }
+    found: set[str] = set()
+    for path in (ROOT / framework).glob("[!_]*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                found |= {node.module or "", *(f"{node.module}.{each.name}" for each in node.names)}
+            if isinstance(node, ast.Import):
+                found |= {each.name for each in node.names}
+    return found
 
 
 @pytest.mark.parametrize("chapter", FILES)
