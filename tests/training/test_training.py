@@ -171,3 +171,25 @@ def test_the_logits_are_of_the_same_probe_before_and_after() -> None:
     probe = pixels(data().test_images[:PROBE], "float64")
     assert np.array_equal(before.argmax(axis=1), (probe[:, 0, 0, 0] * 255).round())
     assert np.allclose(after - before, 3 * 0.5, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "devices", "batch_size", "lr"),
+    [("concise", 1, 256, 0.1), ("concise", 3, 768, 0.3), ("scratch", 3, 256, 0.2)],
+)
+def test_the_books_preset_is_that_of_each_device_where_the_book_says_so(
+    chapter: str, devices: int, batch_size: int, lr: float
+) -> None:
+    filled = Request.parsed("jax", chapter, ["--preset=book"]).with_preset(devices, "gpu")
+    assert (filled.preset, filled.batch_size, filled.device_kind) == ("book", batch_size, "gpu")
+    assert filled.lr == pytest.approx(lr)
+    by_hand = Request.parsed("jax", chapter, ["--preset=book", "--batch-size=60", "--lr=0.7"])
+    assert (by_hand.with_preset(devices, "gpu").batch_size, by_hand.lr) == (60, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "kind", "preset"),
+    [("concise", "cpu", "quick"), ("concise", "gpu", "book"), ("scratch", "cpu", "book")],
+)
+def test_without_a_gpu_resnet_takes_its_quick_preset(chapter: str, kind: str, preset: str) -> None:
+    assert Request.parsed("jax", chapter).with_preset(2, kind).preset == preset
