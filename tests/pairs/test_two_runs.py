@@ -12,6 +12,8 @@ from paired_runs import compared, configure, failed
 
 from common.chapters.chapters import SPECS
 from common.chapters.concise import ConciseOptions
+from common.chapters.scratch import ScratchOptions
+from common.chapters.spec import Options
 from common.compare.checks import NUMERICAL, Run
 from common.compare.replay import part
 from common.compare.tolerances import Tolerance, criteria_of
@@ -107,6 +109,24 @@ def test_shards_that_are_normalized_apart_are_another_setting(ours: Path, theirs
     assert compare_runs(apart(read_run(ours)), apart(read_run(theirs))).differences == [
         "shards is 1 and 2: batch norm sees each device's alone, unless --batch-norm is sync"
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (ScratchOptions("star"), ScratchOptions("ring")),
+        (ConciseOptions(1, "sync", "ddp"), ConciseOptions(1, "sync", "dp", layers=True)),
+    ],
+)
+def test_by_which_means_a_run_computes_is_no_part_of_its_setting(
+    ours: Path, theirs: Path, first: Options, second: Options
+) -> None:
+    def by(path: Path, options: Options) -> Run:
+        run = read_run(path)
+        config = run.record.config.model_copy(update={"options": options})
+        return Run(run.record.model_copy(update={"config": config}), run.arrays)
+
+    assert compare_runs(by(ours, first), by(theirs, second)).passed
 
 
 def test_other_data_and_other_weights_are_another_setting(ours: Path, theirs: Path) -> None:
