@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.base.files import write_atomically
+from common.base.files import require_regular, write_atomically
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -35,6 +35,7 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
 def load_arrays(path: Path) -> Weights:
     """Reads whatever arrays a `.safetensors` file holds. Raises RequestError if it cannot."""
     try:
+        require_regular(path)
         weights: Weights = load_file(path)
     except (OSError, SafetensorError, ValueError) as error:
         raise RequestError(f"cannot read weights from {path}: {error}") from None
@@ -47,6 +48,7 @@ def load_arrays(path: Path) -> Weights:
 def shape_in(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one tensor of a `.safetensors` file. Raises RequestError if it is not there."""
     try:
+        require_regular(path)
         with safe_open(path, framework="numpy") as file:
             return tuple(file.get_slice(name).get_shape())
     except (OSError, SafetensorError) as error:
