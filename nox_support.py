@@ -29,14 +29,14 @@ UV_VARIABLES: Final = {
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment with what is `wanted`, in the versions of the file `constraints`.
+    """An environment with what is `wanted`, in the versions of the files `constraints`.
 
     The package `alone` is added without what it asks for.
     """
 
     folder: Path
     wanted: Sequence[str]
-    constraints: Path
+    constraints: Sequence[Path]
     alone: str | None = None
 
     @property
@@ -72,7 +72,7 @@ class Environment:
         yield [made, *self._installed([str(self.python), "-m", "pip", "install", "--quiet"])]
 
     def _installed(self, install: list[str]) -> list[list[str]]:
-        install = [*install, "-c", str(self.constraints)]
+        install = [*install, *(part for file in self.constraints for part in ("-c", str(file)))]
         alone = [[*install, "--no-deps", self.alone]] if self.alone else []
         return [[*install, *self.wanted], *alone]
 
@@ -91,9 +91,9 @@ class Environment:
         return self.folder / "installed"
 
     def _digest(self) -> str:
-        versions = self.constraints.read_text(encoding="utf-8")
+        versions = [file.read_text(encoding="utf-8") for file in self.constraints]
         alone = [self.alone] if self.alone else []
-        recipe = "\n".join([sys.version, *self.wanted, *alone, versions])
+        recipe = "\n".join([sys.version, *self.wanted, *alone, *versions])
         return hashlib.sha256(recipe.encode()).hexdigest()
 
 

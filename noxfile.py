@@ -2,15 +2,19 @@
 
 import signal
 import sys
+from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
+import nox_environments as python_of
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
-from nox_support import Environment, available, handover, mxnet_is_missing
+from notebooks.text.chapter import SHARED
+from nox_support import available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -19,51 +23,16 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 RESULTS = Path("results")
 HANDOVER = RESULTS / "handover"
-COMMON = ("common", "browser", "test")
-EXTRAS = nox.project.load_toml("pyproject.toml")["project"]
-
-
-def environment(
-    session: nox.Session, name: str, *extras: str, pins: str | None = None, alone: str | None = None
-) -> str:
-    """The Python of the environment `name`; it is made, or filled anew, only when need be.
-
-    Sessions share environments, so that no framework is installed twice. `pins` names the file
-    of versions, if it is not `name`; the package `alone` is added without what it asks for.
-    """
-    optional = EXTRAS["optional-dependencies"]
-    wanted = [*EXTRAS["dependencies"], *(need for extra in extras for need in optional[extra])]
-    constraints = Path("constraints") / f"{pins or name}.txt"
-    made = Environment(Path(".nox") / name, wanted, constraints, alone)
-    if not made.complete():
-        session.log(f"installing the environment {made.folder}, once")
-        made.make(session.run_install)
-    return str(made.python)
-
-
-def framework_environment(session: nox.Session, framework: str) -> str:
-    """The Python of a framework's environment; skips the session if it cannot be had."""
-    if framework not in available():
-        session.skip(f"MXNet 1.9.1 cannot be had here: {mxnet_is_missing()}")
-    return environment(session, framework, framework, "test")
-
-
-def bench_environment(session: nox.Session, framework: str) -> str:
-    """The Python of an environment with a framework, its rivals and the book's own package."""
-    name = f"bench-{framework}"
-    own = [name] if name in EXTRAS["optional-dependencies"] else []
-    pins = name if own else framework
-    return environment(session, name, framework, *own, "test", pins=pins, alone="d2l==1.0.3")
 
 
 def run_common(session: nox.Session, *command: str) -> None:
     """Runs a module that needs no framework."""
-    session.run(environment(session, "common", *COMMON), "-m", *command)
+    session.run(python_of.common(session), "-m", *command)
 
 
 def run_framework(session: nox.Session, framework: str) -> None:
     """Runs what the arguments say, else every run on 1 and 2 devices that is compared."""
-    python = framework_environment(session, framework)
+    python = python_of.framework(session, framework)
     if session.posargs:
         chapter, *flags = session.posargs
         if chapter not in CHAPTERS:
@@ -73,11 +42,10 @@ def run_framework(session: nox.Session, framework: str) -> None:
     session.run(python, "-m", "common.grid", framework, f"--out={RESULTS}")
 
 
-def hand_over(session: nox.Session, framework: str) -> None:
-    """Trains for a moment and leaves the weights where the other frameworks' tests find them."""
-    python = framework_environment(session, framework)
-    for chapter in CHAPTERS:
-        session.run(python, *handover(framework, chapter, HANDOVER))
+def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:
+    """Ends the session with a line if something is chosen that there is not."""
+    if unknown := [each for each in chosen if each not in known]:
+        session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(known)}")
 
 
 def compare(session: nox.Session, *flags: str) -> None:
@@ -108,10 +76,9 @@ def parity(session: nox.Session) -> None:
 def grid(session: nox.Session) -> None:
     """Add runs on 3 and 4 devices to plain `nox`'s and compare them; `-- jax`: JAX alone."""
     chosen = session.posargs or available()
-    if unknown := set(chosen) - set(FRAMEWORKS):
-        session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(FRAMEWORKS)}")
+    require_known(session, chosen, FRAMEWORKS)
     for framework in chosen:
-        python = framework_environment(session, framework)
+        python = python_of.framework(session, framework)
         session.run(python, "-m", "common.grid", framework, "--more-devices", f"--out={RESULTS}")
     compare(session, "--more-devices", "--frameworks", *chosen)
 
@@ -122,11 +89,15 @@ def tests(session: nox.Session) -> None:
     # Most tests use one core; those of a file share what they have set up.
     command = ["pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
     run_common(session, *command)
-    for framework in available():
-        hand_over(session, framework)
+    jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
+    session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
+    for framework, chapter in product(available(), CHAPTERS):
+        # Each leaves weights where the other frameworks' tests find them.
+        python = python_of.framework(session, framework)
+        session.run(python, *handover(framework, chapter, HANDOVER))
     command.append(f"--handover={HANDOVER}")
     for framework in available():
-        python = framework_environment(session, framework)
+        python = python_of.framework(session, framework)
         if framework == "mxnet":
             session.run(python, "-m", *command)
         session.run(python, "-m", *command, "--framework", framework)
@@ -137,7 +108,7 @@ def d2l(session: nox.Session) -> None:
     """Hold every framework to the book's own package, in environments of its own."""
     command = ["-m", "pytest", "-Wdefault", "tests/book_package", *session.posargs, "--framework"]
     for framework in available():
-        session.run(bench_environment(session, framework), *command, framework)
+        session.run(python_of.bench(session, framework), *command, framework)
 
 
 @nox.session(venv_backend="none")
@@ -145,7 +116,7 @@ def book(session: nox.Session) -> None:
     """Train with the book's setting on 1 and 2 devices; half an hour on 2 cores."""
     folder = RESULTS / "book"
     for framework in available():
-        command = framework_environment(session, framework), "-m", f"frameworks.{framework}.scratch"
+        command = python_of.framework(session, framework), "-m", f"frameworks.{framework}.scratch"
         for devices in (1, 2):
             session.run(*command, "--preset=book", f"--devices={devices}", f"--out={folder}")
     run_common(session, "common.summary", str(folder), f"--picture={folder / 'accuracy.svg'}")
@@ -156,7 +127,7 @@ def seeds(session: nox.Session) -> None:
     """Train with 5 seeds and test whether accuracies differ by chance; `-- --chapter concise`."""
     folder, plan = str(RESULTS / "seeds"), ["--chapter=scratch", "--seeds=5", *session.posargs]
     for framework in available():
-        python = framework_environment(session, framework)
+        python = python_of.framework(session, framework)
         session.run(python, "-m", "common.grid", framework, *plan, "--out", folder)
     run_common(session, "common.seeds", folder, *plan, "--frameworks", *available())
 
@@ -167,7 +138,7 @@ def scaling(session: nox.Session) -> None:
     framework, *flags = session.posargs or ["pytorch"]
     if framework not in FRAMEWORKS:
         session.error(f"say which framework: nox -s scaling -- pytorch {framework} ...")
-    python, out = framework_environment(session, framework), f"--out={RESULTS}"
+    python, out = python_of.framework(session, framework), f"--out={RESULTS}"
     session.run(python, "-m", "common.scaling", f"--framework={framework}", *flags, out)
     run_common(session, "common.scaling", "--quiet", f"--measured={RESULTS / 'scaling.json'}", out)
 
@@ -175,14 +146,42 @@ def scaling(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores."""
-    flags = [f"--python={name}={bench_environment(session, name)}" for name in available()]
+    flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
     run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def notebooks(session: nox.Session) -> None:
+    """Run every notebook; `-- jax`: JAX's alone, `-- --write`: keep the outputs."""
+    flags = [each for each in session.posargs if each.startswith("-")]
+    chosen = [each for each in session.posargs if each not in flags]
+    require_known(session, chosen, [*FRAMEWORKS, SHARED])
+    for each in chosen or [*available(), SHARED]:
+        python = python_of.site(session) if each == SHARED else python_of.notebook(session, each)
+        session.run(python, "-m", "notebooks.execute", each, *flags)
+
+
+@nox.session(venv_backend="none")
+def lab(session: nox.Session) -> None:
+    """Open the notebooks of a framework in Jupyter Lab: `nox -s lab -- jax`."""
+    framework, *flags = session.posargs or ["pytorch"]
+    require_known(session, [framework], FRAMEWORKS)
+    python = python_of.notebook(session, framework)
+    session.run(python, "-m", "jupyterlab", f"notebooks/{framework}", *flags)
+
+
+@nox.session(venv_backend="none")
+def site(session: nox.Session) -> None:
+    """Build the site of chapters, pages and reference, and check its links; it is results/site."""
+    python = python_of.site(session)
+    session.run(python, "-m", "notebooks.build", "--check")
+    session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Check style and format."""
-    ruff = [environment(session, "lint", "lint", *COMMON), "-m", "ruff"]
+    ruff = [python_of.lint(session), "-m", "ruff"]
     session.run(*ruff, "check", ".")
     session.run(*ruff, "format", "--check", ".")
 
@@ -190,8 +189,9 @@ def lint(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
-    mypy = [environment(session, "lint", "lint", *COMMON), "-m", "mypy"]
-    session.run(*mypy, "bench", "common", "tests", "noxfile.py", "nox_support.py")
+    mypy = [python_of.lint(session), "-m", "mypy"]
+    folders = ("bench", "common", "notebooks", "tests")
+    session.run(*mypy, *folders, *map(str, Path().glob("nox*.py")))
     for framework in available():
-        python = framework_environment(session, framework)
+        python = python_of.framework(session, framework)
         session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)

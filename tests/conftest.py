@@ -37,12 +37,16 @@ collect_ignore = [] if find_spec("matplotlib") else ["report/test_picture.py"]
 collect_ignore_glob = [
     *([] if find_spec("d2l") else ["book_package/*"]),
     *([] if find_spec("playwright") else ["report/test_page*.py"]),
+    *([] if find_spec("playwright") else ["notebooks/test_*browser.py"]),
+    # Notebooks and site are built in an environment of their own; `nox -s tests` makes it.
+    *([] if find_spec("sphinx") else ["site/*"]),
 ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
     parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
+    parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 

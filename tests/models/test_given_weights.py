@@ -1,5 +1,6 @@
 """The weights that a run of the concise chapter is given, and the width that they set."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.models.initial import initial_weights
 from common.models.nets import LENET, resnet18_shapes
-from common.models.weights_file import save_weights
+from common.models.weights_file import load_arrays, load_weights, save_weights, shape_in
 from common.settings.request import Request
 from common.training.run import given_weights
 
@@ -53,3 +54,16 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes((tmp_path / "w").read_bytes()[:3000])
     with pytest.raises(RequestError, match="cannot read weights from"):
         given_weights(request(tmp_path / "w"))
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be waited for without end."""
+    pipe = tmp_path / "weights.safetensors"
+    os.mkfifo(pipe)
+    for read in (
+        lambda: load_weights(pipe, LENET, "float32"),
+        lambda: load_arrays(pipe),
+        lambda: shape_in(pipe, "fc.bias"),
+    ):
+        with pytest.raises(RequestError, match="it is a pipe, not a file"):
+            read()

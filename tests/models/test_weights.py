@@ -1,7 +1,6 @@
 """Canonical weights: what they are, and that files of them are read exactly or refused."""
 
 import json
-import os
 import struct
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
-from common.models.weights_file import digest, load_arrays, load_weights, save_weights, shape_in
+from common.models.weights_file import digest, load_weights, save_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
 SMALL = {"weight": (3, 4), "bias": (4,)}
@@ -198,16 +197,3 @@ def test_the_digest_sees_names_shapes_and_the_last_bit() -> None:
 def test_a_saved_file_holds_the_names_alone(tmp_path: Path) -> None:
     save_weights(tmp_path / "w.safetensors", small())
     assert load_file(tmp_path / "w.safetensors").keys() == SMALL.keys()
-
-
-def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    """A pipe that nobody writes to would be waited for without end."""
-    pipe = tmp_path / "weights.safetensors"
-    os.mkfifo(pipe)
-    for read in (
-        lambda: load_weights(pipe, SMALL, "float32"),
-        lambda: load_arrays(pipe),
-        lambda: shape_in(pipe, "weight"),
-    ):
-        with pytest.raises(RequestError, match="it is a pipe, not a file"):
-            read()

@@ -21,7 +21,7 @@ def install_python(made: Environment, interpreter: str) -> None:
 def test_an_environment_is_complete_until_its_recipe_changes(tmp_path: Path) -> None:
     versions = tmp_path / "versions.txt"
     versions.write_text("numpy==1\n")
-    made = Environment(tmp_path / "made", ["numpy"], versions)
+    made = Environment(tmp_path / "made", ["numpy"], [versions])
     install_python(made, sys.executable)
     assert not made.complete()
     made.confirm()
@@ -36,7 +36,7 @@ def test_an_environment_whose_interpreter_is_gone_is_not_complete(tmp_path: Path
     versions, interpreter = tmp_path / "versions.txt", tmp_path / "python"
     versions.touch()
     interpreter.symlink_to(sys.executable)
-    made = Environment(tmp_path / "made", ["numpy"], versions)
+    made = Environment(tmp_path / "made", ["numpy"], [versions])
     install_python(made, str(interpreter))
     made.confirm()
     assert made.complete()
@@ -67,7 +67,7 @@ def made_by(folder: Path, fails: str = "") -> tuple[Environment, Commands]:
     """An environment, and what was run to make it: commands with the word `fails` do."""
     versions = folder / "pins.txt"
     versions.touch()
-    made = Environment(folder / "made", ["numpy", "rich"], versions, alone="d2l")
+    made = Environment(folder / "made", ["numpy", "rich"], [versions], alone="d2l")
     ran: Commands = []
 
     def run(*command: str, env: Mapping[str, str] | None = None) -> None:
@@ -95,7 +95,7 @@ def test_uv_makes_it_where_it_can(
     made, ran = made_by(tmp_path)
     uv = [sys.executable, "-m", "uv", "--quiet"]
     install = [*uv, "pip", "install", "--compile-bytecode", "--python", str(made.python)]
-    pinned = [*install, "-c", str(made.constraints)]
+    pinned = [*install, "-c", str(made.constraints[0])]
     assert ran == [
         [*uv, "venv", "--clear", "--python", sys.executable, str(made.folder), *env],
         [*pinned, "numpy", "rich", *env],
@@ -113,7 +113,7 @@ def test_and_else_pip(
     made, ran = made_by(tmp_path, fails="--compile-bytecode" if tried == 2 else "uv")
     assert len(ran) == tried + 3
     assert all(command[1:3] == ["-m", "uv"] for command in ran[:tried])
-    pip = [str(made.python), "-m", "pip", "install", "--quiet", "-c", str(made.constraints)]
+    pip = [str(made.python), "-m", "pip", "install", "--quiet", "-c", str(made.constraints[0])]
     assert ran[tried:] == [
         [sys.executable, "-m", "venv", "--clear", str(made.folder)],
         [*pip, "numpy", "rich"],
@@ -136,7 +136,7 @@ def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
         raise OSError("no place")
 
     with pytest.raises(OSError, match="no place"):
-        Environment(tmp_path / "made", [], tmp_path / "pins.txt").make(run)
+        Environment(tmp_path / "made", [], [tmp_path / "pins.txt"]).make(run)
     assert not list(tmp_path.iterdir())
 
 

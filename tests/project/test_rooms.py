@@ -1,4 +1,4 @@
-"""The rooms of `common/` stand on each other in one order, and every module is short."""
+"""The rooms of `common/`, and of `notebooks/`, stand in one order; every module is short."""
 
 import ast
 import subprocess
@@ -14,17 +14,20 @@ ROOMS = (
 )
 """Lowest first: a room imports itself and those before it."""
 
+LESSONS = ("text", "drawing", "classroom", "exercises", "web")
+"""The rooms of `notebooks/`, lowest first."""
+
 BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
 """What a backend imports of `common/`, but for the command in its `__main__` block."""
 
 
-def imported(path: Path) -> Iterator[tuple[ast.ImportFrom, str]]:
-    """Every import of `common` in a file, and the module's name."""
+def imported(path: Path, package: str = "common") -> Iterator[tuple[ast.ImportFrom, str]]:
+    """Every import of a package of the project in a file, and the module's name."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "common":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
             yield node, node.module or ""
         if isinstance(node, ast.Import):
-            assert not any(each.name.startswith("common") for each in node.names), path
+            assert not any(each.name.startswith(package) for each in node.names), path
 
 
 def room(module: str) -> str:
@@ -43,6 +46,20 @@ def test_imports_run_down(name: str) -> None:
     for path in (ROOT / "common" / name).rglob("*.py"):
         for _, module in imported(path):
             assert room(module) in allowed, f"{path}: {module}"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_imports_of_notebooks_run_down(name: str) -> None:
+    allowed = set(LESSONS[: LESSONS.index(name) + 1])
+    for path in (ROOT / "notebooks" / name).rglob("*.py"):
+        for _, module in imported(path, "notebooks"):
+            assert module.split(".")[1] in allowed, f"{path}: {module}"
+
+
+def test_nothing_rests_on_notebooks() -> None:
+    for folder in ("common", "frameworks", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert list(imported(path, "notebooks")) == [], path
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -3,7 +3,6 @@
 Needs a Chromium on the path, or `CHROME_BIN` that names one.
 """
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy_chapter as chapters
 import pytest
 from agreement import make
+from chromium import CHROMIUM, FLAGS, NEEDED, SIZES
 from hostile import TEXTS, spoil_all
 from playwright.sync_api import Browser, sync_playwright
 from playwright.sync_api import Page as Tab
@@ -19,22 +19,8 @@ from seed_figures import put
 from common.parity import main
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, NAMES)), None)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason=f"no browser: none of {', '.join(NAMES)} is on the path, and CHROME_BIN is not set",
-)
+pytestmark = NEEDED
 
 
 @pytest.fixture(scope="module")

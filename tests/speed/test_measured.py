@@ -39,7 +39,7 @@ def test_the_tables_of_targets_and_figures_are_the_benchmarks(name: str, tables:
 
 @pytest.mark.parametrize(("rows", "form"), [(ROWS, "{:.2f} ({:.2f})"), (SHARES, "{:.0%} ({:.0f})")])
 def test_the_short_form_is_the_benchmarks_too(rows: dict[str, str], form: str) -> None:
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     new, old = measured(NEW), measured(OLD)
     for title, what in rows.items():
         (target,) = (target for target in TARGETS if target.what == what)
@@ -47,3 +47,17 @@ def test_the_short_form_is_the_benchmarks_too(rows: dict[str, str], form: str) -
         percent = 100 if "%" in form else 1
         cells = [form.format(first, percent * second) for first, second in pairs]
         assert f"| {title} | {' | '.join(cells).replace('%', ' %')} |" in page
+
+
+def test_the_readme_has_figures_of_the_results() -> None:
+    readme, results = (
+        (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/results.md")
+    )
+    for name in FRAMEWORKS:
+        one, two = (
+            line.strip("| ").split(" | ")
+            for devices in (1, 2)
+            for line in results.splitlines()
+            if line.startswith(f"| {name} | {devices} |")
+        )
+        assert f"| {name} | {one[2]}, {two[2]} | {one[5]} and {two[5]} |" in readme

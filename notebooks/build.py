@@ -1,0 +1,99 @@
+"""Writes the notebooks from the chapters' text and the listings of the sources.
+
+python -m notebooks.build            write notebooks/<framework>/*.ipynb and notebooks/parity.ipynb
+python -m notebooks.build --check    exit 1 if text, listing or outputs of one of them are stale
+
+Outputs stay where no code has changed; `nox -s notebooks -- --write` makes new ones.
+"""
+
+from notebooks.text.installed import require
+
+require("nbformat")  # before anything asks for them
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
+from common.base.files import write_text
+from common.terminal.command import Parser, status
+from notebooks.drawing import pictures
+from notebooks.text.notebook import (
+    all_notebooks,
+    difference,
+    notebook,
+    path_of,
+    read,
+    with_outputs,
+    write,
+)
+from notebooks.text.sources import ROOT
+
+FIGURES: Final = {ROOT / "docs" / "data-parallelism.svg": pictures.data_parallelism}
+"""Pictures that are files, because the README shows them."""
+
+SHOWN: Final = 4
+"""Stale notebooks that are named: one for each framework."""
+
+REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
+
+
+def build(name: str, framework: str | None) -> None:
+    """Writes one notebook; it keeps its outputs if its code is the same."""
+    path = path_of(name, framework)
+    made = notebook(name, framework)
+    made = with_outputs(made, read(path)) if path.exists() else made
+    write(path, made)
+    outputs = "with outputs" if "executed" in made.metadata else "WITHOUT outputs"
+    print(f"{path.relative_to(ROOT)}: {len(made.cells)} cells, {outputs}")
+
+
+def stale() -> Iterator[str]:
+    """A line for each notebook that is not what text and listings say, and for each old figure."""
+    for name, framework in everything():
+        path = path_of(name, framework)
+        wanted = notebook(name, framework)
+        trouble = difference(read(path), wanted) if path.exists() else "it is missing"
+        if trouble:
+            yield f"{path.relative_to(ROOT)}: {trouble}"
+    for path, draw in FIGURES.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != draw():
+            yield f"{path.relative_to(ROOT)}: it is another picture"
+
+
+def everything() -> list[tuple[str, str | None]]:
+    """Every notebook there is, by chapter and framework."""
+    return [each for framework in (*FRAMEWORKS, None) for each in all_notebooks(framework)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Builds or checks. Returns 0, 1 (stale, or a text that cannot be read) or 2."""
+    made = Parser(
+        prog="python -m notebooks.build",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--check", action="store_true", help="write nothing, say what is stale")
+    flags = made.parse_args(argv)
+    return status(made.prog, lambda: check() if flags.check else build_all())
+
+
+def build_all() -> None:
+    """Writes all notebooks and figures."""
+    for name, framework in everything():
+        build(name, framework)
+    for path, draw in FIGURES.items():
+        write_text(path, draw())
+
+
+def check() -> None:
+    """Raises RunError that names every stale notebook."""
+    if found := list(stale()):
+        more = [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        raise RunError(f"{'; '.join([*found[:SHOWN], *more])}: {REMEDY}")
+    print(f"all {len(everything())} notebooks are as their text and listings say")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,140 @@
+"""Short runs in every framework that is installed here, for the chapter on parity.
+
+Each run is a command in its framework's own environment: the notebook itself loads none.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError, RunError
+from common.chapters.chapters import SUITES
+from common.compare.checks import Run
+from common.pairs.runs import read_run
+from common.records.record import record_name
+
+ROOT: Final = Path(__file__).parents[2]
+
+AT_ONCE: Final = 2
+"""Runs that go on at the same time."""
+
+PATIENCE: Final = 300.0
+"""Seconds that a run may take."""
+
+SLOWEST: Final = ("jax", "tensorflow", "pytorch", "mxnet")
+"""What takes longest is begun first, so that no core is idle in the end."""
+
+Runs = dict[str, Run]
+"""By framework."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A run that is to be: `arguments` follow the interpreter."""
+
+    framework: str
+    python: Path
+    arguments: Sequence[str]
+
+
+def interpreters(root: Path = ROOT) -> dict[str, Path]:
+    """The Python of each framework that has an environment here.
+
+    Raises RequestError if fewer than two have one: there would be nothing to compare.
+    """
+    inside = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+    found = {}
+    for framework in FRAMEWORKS:
+        places = (root / ".nox" / name / inside for name in (framework, f"notebooks-{framework}"))
+        if python := next((place for place in places if os.access(place, os.X_OK)), None):
+            found[framework] = python
+    if len(found) < 2:
+        there = ", ".join(found) or "no framework"
+        raise RequestError(
+            f"it takes two frameworks, and {there} has an environment in .nox: "
+            "`nox --install-only` makes all, and `nox -s pytorch jax --install-only` makes two"
+        )
+    return found
+
+
+def short_runs(results: Path, chapter: str, suite: str, *flags: str) -> Runs:
+    """Runs a suite of plain `nox` on one device in every framework, two runs at a time.
+
+    The records go below `results`. Raises RequestError or RunError if a run cannot be had.
+    """
+    pythons = interpreters()
+    commands = [
+        command(name, pythons[name], chapter, [*suite_flags(results, chapter, suite), *flags])
+        for name in SLOWEST
+        if name in pythons
+    ]
+    run_all(commands)
+    return read_runs(results / folder_of(chapter, suite), chapter, pythons)
+
+
+def folder_of(chapter: str, suite: str) -> str:
+    """Where the records of a suite go."""
+    return next(each.folder for each in SUITES if (each.chapter, each.name) == (chapter, suite))
+
+
+def suite_flags(results: Path, chapter: str, suite: str) -> list[str]:
+    """The flags of a suite on one device, its record going below `results`."""
+    planned = next(each for each in SUITES if (each.chapter, each.name) == (chapter, suite))
+    return planned.flags(1, results.resolve())
+
+
+def command(framework: str, python: Path, chapter: str, flags: Sequence[str]) -> Command:
+    """The command of a chapter in a framework."""
+    return Command(framework, python, ["-m", f"frameworks.{framework}.{chapter}", *flags])
+
+
+def read_runs(folder: Path, chapter: str, frameworks: Iterable[str]) -> Runs:
+    """What each framework has left in a folder, in the project's order."""
+    return {
+        name: read_run(folder / record_name(name, chapter, 1))
+        for name in FRAMEWORKS
+        if name in set(frameworks)
+    }
+
+
+def run_all(commands: Sequence[Command]) -> None:
+    """Runs all, some at a time, and prints a line as each ends. Raises RunError if one fails."""
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            for each in as_completed([pool.submit(run, command) for command in commands]):
+                print(each.result(), flush=True)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    if len(commands) > 1:
+        print(f"{len(commands)} runs, {time.perf_counter() - begun:.1f} s in all")
+
+
+def run(one: Command) -> str:
+    """Runs one and says how long it took. Raises RunError with the last line that it said."""
+    begun = time.perf_counter()
+    try:
+        ended = subprocess.run(
+            [str(one.python), *one.arguments, "--quiet"],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunError(f"{one.framework}: {error}") from None
+    if ended.returncode:
+        said = (ended.stderr.strip() or ended.stdout.strip() or "it said nothing").splitlines()
+        raise RunError(f"{one.framework} ended with status {ended.returncode}: {said[-1]}")
+    return f"{one.framework:<12}{time.perf_counter() - begun:5.1f} s"

@@ -1,0 +1,107 @@
+"""What a notebook asks of the project: devices, data, and training with a curve that grows."""
+
+import logging
+import sys
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+
+from common.backends.devices import DeviceRequest, Process
+from common.backends.interface import Chapter
+from common.backends.loading import distributions, import_backend, one_thread_each
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError
+from common.base.machine import cores, describe_machine, now
+from common.chapters.chapters import SPECS
+from common.data.dataset import Dataset, load
+from common.data.minibatches import pixels
+from common.models.initial import initial_weights
+from common.records.fingerprint import versions
+from common.settings.request import Request
+from common.training.loop import Outcome
+from notebooks.classroom.live import Live, show
+from notebooks.classroom.runs import Work, in_processes
+
+__all__ = ["Lesson", "show"]
+
+
+class Lesson:
+    """One chapter in one framework, in a notebook; without either, the machine and the data."""
+
+    def __init__(self, framework: str = "", chapter: str = "") -> None:
+        """Loads the framework, makes its devices, and says where all of this runs."""
+        self.framework, self.name = framework, chapter
+        if framework:
+            alone = one_thread_each(framework)
+            self.threads = 1 if alone else cores()
+            self.module = import_backend(framework, chapter, self.threads)
+            # TensorFlow tells a notebook, but no script, of every reduction.
+            logging.getLogger(framework).setLevel(logging.WARNING)
+            made = self.module.devices(Process(), DeviceRequest(None, "auto", self.threads))
+            self.kind, self.device_names, self.devices = made.kind, made.names, made.own
+        self._introduce()
+
+    def _introduce(self) -> None:
+        machine, day = describe_machine(), now()[:10]
+        packages = distributions(self.framework) if self.framework else ()
+        found = versions((*packages, "numpy")).items()
+        known = ", ".join(f"{name} {version}" for name, version in found if version != "none")
+        print(f"{known}, Python {sys.version.split()[0]}; {day}")
+        print(f"{machine['processor']}, {machine['cores']} cores")
+        if self.framework and self.kind == "cpu":
+            print(f"no GPU: {len(self.devices)} virtual devices share the CPU")
+        elif self.framework:
+            print(f"{len(self.devices)} GPUs: {', '.join(self.device_names)}")
+
+    @property
+    def chapter(self) -> Chapter[Any, Any, Any]:
+        """The chapter as the notebook has it: its own functions in place of the module's."""
+        own = {name: each for name, each in vars(sys.modules["__main__"]).items() if callable(each)}
+        found: Any = SimpleNamespace(**{**vars(self.module), **own})
+        return found if self.name == "scratch" else self.module
+
+    def minibatch(self, examples: int) -> tuple[Array, Array]:
+        """The first training examples: X (n, 1, 28, 28) in 0..1, and their classes y (n,)."""
+        data = loaded("auto", None)
+        images, labels = data.train_images[:examples], data.train_labels[:examples]
+        return pixels(images, "float32"), labels.astype(numpy.int64)
+
+    def weights(self, seed: int = 0) -> Weights:
+        """Initial weights by their canonical names, those of the quick preset's net."""
+        spec = SPECS[self.name]
+        options = spec.options().filled(spec.presets["quick"].options)
+        return initial_weights(options.shapes(), seed, "float32")
+
+    def train(self, **settings: object) -> Outcome:
+        """Trains by the loop of the command line; `settings` are its flags: `batch_size=64`.
+
+        Without others, they are those of the quick preset. Raises RequestError if they cannot be
+        had here.
+        """
+        given = {"preset": "quick", **settings}
+        flags = [flag(name, value) for name, value in given.items()]
+        request = Request.parsed(self.framework, self.name, [f"--threads={self.threads}", *flags])
+        count = request.devices or len(self.devices)
+        if count > len(self.devices):
+            raise RequestError(f"this notebook has {len(self.devices)} devices, not {count}")
+        request = request.with_preset(count, self.kind)
+        live = Live(quiet=request.quiet)
+        work = Work(request, request.examples(loaded(request.dataset, request.data_dir)))
+        if request.options.in_processes():
+            return in_processes(self.module, work, live)
+        return work.train(self.chapter, self.devices[:count], self.device_names[:count], live.hear)
+
+
+@cache
+def loaded(name: str, folder: Path | None) -> Dataset:
+    """A data set: Fashion-MNIST, or the drawn one where it cannot be had."""
+    return load(name, folder, print, progress=False)
+
+
+def flag(name: str, value: object) -> str:
+    """A setting as a flag of the command line."""
+    written = f"--{name.replace('_', '-')}"
+    return written if value is True else f"{written}={value}"

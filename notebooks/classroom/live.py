@@ -1,0 +1,124 @@
+"""A curve that grows while a cell trains; in a script, the lines that the command line prints."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, SupportsFloat
+
+from common.records.record import Epoch
+from common.training.reporter import REDRAW, Bar, Reporter
+from notebooks.drawing.curve import Curve
+
+Tells = Callable[..., None]
+"""Takes the name of something that happens, and what belongs to it."""
+
+
+def notebook_display() -> Any:
+    """IPython's module of pictures, in a notebook; None elsewhere, as in a script."""
+    shell = sys.modules.get("IPython")
+    running = shell and shell.get_ipython()
+    if running is None or not hasattr(running, "kernel"):
+        return None
+    from IPython import display
+
+    return display
+
+
+def show(svg: str) -> None:
+    """Shows a picture in a notebook."""
+    if display := notebook_display():
+        display.display(display.SVG(svg))
+
+
+class Teller(Reporter):
+    """A reporter that only tells what happens: another one shows it, maybe in another process."""
+
+    def __init__(self, tell: Tells) -> None:
+        """Tells to `tell`."""
+        super().__init__(quiet=True)
+        self.tell = tell
+
+    @contextmanager
+    def bar(self, description: str, steps: int, batch_size: int) -> Iterator[Bar]:
+        """Tells of one epoch's steps, now and then."""
+        yield _TellingBar(self.tell, description, steps, batch_size)
+
+    def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
+        """Tells of a finished epoch."""
+        self.tell("epoch", epoch, loss, epochs)
+
+
+class _TellingBar(Bar):
+    def __init__(self, tell: Tells, description: str, steps: int, batch_size: int) -> None:
+        self.tell, self.description, self.steps = tell, description, steps
+        self.batch_size, self.done = batch_size, 0
+        self.started = self.drawn = time.monotonic()
+
+    def step(self, loss: SupportsFloat) -> None:
+        """One more step is queued; its loss is read only now and then, as that waits for it."""
+        self.done += 1
+        now = time.monotonic()
+        if now - self.drawn >= REDRAW:
+            speed = self.done * self.batch_size / (now - self.started)
+            self.tell("step", self.description, self.done, self.steps, float(loss), speed)
+            self.drawn = now
+
+
+PROGRESS: Final = (
+    '<div><progress value="{done}" max="{steps}" style="width: 12em"></progress> '
+    "{description}, step {done} of {steps}, {speed:,.0f} images/s</div>"
+)
+
+
+class Live:
+    """The curve of one run, and the bar below it, in the cell that trains."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        """Shows nothing yet, and nothing at all if `quiet`."""
+        self.quiet, self.curve = quiet, Curve()
+        self.display = notebook_display()
+        self.shown: Any = None
+        self.fallback = Reporter(quiet=False)
+
+    def hear(self, name: str, *arguments: Any) -> None:
+        """Shows what happens."""
+        if not self.quiet:
+            getattr(self, name)(*arguments)
+
+    def notice(self, text: str) -> None:
+        """Prints a line."""
+        print(text, flush=True)
+
+    def begin(self, epochs: int) -> None:
+        """The run begins."""
+        self.curve.epochs = epochs
+
+    def step(self, description: str, done: int, steps: int, loss: float, speed: float) -> None:
+        """So many steps of an epoch are done; the last one's loss is this."""
+        self.curve.loss(done / steps, loss)
+        bar = PROGRESS.format(description=description, done=done, steps=steps, speed=speed)
+        self._draw(f"{self.curve.svg()}{bar}")
+
+    def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
+        """An epoch is done; `loss` is its mean."""
+        self.curve.epoch(loss, epoch.test_accuracy)
+        if self.display:
+            self._draw(self.curve.svg())
+        else:
+            self.fallback.epoch(epoch, loss, epochs)
+
+    def finish(self, closing: str) -> None:
+        """The run is over: the curve stays as a picture."""
+        if self.display and self.shown is not None:
+            self.shown.update(self.display.SVG(self.curve.svg()))
+        self.notice(closing)
+
+    def _draw(self, html: str) -> None:
+        """Puts this in place of what is shown."""
+        if not self.display:
+            return
+        if self.shown is None:
+            self.shown = self.display.display(self.display.HTML(html), display_id=True)
+        else:
+            self.shown.update(self.display.HTML(html))

@@ -1,0 +1,101 @@
+"""A run that a notebook shows: here, or in a process for each device."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any
+
+from common.backends.devices import Process
+from common.backends.interface import Chapter
+from common.backends.loading import backend
+from common.data.dataset import Dataset
+from common.models.initial import initial_weights
+from common.settings.request import Request
+from common.training.loop import Outcome, Training
+from common.training.words import closing_line, introduction
+from notebooks.classroom.live import Live, Teller, Tells
+
+
+@dataclass(frozen=True)
+class Work:
+    """A run without a record: plain data, which can be sent to another process."""
+
+    request: Request
+    data: Dataset
+
+    def train(
+        self, chapter: Chapter[Any, Any, Any], devices: Any, names: list[str], tell: Tells
+    ) -> Outcome:
+        """Trains on these devices, and tells what happens."""
+        config = self.request.config(self.data)
+        tell("notice", introduction(config, self.request.preset, names))
+        tell("begin", config.epochs or 1)
+        weights = initial_weights(config.shapes(), config.seed, config.dtype)
+        outcome = Training(chapter, devices, config, self.data, Teller(tell)).train(weights)
+        tell("finish", closing_line(outcome, names))
+        return outcome
+
+
+@dataclass(frozen=True)
+class Member:
+    """What each process of a run does; the first one tells, and sends what came of it."""
+
+    work: Work
+    line: Connection
+
+    def __call__(self, process: Process) -> None:
+        """Trains on the process's devices."""
+        request = self.work.request
+        chapter = backend(request.framework, request.chapter)
+        devices = chapter.devices(process, request.wanted)
+        first = process.rank == 0
+        tell = self.tell if first else silent
+        outcome = self.work.train(chapter, devices.own, devices.names, tell)
+        if first:
+            self.line.send(("outcome", outcome))
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Sends what happens to the notebook."""
+        self.line.send((name, *arguments))
+
+
+def silent(name: str, *arguments: Any) -> None:
+    """Tells nobody."""
+
+
+def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Outcome:
+    """Trains in a process for each device, and shows here what the first one tells."""
+    heard, line = Pipe(duplex=False)
+    outcomes: list[Outcome] = []
+
+    def listen() -> None:
+        with suppress(EOFError):
+            while True:
+                name, *arguments = heard.recv()
+                outcomes.extend(arguments) if name == "outcome" else live.hear(name, *arguments)
+
+    listener = Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        with main_not_repeated():
+            chapter.launch(Member(work, line), work.request.wanted, work.request.options)
+    finally:
+        line.close()
+        listener.join()
+    return outcomes[0]
+
+
+@contextmanager
+def main_not_repeated() -> Iterator[None]:
+    """Keeps a notebook that runs as a script from being run again by each process it starts."""
+    main = sys.modules["__main__"]
+    kept = main.__dict__.pop("__file__", None)
+    try:
+        yield
+    finally:
+        if kept is not None:
+            main.__dict__["__file__"] = kept

@@ -1,0 +1,181 @@
+"""An allreduce as a storyboard: a panel for the start and for each round, drawn from its frames."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from common.parallel.schedules import SCHEDULES, Schedule, Transfer
+from notebooks.drawing import svg
+from notebooks.drawing.frames import Frame, devices_in, frames, gaps, sums_fit, tops, words
+
+WIDTH: Final = 480
+MARGIN: Final = 14
+BETWEEN: Final = 14
+LABELS: Final = 19
+"""The width of the chunks' names."""
+
+WIDEST: Final = 113
+"""What a device takes at most, of the width."""
+
+HEAD: Final = 40
+"""Above the chunks of a panel: the round, and the devices' names."""
+
+CELL, FIRST, LANE = 18, 9, 6
+"""The height of a chunk, the distance of the first arrow below it, and that of further ones."""
+
+LEGEND: Final = 123
+
+
+@dataclass(frozen=True)
+class Board:
+    """What all panels have in common."""
+
+    schedule: Schedule
+    shown: Sequence[Frame]
+
+    @cached_property
+    def columns(self) -> int:
+        """Panels side by side."""
+        long = self.schedule.chunks > 1 and len(self.shown) > 3
+        return 2 if long or self.schedule.devices == 2 else 1
+
+    @cached_property
+    def panel(self) -> float:
+        """The width of a panel."""
+        return (WIDTH - 2 * MARGIN - BETWEEN * (self.columns - 1)) / self.columns
+
+    @cached_property
+    def labels(self) -> float:
+        """What the chunks' names take of it."""
+        return LABELS if self.schedule.chunks > 1 else 0
+
+    @cached_property
+    def pitch(self) -> float:
+        """From one device to the next."""
+        return min(WIDEST, (self.panel - self.labels) / self.schedule.devices)
+
+    @cached_property
+    def tops(self) -> list[float]:
+        """Where each chunk begins within a panel, and where the panel ends."""
+        return [HEAD + top for top in tops(gaps(self.schedule, self.shown), CELL, FIRST, LANE)]
+
+    @cached_property
+    def in_full(self) -> bool:
+        """Whether cells name the devices they sum; else they say how many there are."""
+        return sums_fit(self.shown, lambda sum_: svg.fits(sum_, self.pitch - 6))
+
+    def label(self, mask: int) -> str:
+        """What is written in a cell."""
+        devices = devices_in(mask)
+        if not self.in_full:
+            return str(len(devices))
+        return "sum" if len(devices) == self.schedule.devices else "+".join(map(str, devices))
+
+    def share(self, mask: int) -> float:
+        """How dark a cell is: the more devices, the darker, and quite dark for all of them."""
+        count, k = len(devices_in(mask)), self.schedule.devices
+        return 1 if count == k else 0.1 + 0.4 * (count - 1) / max(1, k - 2)
+
+
+def allreduce(algorithm: str, k: int = 4) -> str:
+    """The rounds of an allreduce between k devices, 2 to 8, as SVG. Raises KeyError, ValueError."""
+    if not 2 <= k <= 8:
+        raise ValueError(f"a storyboard has 2 to 8 devices, not {k}")
+    schedule = SCHEDULES[algorithm](k)
+    board = Board(schedule, frames(schedule))
+    said = [words(schedule, number) for number in range(len(board.shown))]
+    step = board.tops[-1] + 14
+    rows = -(-len(board.shown) // board.columns)
+    heading = svg.text(
+        MARGIN, 28, f"Allreduce: {algorithm}, {k} devices", "bold", size=15, anchor="start"
+    )
+    panels = (
+        _panel(
+            board,
+            number,
+            MARGIN + number % board.columns * (board.panel + BETWEEN),
+            46 + number // board.columns * step,
+        )
+        for number in range(len(board.shown))
+    )
+    below = 46 + rows * step
+    title = f"Allreduce, {algorithm}, {k} devices, round by round"
+    parts = [heading, *panels, *_legend(board, below)]
+    return svg.picture(WIDTH, below + LEGEND, title, " ".join(said), parts)
+
+
+def _panel(board: Board, number: int, x: float, y: float) -> str:
+    """One moment: what every device has, and the arrows that led to it."""
+    frame, last = board.shown[number], len(board.shown) - 1
+    does = "add" if number and frame.transfers[0].adds else "copy"
+    round_ = f"Round {number} of {last}: {does}" if number else "Start"
+    parts = [svg.text(x + board.labels, y + 14, round_, "bold", size=13, anchor="start")]
+    parts += _names(board, x, y)
+    for device, chunks in enumerate(frame.held):
+        for chunk, mask in enumerate(chunks):
+            at = x + board.labels + device * board.pitch + 1, y + board.tops[chunk]
+            label = [board.label(mask)]
+            parts.append(svg.box(*at, board.pitch - 2, CELL, label, "cell", board.share(mask)))
+    for t, lane in zip(frame.transfers, frame.lanes, strict=True):
+        parts.append(_arrow(board, t, lane, x + board.labels, y))
+    return svg.group(parts, "panel")
+
+
+def _names(board: Board, x: float, y: float) -> Iterator[str]:
+    """The names of devices and chunks along the edges of a panel."""
+    long = next(each for each in ("device ", "dev ", "d") if svg.fits(each + "0", board.pitch))
+    for device in range(board.schedule.devices):
+        middle = x + board.labels + (device + 0.5) * board.pitch
+        yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")
+    for chunk in range(board.schedule.chunks if board.schedule.chunks > 1 else 0):
+        yield svg.text(x, y + board.tops[chunk] + 13, f"c{chunk}", "muted", anchor="start")
+
+
+def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
+    """A message: what is sent in a thin outline, what has got it in a thick one, an arrow below."""
+    top = y + board.tops[t.chunks.start]
+    bottom = y + board.tops[t.chunks.stop - 1] + CELL
+    edges = [x + device * board.pitch + 1 for device in (t.source, t.target)]
+    outlines = [
+        svg.rect(edge, top, board.pitch - 2, bottom - top, part)
+        for edge, part in zip(edges, ("given", "got"), strict=True)
+    ]
+    source, target = (edge + board.pitch / 2 - 1 for edge in edges)
+    way = bottom + FIRST + LANE * lane
+    points = [(source, bottom), (source, way), (target, way), (target, bottom + 1)]
+    line = svg.arrow(points, "adds" if t.adds else "copies", "head")
+    return svg.group([*outlines, line, svg.dot(source, bottom, "head")], "arrow")
+
+
+def _legend(board: Board, y: float) -> Iterator[str]:
+    """What shapes and numbers mean."""
+    yield svg.path(f"M{MARGIN} {svg.number(y)}H{WIDTH - MARGIN}", "rule")
+    meanings = {"adds": "is added to what is there", "copies": "takes the place of what is there"}
+    for line, (part, meaning) in enumerate(meanings.items()):
+        at = y + 20 + 20 * line
+        yield svg.arrow([(MARGIN, at), (MARGIN + 34, at)], part, "head")
+        yield svg.text(MARGIN + 44, at + 4, f"a message that {meaning}", anchor="start")
+    x = float(MARGIN)
+    for mask, meaning in _masks(board).items():
+        yield svg.box(x, y + 54, 34, CELL, [board.label(mask)], "cell", board.share(mask))
+        yield svg.text(x + 40, y + 67, meaning, anchor="start")
+        x += 152
+    cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", in one piece"
+    lines = (
+        f"A column is a device's vector{cut}.",
+        "A thin outline: sent. A thick outline: received.",
+    )
+    for line, words_ in enumerate(lines):
+        yield svg.text(MARGIN, y + 92 + 17 * line, words_, "muted", anchor="start")
+
+
+def _masks(board: Board) -> dict[int, str]:
+    """Examples of sums, and what they are; a sum of some devices only where there is one."""
+    every = (1 << board.schedule.devices) - 1
+    found = {mask for frame in board.shown for chunks in frame.held for mask in chunks}
+    some = any(len(devices_in(mask)) > 1 for mask in found - {every})
+    own, two = ("device 1's own", "of devices 0, 1")
+    if not board.in_full:
+        own, two = "a device's own", "of 2 devices"
+    return {0b10: own, **({0b11: two} if some else {}), every: "of all devices"}

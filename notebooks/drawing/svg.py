@@ -1,0 +1,136 @@
+"""Pieces of SVG as text: shapes by the part they play, to which `theme.py` gives colours.
+
+No shape has an `id`, so that many pictures can stand on one page.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from notebooks.drawing.theme import style
+
+SIZE: Final = 12
+"""The size of text, in units, where nothing else is said."""
+
+LEADING: Final = 15
+"""From one line of text to the next, in units."""
+
+ENLARGED: Final = 1.25
+"""CSS pixels for each unit, where there is room."""
+
+WIDE: Final = 0.72
+"""The widest that a digit or a sign is on average, in units of its font's size: fonts differ."""
+
+
+def picture(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
+    """A whole picture of `width` by `height` units, on a card, that says in words what it shows."""
+    height = ceil(height)
+    size = f'width="{number(width * ENLARGED)}" height="{number(height * ENLARGED)}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" role="img" {size}'
+            f' viewBox="0 0 {number(width)} {number(height)}" style="max-width:100%;height:auto"'
+            f' font-size="{SIZE}" text-anchor="middle">',
+            f"<title>{escape(title)}</title>",
+            f"<desc>{escape(description)}</desc>",
+            f"<style>{escape(style())}</style>",
+            rect(0.5, 0.5, width - 1, height - 1, "card", radius=10),
+            *parts,
+            "</svg>",
+        ]
+    )
+
+
+def number(value: float) -> str:
+    """A coordinate to a tenth of a unit."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def classes(*names: str) -> str:
+    """The attribute that gives a shape its parts."""
+    return f"class={quoteattr(' '.join(f'pic-{name}' for name in names))}"
+
+
+def rect(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    part: str,
+    *,
+    radius: float = 3,
+    share: float = 1,
+) -> str:
+    """A rectangle; `share` is how much of its colour it has, 0 to 1."""
+    at = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
+    opacity = "" if share == 1 else f' fill-opacity="{share:.2f}"'
+    return f'<rect {classes(part)} {at} rx="{number(radius)}"{opacity}/>'
+
+
+def text(
+    x: float, y: float, words: str, *parts: str, size: float = SIZE, anchor: str = "middle"
+) -> str:
+    """A line of text with its base line at `y`; in ink where no other part is named."""
+    named = f" {classes(*parts)}" if parts else ""
+    named += f' font-size="{number(size)}"' if size != SIZE else ""
+    named += f' text-anchor="{anchor}"' if anchor != "middle" else ""
+    return f'<text{named} x="{number(x)}" y="{number(y)}">{escape(words)}</text>'
+
+
+def path(data: str, *parts: str) -> str:
+    """A line or an area, as SVG's path data."""
+    return f'<path {classes(*parts)} d="{data}"/>'
+
+
+def group(parts: Iterable[str], *names: str) -> str:
+    """Shapes that belong together."""
+    return f"<g {classes(*names)}>{''.join(parts)}</g>"
+
+
+def dot(x: float, y: float, part: str) -> str:
+    """A small disc."""
+    return f'<circle {classes(part)} cx="{number(x)}" cy="{number(y)}" r="2"/>'
+
+
+def box(
+    x: float, y: float, width: float, height: float, lines: Sequence[str], part: str, share: float
+) -> str:
+    """A rectangle with lines of text in its middle, which are light where it is dark."""
+    parts = ("on-sum",) if share == 1 and part == "cell" else ()
+    top = y + height / 2 + 4.3 - LEADING / 2 * (len(lines) - 1)
+    words = [text(x + width / 2, top + LEADING * i, each, *parts) for i, each in enumerate(lines)]
+    return group([rect(x, y, width, height, part, share=share), *words], "box")
+
+
+def arrow(
+    points: Sequence[tuple[float, float]], line: str = "flow", head: str = "flow-head"
+) -> str:
+    """An arrow along straight lines, horizontal or vertical, with round corners."""
+    (x, y), (before_x, before_y) = points[-1], points[-2]
+    dx, dy = _sign(x - before_x), _sign(y - before_y)
+    tip = [(x, y), (x - 6 * dx - 3.5 * dy, y - 6 * dy - 3.5 * dx)]
+    tip.append((x - 6 * dx + 3.5 * dy, y - 6 * dy + 3.5 * dx))
+    shaft = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
+    outline = "L".join(f"{number(a)} {number(b)}" for a, b in tip)
+    return path(_rounded(shaft), line) + path(f"M{outline}Z", head)
+
+
+def _rounded(points: Sequence[tuple[float, float]], radius: float = 3) -> str:
+    """Path data of lines whose corners are cut by curves."""
+    data = f"M{number(points[0][0])} {number(points[0][1])}"
+    for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):
+        start = (x - radius * _sign(x - ax), y - radius * _sign(y - ay))
+        end = (x + radius * _sign(bx - x), y + radius * _sign(by - y))
+        data += f"L{number(start[0])} {number(start[1])}Q{number(x)} {number(y)} "
+        data += f"{number(end[0])} {number(end[1])}"
+    return data + f"L{number(points[-1][0])} {number(points[-1][1])}"
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def fits(words: str, width: float, size: float = SIZE) -> bool:
+    """Whether digits and signs surely fit into `width` units, in any font that may be there."""
+    return len(words) * WIDE * size <= width

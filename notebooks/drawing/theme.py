@@ -1,0 +1,84 @@
+"""The colours of pictures, on light pages and on dark ones, as a style sheet.
+
+Colours are custom properties: the reader's system chooses, and a page may choose in its place.
+"""
+
+from typing import Final
+
+COLOURS: Final = {
+    "card": ("#ffffff", "#1c2128"),
+    "ink": ("#1b1f24", "#e8eaed"),
+    "muted": ("#57606a", "#a9b1bc"),
+    "line": ("#8c959f", "#6e7883"),
+    "edge": ("#d0d7de", "#3b434d"),
+    "sum": ("#0b62a8", "#6cb4ee"),
+    "on-sum": ("#ffffff", "#10151b"),
+    "sent": ("#b84a00", "#ff9d5c"),
+    "data": ("#00795a", "#4cc9a0"),
+}
+"""By part: the colour on light pages and on dark ones. Blue, orange and green stay apart for
+colour-blind readers (Okabe and Ito's hues), and each has a shape or a text of its own, too."""
+
+RULES: Final = {
+    "card": "fill:{card};stroke:{edge}",
+    "frame": "fill:none;stroke:{line}",
+    "ghost": "fill:none;stroke:{line};stroke-dasharray:3 3",
+    "rule": "fill:none;stroke:{edge}",
+    "cell": "fill:{sum};stroke:{line}",
+    "given": "fill:none;stroke:{sent};stroke-width:1",
+    "got": "fill:none;stroke:{sent};stroke-width:2.2",
+    "data": "fill:{data};stroke:none",
+    "data-cell": "fill:{data};stroke:{line}",
+    "sent-cell": "fill:{sent};stroke:{line}",
+    "bar": "fill:{card};stroke:{sent};stroke-width:1.6",
+    "flow": "fill:none;stroke:{muted};stroke-width:1.5",
+    "flow-head": "fill:{muted};stroke:none",
+    "adds": "fill:none;stroke:{sent};stroke-width:1.6",
+    "copies": "fill:none;stroke:{sent};stroke-width:1.6;stroke-dasharray:4 2.5",
+    "head": "fill:{sent};stroke:none",
+    "ink": "fill:{ink}",
+    "muted": "fill:{muted}",
+    "on-sum": "fill:{on-sum}",
+    "sent": "fill:{sent}",
+    "bold": "font-weight:600",
+}
+"""By class, without its prefix: how it is drawn."""
+
+FONT: Final = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif'
+
+
+def style() -> str:
+    """The style sheet of pictures; every rule names the class `picture`, and does nothing else."""
+    light, dark = (_properties(index) for index in (0, 1))
+    rules = [f".picture .pic-{name}{{{_rule(each)}}}" for name, each in RULES.items()]
+    return "\n".join(
+        [
+            f".picture{{{light}}}",
+            f"@media (prefers-color-scheme:dark){{.picture{{{dark}}}}}",
+            f".picture text{{font-family:{FONT};{_rule(RULES['ink'])}}}",
+            *rules,
+        ]
+    )
+
+
+def overrides() -> str:
+    """The rules by which a page chooses, if its body's `data-theme` is light or dark."""
+    themes = (("light", 0), ("dark", 1))
+    lines = [f'body[data-theme="{name}"] .picture {{{_properties(i)}}}' for name, i in themes]
+    return "\n".join(lines) + "\n"
+
+
+def _properties(index: int) -> str:
+    return ";".join(f"--pic-{name}:{each[index]}" for name, each in COLOURS.items())
+
+
+def _rule(template: str) -> str:
+    """A rule, first in light colours: a viewer that knows no custom properties takes those."""
+    plain = template.format_map({name: light for name, (light, _) in COLOURS.items()})
+    themed = template.format_map({name: f"var(--pic-{name})" for name in COLOURS})
+    coloured = [
+        f"{new};"
+        for old, new in zip(plain.split(";"), themed.split(";"), strict=True)
+        if old != new
+    ]
+    return f"{plain};{''.join(coloured)}".rstrip(";")

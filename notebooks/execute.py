@@ -1,0 +1,107 @@
+"""Runs the notebooks of a framework, in an environment that has it and Jupyter.
+
+python -m notebooks.execute jax            run them; results/notebooks gets copies with outputs
+python -m notebooks.execute jax --write    keep the outputs in notebooks/jax, too
+python -m notebooks.execute parity         the chapter that has one notebook for all
+
+It fails if a cell raises an error or writes to standard error, as a warning does.
+"""
+
+from notebooks.text.installed import require
+
+require("nbclient", "nbformat")  # before anything asks for them
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from rich.console import Console
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
+from common.base.machine import describe_machine, now
+from common.terminal.command import Parser, status
+from notebooks.text.chapter import CHAPTERS, SHARED
+from notebooks.text.notebook import (
+    Notebook,
+    all_notebooks,
+    code_digest,
+    failure,
+    notebook,
+    path_of,
+    write,
+)
+
+TIMEOUT: Final = 600
+"""Seconds that one cell may take."""
+
+
+def execute(made: Notebook, folder: Path) -> None:
+    """Runs all cells, as Jupyter does in this folder. Raises RunError that names what failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    client = NotebookClient(
+        made,
+        timeout=TIMEOUT,
+        kernel_name="python3",
+        record_timing=False,
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(folder)}},
+    )
+    try:
+        client.execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise RunError(failure(made) or str(error)) from None
+    if complaint := failure(made):
+        raise RunError(complaint)
+
+
+def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
+    """Runs one notebook and writes what came of it, also if it failed."""
+    made = notebook(name, framework)
+    path = path_of(name, framework)
+    copy = out / (framework or "") / path.name
+    console = Console(stderr=True, highlight=False)
+    started = time.monotonic()
+    try:
+        with console.status(f"{framework or 'all'}: {name}"):
+            execute(made, path.parent)
+    except RunError as error:
+        write(copy, made)
+        raise RunError(f"{framework or ''} {name}: {error}; see {copy}") from None
+    machine = describe_machine()
+    made.metadata["executed"] = nbformat.from_dict(
+        {"code": code_digest(made), "date": now()[:10], "machine": str(machine["processor"])}
+    )
+    for place in [copy, path] if keep else [copy]:
+        write(place, made)
+    print(f"{framework or 'all'}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs what is asked for. Returns 0, 1 (a cell failed) or 2."""
+    made = Parser(
+        prog="python -m notebooks.execute",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("framework", choices=[*FRAMEWORKS, SHARED], help="whose notebooks")
+    made.add_argument("--chapter", choices=CHAPTERS, help="this one alone")
+    made.add_argument("--write", action="store_true", help="keep the outputs in notebooks/")
+    made.add_argument("--out", type=Path, default=Path("results/notebooks"), metavar="DIR")
+    flags = made.parse_args(argv)
+
+    def work() -> None:
+        for name, of in all_notebooks(None if flags.framework == SHARED else flags.framework):
+            if flags.chapter in (None, name):
+                run(name, of, flags.out, keep=flags.write)
+
+    return status(made.prog, work)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

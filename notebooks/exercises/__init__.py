@@ -1,0 +1,1 @@
+"""The solutions of the exercises, by chapter; each has a test."""

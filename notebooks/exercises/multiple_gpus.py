@@ -1,0 +1,195 @@
+"""Solutions of the exercises, for every framework: `chapter` is what `common.backends` promises."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import accumulate, chain, pairwise, product
+from statistics import fmean
+from typing import Any, NamedTuple, SupportsFloat, SupportsInt, TypeVar
+
+import numpy  # `np` is MXNet's in its notebooks
+
+from common.backends.interface import Chapter, Scratch
+from common.base.arrays import Array, Weights
+from common.chapters.scratch import ScratchOptions
+from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.training.loop import accuracy
+
+Examples = tuple[Array, Array]  # images (n, 1, 28, 28) in 0..1, and their classes (n,)
+
+T = TypeVar("T")
+
+
+class Pass(NamedTuple):
+    """What one pass through some examples came to; the loss is the mean of its last quarter."""
+
+    devices: int
+    batch_size: int
+    lr: float
+    loss: float
+    accuracy: float
+    images_per_second: float
+
+
+def scaled_batches(
+    run: Callable[[Sequence[Any], int, float], Pass],
+    devices: Sequence[Any],
+    batch_size: int,
+    lr: float,
+) -> Iterator[Pass]:
+    """`one_pass` on each number k of devices: k times the minibatch, at the rate and k times it."""
+    for k in range(1, len(devices) + 1):
+        for rate in sorted({lr, k * lr}):
+            yield run(devices[:k], k * batch_size, rate)
+
+
+def one_pass(
+    chapter: Chapter[Any, Any, Any],
+    weights: Mapping[str, Array],
+    data: Examples,
+    held_out: Examples,
+    devices: Sequence[Any],
+    batch_size: int,
+    lr: float,
+) -> Pass:
+    """Trains from these weights, once through `data`; the accuracy is that on `held_out`."""
+    (X, y), options = data, ScratchOptions()
+    starts = range(0, len(y), batch_size)
+    batches = [(X[i : i + batch_size], y[i : i + batch_size]) for i in starts]
+    spare = chapter.replicate(weights, devices, options)
+    float(chapter.train_batch(*batches[0], spare, devices, lr, options))  # compiles, off the clock
+    replicas = chapter.replicate(weights, devices, options)
+    started = time.perf_counter()
+    losses = [chapter.train_batch(*batch, replicas, devices, lr, options) for batch in batches]
+    chapter.synchronize(replicas)
+    speed = len(y) / (time.perf_counter() - started)
+    right = accuracy(chapter.predict(held_out[0], replicas, devices).argmax(axis=1), held_out[1])
+    return Pass(len(devices), batch_size, lr, late(losses), right, speed)
+
+
+def late(losses: Sequence[SupportsFloat]) -> float:
+    """The mean over the last quarter of the steps, rounded up."""
+    return fmean(float(loss) for loss in losses[-math.ceil(len(losses) / 4) :])
+
+
+def sum_in_turn(
+    allreduce: Callable[[Sequence[T]], list[T]], grads: Sequence[Mapping[str, T]]
+) -> list[dict[str, T]]:
+    """The sum of k devices' gradients, on each: the star of parameter i has device i mod k inside.
+
+    `allreduce` sums where the first tensor lies that it is given.
+    """
+    k = len(grads)
+    summed: list[dict[str, T]] = [{} for _ in range(k)]
+    for number, name in enumerate(grads[0]):
+        turned = [(number + i) % k for i in range(k)]
+        totals = allreduce([grads[device][name] for device in turned])
+        for device, total in zip(turned, totals, strict=True):
+            summed[device][name] = total
+    return summed
+
+
+def bytes_per_device(algorithm: str, k: int, entries: int) -> tuple[int, int, int]:
+    """The rounds of an allreduce of float32 vectors; the most that a device sends and receives."""
+    schedule = SCHEDULES[algorithm](k)
+    sent, received = zip(*schedule.traffic(entries), strict=True)
+    return len(schedule.rounds), 4 * max(sent), 4 * max(received)
+
+
+def accuracy_of_shards(
+    logits: Sequence[T],
+    labels: Sequence[Any],
+    count_right: Callable[[T, Any], SupportsInt],
+) -> float:
+    """The share of right answers: each device counts those of its own shard, by `count_right`.
+
+    Shards without examples come last, and may have no logits at all.
+    """
+    counts = [count_right(*shard) for shard in zip(logits, labels, strict=False)]
+    return sum(int(count) for count in counts) / sum(len(shard) for shard in labels)
+
+
+def learning_rates(
+    run: Callable[[Sequence[Any], int, float], Pass],
+    devices: Sequence[Any],
+    batch_size: int,
+    rates: Sequence[float],
+) -> dict[tuple[int, float], float]:
+    """By number of devices and rate: the loss of `one_pass`, with `batch_size` per device."""
+    pairs = product(range(1, len(devices) + 1), rates)
+    return {(k, lr): run(devices[:k], k * batch_size, lr).loss for k, lr in pairs}
+
+
+def weighted_shard_sizes(examples: int, speeds: Sequence[float]) -> list[int]:
+    """Sizes in proportion to the speeds; what rounding down leaves goes to the largest remainders.
+
+    Raises ValueError if no device has a speed, or if a speed is negative or not finite.
+    """
+    if not all(0 <= speed < math.inf for speed in speeds) or not any(speeds):
+        raise ValueError(f"no shards for devices of the speeds {list(speeds)}")
+    total = sum(map(Fraction, speeds))
+    exact = [examples * Fraction(speed) / total for speed in speeds]
+    sizes = [math.floor(share) for share in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda i: sizes[i] - exact[i])
+    for i in by_remainder[: examples - sum(sizes)]:
+        sizes[i] += 1
+    return sizes
+
+
+def weighted_gradient(
+    chapter: Scratch[Any, Any, Any],
+    weights: Mapping[str, Array],
+    data: Examples,
+    devices: Sequence[Any],
+    sizes: Sequence[int],
+) -> Weights:
+    """The gradient of the mean loss over all examples, from shards of any sizes."""
+    grads = []
+    bounds = pairwise([0, *accumulate(sizes)])
+    for device, (a, b) in zip(devices, bounds, strict=True):
+        params = chapter.get_params(weights, device)
+        [X], [y] = chapter.split_batch(data[0][a:b], data[1][a:b], [device])
+        grads.append(chapter.shard_loss_and_grad(params, X, y, len(data[1]))[1])
+    summed = {name: chapter.allreduce([grad[name] for grad in grads]) for name in grads[0]}
+    copies = [{name: summed[name][i] for name in summed} for i in range(len(devices))]
+    return chapter.export(copies)
+
+
+def seconds_with_and_without_waiting(
+    step: Callable[[], SupportsFloat], wait: Callable[[], None], steps: int
+) -> tuple[float, float]:
+    """When the last of the steps is queued, and when it is done, both from the same start."""
+    float(step())  # compiles, off the clock
+    wait()
+    started = time.perf_counter()
+    for _ in range(steps):
+        step()
+    queued = time.perf_counter() - started
+    wait()
+    return queued, time.perf_counter() - started
+
+
+def losses_behind(losses: Iterable[SupportsFloat], ahead: int) -> list[float]:
+    """The losses as numbers; each is waited for once `ahead` later ones have been taken."""
+    waiting: deque[SupportsFloat] = deque()
+    read = []
+    for loss in losses:
+        waiting.append(loss)
+        if len(waiting) > ahead:
+            read.append(float(waiting.popleft()))
+    return read + [float(loss) for loss in waiting]
+
+
+def without_barriers(schedule: Schedule) -> Schedule:
+    """The same messages, but nobody waits for one before it sends: all go out at once."""
+    return replace(schedule, rounds=(tuple(chain(*schedule.rounds)),))
+
+
+def carried_out(schedule: Schedule, vectors: Sequence[Array]) -> list[Array]:
+    """What each device has once the schedule is carried out, from what each had before."""
+    held = [numpy.array_split(vector, schedule.chunks) for vector in vectors]
+    execute(schedule, held, receive=lambda chunk, target: chunk.copy())
+    return [numpy.concatenate(chunks) for chunks in held]

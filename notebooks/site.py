@@ -1,0 +1,154 @@
+"""Builds the site: the chapters with the outputs of their notebooks, docs/, and the reference.
+
+python -m notebooks.site --out results/site             then open results/site/index.html
+python -m notebooks.site --out results/site --drafts    also while notebooks are being written
+
+Every link is followed in the end. No network is needed, neither to build nor to read.
+"""
+
+from notebooks.text.installed import require
+
+require("nbformat", "sphinx")  # before anything asks for them
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from common.base.errors import RequestError, RunError
+from common.terminal.command import Parser, status
+from notebooks.text.chapter import CHAPTERS, SHARED, TEXTS
+from notebooks.text.notebook import FOLDER, Notebook, difference, notebook, read
+from notebooks.text.sources import ROOT
+from notebooks.web.links import check
+from notebooks.web.outputs import block, outputs
+from notebooks.web.pages import Framework, download_name, escaped, frameworks_of, page
+from notebooks.web.relink import DOCS, SOURCES, linked_files, relinked
+
+LANGUAGES: Final = {".py": "python", ".json": "json", ".toml": "toml", ".yml": "yaml"}
+"""By the end of a file's name: how it is coloured."""
+
+MARK: Final = "objects.inv"
+"""A file that every site has: a folder with it may be replaced by a new one."""
+
+MEND: Final = "`python -m notebooks.build` and `nox -s notebooks -- --write` make it anew"
+
+
+def notebook_of(folder: Path, name: str, framework: Framework, *, drafts: bool) -> Notebook | None:
+    """A notebook as it was run. Raises RunError if it is missing, stale or failed.
+
+    With `drafts`, there is none then.
+    """
+    path = folder / (framework or "") / f"{name}.ipynb"
+    try:
+        if not path.exists():
+            raise RunError("it is missing")
+        found = read(path)
+        if trouble := difference(found, notebook(name, framework)):
+            raise RunError(trouble)
+        for cell in found.cells:
+            outputs(cell)
+    except RunError as error:
+        if drafts:
+            return None
+        raise RunError(f"{path}: {error}; {MEND}") from None
+    return found
+
+
+def write_chapters(folder: Path, *, drafts: bool) -> None:
+    """Writes the page of every chapter, and beside it the notebooks to download."""
+    place = emptied(DOCS / "chapters")
+    for name in (*CHAPTERS, SHARED):
+        found = {
+            each: notebook_of(folder, name, each, drafts=drafts) for each in frameworks_of(name)
+        }
+        (place / f"{name}.md").write_text(page(name, found), encoding="utf-8")
+        for framework in (each for each, made in found.items() if made):
+            kept = folder / (framework or "") / f"{name}.ipynb"
+            shutil.copyfile(kept, place / download_name(name, framework))
+
+
+def write_sources() -> None:
+    """Writes a page for each file of the repository that a page links to."""
+    place = emptied(DOCS / SOURCES)
+    for file in sorted(linked()):
+        made = place / f"{file.relative_to(ROOT)}.md"
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.write_text(source_page(file), encoding="utf-8")
+
+
+def linked() -> set[Path]:
+    """The files that pages link to, and those that these link to, if they are texts."""
+    waiting = [*DOCS.glob("*.md"), *DOCS.glob("reference/*.md"), *TEXTS.glob("*.md")]
+    found: set[Path] = set()
+    while waiting:
+        file = waiting.pop()
+        new = set(linked_files(file.read_text(encoding="utf-8"), file.parent)) - found
+        found |= new
+        waiting += [each for each in new if each.suffix == ".md"]
+    return found
+
+
+def source_page(file: Path) -> str:
+    """A text as a page, or another file as a block of code."""
+    name = str(file.relative_to(ROOT))
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".md":
+        return f"---\norphan: true\n---\n\n{relinked(text, file.parent, f'{SOURCES}/{name}')}"
+    language = LANGUAGES.get(file.suffix, "text")
+    shown = block("code-block", language, text.rstrip("\n"))
+    return f"---\norphan: true\n---\n\n# {escaped(name)}\n\n{shown}\n"
+
+
+def emptied(folder: Path) -> Path:
+    """A folder of generated pages, without those of an earlier build."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def require_replaceable(out: Path) -> None:
+    """Raises RequestError unless a site may be written there: files of others stay."""
+    if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
+        raise RequestError(f"{out} is no earlier site, and not empty: name another folder")
+
+
+def build(out: Path) -> None:
+    """Runs Sphinx, for which every warning is an error. Raises RunError if it complains."""
+    from sphinx.cmd.build import build_main
+
+    shutil.rmtree(out, ignore_errors=True)
+    with TemporaryDirectory() as state:
+        flags = ["-q", "-W", "--keep-going", "-E", "-d", state, "-b", "html"]
+        if build_main([*flags, str(DOCS), str(out)]):
+            raise RunError("Sphinx could not build the site without a warning; see above")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Builds the site. Returns 0, 1 (a notebook, a page or a link is wrong) or 2."""
+    made = Parser(
+        prog="python -m notebooks.site",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--out", type=Path, default=Path("results/site"), metavar="DIR")
+    made.add_argument("--notebooks", type=Path, default=FOLDER, metavar="DIR", help="(notebooks)")
+    made.add_argument("--drafts", action="store_true", help="do without notebooks that are stale")
+    flags = made.parse_args(argv)
+    return status(made.prog, lambda: work(flags))
+
+
+def work(flags: argparse.Namespace) -> None:
+    """Does what the flags say."""
+    require_replaceable(flags.out)
+    write_chapters(flags.notebooks, drafts=flags.drafts)
+    write_sources()
+    build(flags.out)
+    check(flags.out)
+    print(f"open {flags.out / 'index.html'}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

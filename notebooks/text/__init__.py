@@ -1,0 +1,1 @@
+"""A chapter's text and listings, and the notebook that is made of them."""

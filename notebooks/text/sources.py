@@ -1,0 +1,131 @@
+"""Listings: definitions cut out of the project's files by name, so that what is printed is run."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from common.base.errors import RunError
+
+ROOT: Final = Path(__file__).parents[2]
+
+Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+
+
+class SourceFile:
+    """A file of the project, by what its top level binds."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads it. Raises RunError if there is no such file."""
+        try:
+            self.text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise RunError(f"there is no listing in {path}: {error.strerror}") from None
+        self.path, self.lines = path, self.text.splitlines()
+        self.module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        self.imports: dict[str, str] = {}
+        self.definitions: dict[str, Definition] = {}
+        for node in ast.parse(self.text).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self.imports |= bound_by(node)
+            elif isinstance(node, Definition):
+                self.definitions[name_of(node)] = node
+
+    def cut(self, name: str) -> str:
+        """The text of a definition, its decorators included. Raises RunError if there is none."""
+        if name not in self.definitions:
+            raise RunError(f"{self.path.relative_to(ROOT)} defines no {name!r}")
+        node = self.definitions[name]
+        decorators = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(each.lineno for each in decorators)])
+        return "\n".join(self.lines[first - 1 : node.end_lineno])
+
+    def needs(self, name: str) -> list[str]:
+        """The names of the file's top level that a definition uses, in the order of the file."""
+        nodes = list(ast.walk(self.definitions[name]))
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        own = {node.arg for node in nodes if isinstance(node, ast.arg)} | {name}
+        return [each for each in [*self.imports, *self.definitions] if each in used - own]
+
+
+@cache
+def source_file(path: Path) -> SourceFile:
+    """The file, read once."""
+    return SourceFile(path)
+
+
+def bound_by(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """By each name that an import binds: the import of this name alone."""
+    start = f"from {node.module} import" if isinstance(node, ast.ImportFrom) else "import"
+    return {
+        each.asname or each.name: f"{start} {each.name}"
+        + (f" as {each.asname}" if each.asname not in (None, each.name) else "")
+        for each in node.names
+    }
+
+
+def name_of(node: Definition) -> str:
+    """The name that a definition binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node.name
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+@dataclass
+class Listings:
+    """The listings of one notebook: each brings the imports that none before it has brought."""
+
+    known: dict[str, str] = field(default_factory=dict)
+
+    def cell(self, path: Path, names: Sequence[str]) -> str:
+        """The definitions as one cell, after what they need of their file."""
+        file = source_file(path)
+        texts = [file.cut(name) for name in names]
+        needed = [each for name in names for each in file.needs(name) if each not in names]
+        imports, aliases = self._brought(file, dict.fromkeys(needed))
+        self.known |= dict.fromkeys(names, file.module)
+        brought = "\n\n".join(filter(None, ["\n".join(joined(imports)), "\n".join(aliases)]))
+        return "\n\n\n".join(filter(None, [brought, *texts]))
+
+    def _brought(self, file: SourceFile, needed: Iterable[str]) -> tuple[list[str], list[str]]:
+        """The imports and the names of types that are not known yet."""
+        imports: list[str] = []
+        aliases: list[str] = []
+        for name in needed:
+            if name in file.imports:
+                way, places = file.imports[name], imports
+            elif isinstance(node := file.definitions[name], ast.Assign | ast.AnnAssign):
+                inner, before = self._brought(file, file.needs(name_of(node)))
+                imports, aliases = [*imports, *inner], [*aliases, *before]
+                way, places = file.cut(name), aliases
+            else:
+                way, places = f"from {file.module} import {name}", imports
+            if self.known.get(name) not in (way, file.module):
+                self.known[name] = way
+                places.append(way)
+        return imports, aliases
+
+
+def joined(imports: Iterable[str]) -> Iterator[str]:
+    """Imports in the order of `isort`, those of one module in one line, as far as it is short."""
+    lines = sorted(set(imports))
+    modules: dict[str, list[str]] = {}
+    for line in lines:
+        start, _, name = line.rpartition(" import ")
+        if start and " as " not in name:
+            modules.setdefault(start, []).append(name)
+        else:
+            modules[line] = []
+    for start, names in modules.items():
+        yield from wrapped(start, names) if names else [start]
+
+
+def wrapped(start: str, names: Sequence[str]) -> list[str]:
+    """One import of all these names, in several lines where one would be too long."""
+    line = f"{start} import {', '.join(names)}"
+    if len(line) <= 88:
+        return [line]
+    return [f"{start} import (", *(f"    {name}," for name in names), ")"]

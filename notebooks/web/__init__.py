@@ -1,0 +1,1 @@
+"""The site: chapters as pages with a tab for each framework, outputs, links."""

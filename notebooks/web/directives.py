@@ -1,0 +1,153 @@
+"""What Sphinx learns for this site: pictures, the stepper, help of commands, maths without scripts.
+
+Listed as an extension in docs/conf.py.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from common.base.errors import RunError
+from notebooks.drawing import pictures
+from notebooks.drawing.stepper import fragment
+from notebooks.text.sources import ROOT
+from notebooks.web.outputs import unsearched
+from notebooks.web.relink import relinked
+
+TYPES: Final = {
+    "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]": "Array",
+    "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~typing.Any]]": "Array",
+    "dict[str, Array]": "Weights",
+}
+"""Types as they are spelled out, and what common/base/arrays.py calls them."""
+
+
+def drawn(expression: str) -> str:
+    """The picture that an expression of `pictures.py` gives. Raises RunError if none."""
+    try:
+        # The expression stands in a text of the project, like any of its code.
+        return str(eval(expression, dict(vars(pictures))))
+    except Exception as error:
+        raise RunError(f"there is no picture {expression}: {error}") from None
+
+
+class Picture(SphinxDirective):
+    """A picture of notebooks/drawing/pictures.py, as in the texts of the chapters."""
+
+    required_arguments: ClassVar[int] = 1
+    final_argument_whitespace: ClassVar[bool] = True
+
+    def run(self) -> list[nodes.Node]:
+        """The picture as it is, in the page."""
+        text = f'<div class="shown-picture">\n{unsearched(drawn(self.arguments[0]))}\n</div>'
+        return [nodes.raw("", text, format="html")]
+
+
+class Stepper(SphinxDirective):
+    """The figure in which a reader steps through an allreduce."""
+
+    def run(self) -> list[nodes.Node]:
+        """The figure; its script lies in the folder of assets."""
+        assets = "../" * self.env.docname.count("/") + "_static"
+        return [nodes.raw("", unsearched(fragment(assets)), format="html")]
+
+
+class CommandHelp(Directive):
+    """What a command of the project says of its flags, when it is asked as the site is built."""
+
+    required_arguments: ClassVar[int] = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The help as a block of text."""
+        text = help_of(self.arguments[0])
+        return [nodes.literal_block(text, text, language="text", classes=["output"])]
+
+
+def help_of(module: str) -> str:
+    """The help of a command, 100 columns wide. Raises RunError if it has none."""
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--help"],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if ran.returncode:
+        raise RunError(f"{module} --help ended with status {ran.returncode}: {ran.stderr.strip()}")
+    return ran.stdout.rstrip()
+
+
+def relink_source(app: Sphinx, page: str, source: list[str]) -> None:
+    """Links of a text in docs/ to files of the repository become links between pages."""
+    path = Path(app.env.doc2path(page))
+    if not page.startswith(("chapters/", "sources/")):  # whose links are made when they are
+        source[0] = relinked(source[0], path.parent, page)
+
+
+def shorter_signature(
+    _app: Sphinx,
+    kind: str,
+    _name: str,
+    found: Any,
+    _options: Any,
+    signature: str,
+    result: str | None,
+) -> tuple[str, str] | None:
+    """A signature with the project's names of types; none for a protocol, which nobody calls."""
+    if kind == "class" and getattr(found, "_is_protocol", False):
+        return "", ""
+    return (_named(signature), _named(result)) if signature else None
+
+
+def _named(signature: str | None) -> str:
+    """A signature, or a type that is returned, without checks and with short names."""
+    shorter = re.sub(r"Annotated\[([^,]+), (?:[^][]|\[[^]]*\])*\]", r"\1", signature or "")
+    for spelled, name in TYPES.items():
+        shorter = shorter.replace(spelled, name)
+    return shorter
+
+
+def set_in_type(_app: Sphinx, document: nodes.document) -> None:
+    """Takes away empty lines at the end of code, and keeps a tick beside its number."""
+    for block in document.findall(nodes.literal_block):
+        block.rawsource = block.rawsource.rstrip()
+        block.children[:] = [nodes.Text(block.astext().rstrip())]
+    for entry in document.findall(nodes.entry):
+        for text in list(entry.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(re.sub(r" (?=[✓✗])", "\u00a0", text.astext())))
+
+
+def inline_maths(translator: Any, node: nodes.math) -> None:
+    """A formula in a line, as MathML: no script and no font has to be loaded."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def displayed_maths(translator: Any, node: nodes.math_block) -> None:
+    """A formula of its own line."""
+    formula = tex2mathml(node.astext(), as_block=True)
+    translator.body.append(f'<div class="formula">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Registers all of it."""
+    app.add_directive("picture", Picture)
+    app.add_directive("stepper", Stepper)
+    app.add_directive("command-help", CommandHelp)
+    app.connect("source-read", relink_source)
+    app.connect("autodoc-process-signature", shorter_signature)
+    app.connect("doctree-read", set_in_type)
+    app.add_html_math_renderer("mathml", (inline_maths, None), (displayed_maths, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

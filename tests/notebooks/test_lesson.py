@@ -1,0 +1,90 @@
+"""What a notebook asks of the project, in a program as it is when it has been made a script."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from notebooks.classroom.lesson import flag
+
+ROOT = Path(__file__).parents[2]
+
+SETTINGS = {
+    "devices": 2,
+    "batch_size": 21,
+    "steps": 3,
+    "dataset": "synthetic",
+    "train_examples": 50,
+    "test_examples": 20,
+}
+
+
+def script(folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a program that lies anywhere, from the root."""
+    program = folder / "lesson_script.py"
+    program.write_text(
+        "import json, sys\nsys.path.insert(0, '.')\n"
+        "from notebooks.classroom.lesson import Lesson\n" + dedent(text)
+    )
+    command = [sys.executable, str(program)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def losses(framework: str, chapter: str, folder: Path) -> list[float]:
+    """The losses of the command line, with the same flags."""
+    flags = [flag(name, value) for name, value in {**SETTINGS, "out": folder}.items()]
+    module = f"frameworks.{framework}.{chapter}"
+    command = [sys.executable, "-m", module, "--preset=quick", "--quiet", *flags]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    record = json.loads((folder / f"{framework}-{chapter}-2dev.json").read_text())
+    found: list[float] = record["losses"]
+    return found
+
+
+@pytest.mark.parametrize("chapter", ["scratch", "concise"])
+def test_a_cell_trains_as_the_command_line_does(
+    framework: str, chapter: str, tmp_path: Path
+) -> None:
+    ran = script(
+        tmp_path,
+        f"""
+        lesson = Lesson("{framework}", "{chapter}")
+        outcome = lesson.train(**{SETTINGS!r})
+        print("losses", json.dumps(outcome.losses))
+        """,
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert "virtual devices share the CPU" in ran.stdout
+    assert sum(line.startswith("test acc: ") for line in lines) == 1
+    assert ran.stdout.count("virtual devices") == 1  # no process runs the script again
+    found = json.loads(next(line for line in lines if line.startswith("losses"))[7:])
+    assert found == losses(framework, chapter, tmp_path)
+
+
+def test_the_functions_of_the_notebook_are_those_that_train(framework: str, tmp_path: Path) -> None:
+    ran = script(
+        tmp_path,
+        f"""
+        lesson = Lesson("{framework}", "scratch")
+        calls = []
+
+        def train_batch(*arguments):
+            calls.append(arguments)
+            return lesson.module.train_batch(*arguments)
+
+        lesson.train(**{SETTINGS!r}, quiet=True)
+        print("calls", len(calls))
+        try:
+            lesson.train(devices=3)
+        except Exception as error:
+            print(type(error).__name__, error)
+        """,
+    )
+    assert ran.returncode == 0, ran.stderr
+    *_, calls, refused = ran.stdout.splitlines()
+    assert calls == "calls 3"
+    assert refused == "RequestError this notebook has 2 devices, not 3"

@@ -1,0 +1,85 @@
+"""From texts and notebooks to pages: links between files, and what of a notebook cannot be used."""
+
+from pathlib import Path
+
+import pytest
+from small_chapter import NAME, TEXT, ran, stream
+
+from common.base.errors import RunError
+from notebooks import site
+from notebooks.text import chapter
+from notebooks.text.notebook import Notebook, write
+from notebooks.text.sources import ROOT
+from notebooks.web.relink import linked_files, relinked
+
+CHAPTERS = ROOT / "notebooks/chapters"
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chapter, "TEXTS", tmp_path)
+    (tmp_path / f"{NAME}.md").write_text(TEXT, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("written", "folder", "at", "linked"),
+    [
+        ("[a](parity.md)", CHAPTERS, f"chapters/{NAME}", "parity.md"),
+        ("[a](../parity.md#one)", CHAPTERS, f"chapters/{NAME}", "parity.md#one"),
+        ("[a](../../docs/seeds.md)", CHAPTERS, "chapters/parity", "../seeds.md"),
+        ("[a\nb](../README.md#go-on)", ROOT / "docs", "seeds", "index.md#go-on"),
+        ("[a](book.svg)", ROOT / "docs", "results", "book.svg"),
+        ("[a](../LICENSE)", ROOT / "docs", "results", "sources/LICENSE.md"),
+        ("[a](docs/seeds.md)", ROOT, "sources/CONTRIBUTING.md", "../seeds.md"),
+        ("[a](common/grid.py)", ROOT, "sources/CONTRIBUTING.md", "common/grid.py.md"),
+        ("[a](https://example.org/b.md)", ROOT, "index", "https://example.org/b.md"),
+        ("[a](missing.md)", ROOT, "index", "missing.md"),
+        ('`f["a"](6)`', ROOT, "index", "6"),
+    ],
+)  # fmt: skip
+def test_links_lead_to_pages(written: str, folder: Path, at: str, linked: str) -> None:
+    assert relinked(written, folder, at).rpartition("(")[2].rstrip("`)") == linked
+
+
+def test_code_is_not_relinked() -> None:
+    code = "```\n[a](../README.md)\n```"
+    text = f"[a](../README.md)\n\n{code}\n\n[a](../README.md)\n"
+    expected = f"[a](index.md)\n\n{code}\n\n[a](index.md)\n"
+    assert relinked(text, ROOT / "docs", "seeds") == expected
+
+
+def test_files_that_need_a_page() -> None:
+    text = "[a](../LICENSE) [b](seeds.md) [c](book.svg) [d](../missing) [e](https://example.org)"
+    assert list(linked_files(text, ROOT / "docs")) == [ROOT / "LICENSE"]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_missing_or_stale_notebook_is_an_error_in_one_line(tmp_path: Path) -> None:
+    def found(*, drafts: bool) -> Notebook | None:
+        return site.notebook_of(tmp_path, NAME, "jax", drafts=drafts)
+
+    place = tmp_path / "jax" / f"{NAME}.ipynb"
+    with pytest.raises(RunError, match=rf"{place}: it is missing; .*notebooks.build"):
+        found(drafts=False)
+    assert found(drafts=True) is None
+    place.parent.mkdir()
+    write(place, ran("jax"))
+    assert found(drafts=False) is not None
+    write(place, ran("jax", first_part_2=[stream("no\n", "stderr")]))
+    with pytest.raises(RunError, match="standard error"):
+        found(drafts=False)
+    write(place, ran("jax"))
+    (tmp_path / f"{NAME}.md").write_text(TEXT.replace("Said to all", "Told"), encoding="utf-8")
+    with pytest.raises(RunError, match="the cell first-part-1 has another text; `python -m"):
+        found(drafts=False)
+    assert found(drafts=True) is None
+
+
+def test_a_folder_with_other_files_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kept").touch()
+    assert site.main(["--out", str(tmp_path), "--drafts"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is no earlier site" in line
+    assert (tmp_path / "kept").exists()
