@@ -89,8 +89,9 @@ def tests(session: nox.Session) -> None:
     # Most tests use one core; those of a file share what they have set up.
     command = ["pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
     run_common(session, *command)
-    jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
-    session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
+    if not session.posargs:
+        jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
+        session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
     for framework, chapter in product(available(), CHAPTERS):
         # Each leaves weights where the other frameworks' tests find them.
         python = python_of.framework(session, framework)
@@ -163,18 +164,20 @@ def notebooks(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def lab(session: nox.Session) -> None:
-    """Open the notebooks of a framework in Jupyter Lab: `nox -s lab -- jax`."""
-    framework, *flags = session.posargs or ["pytorch"]
-    require_known(session, [framework], FRAMEWORKS)
-    python = python_of.notebook(session, framework)
-    session.run(python, "-m", "jupyterlab", f"notebooks/{framework}", *flags)
+    """Open the notebooks of a framework in Jupyter Lab, or `parity`: `nox -s lab -- jax`."""
+    name, *flags = session.posargs or ["pytorch"]
+    require_known(session, [name], [*FRAMEWORKS, SHARED])
+    python = python_of.site(session) if name == SHARED else python_of.notebook(session, name)
+    place = f"notebooks/{SHARED}.ipynb" if name == SHARED else f"notebooks/{name}"
+    session.run(python, "-m", "jupyterlab", place, *flags)
 
 
 @nox.session(venv_backend="none")
 def site(session: nox.Session) -> None:
     """Build the site of chapters, pages and reference, and check its links; it is results/site."""
     python = python_of.site(session)
-    session.run(python, "-m", "notebooks.build", "--check")
+    if "--drafts" not in session.posargs:
+        session.run(python, "-m", "notebooks.build", "--check")
     session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)
 
 

@@ -23,7 +23,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from rich.console import Console
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
+from common.base.errors import RequestError, RunError
+from common.base.files import require_writable
 from common.base.machine import describe_machine, now
 from common.terminal.command import Parser, status
 from notebooks.text.chapter import CHAPTERS, SHARED
@@ -33,6 +34,7 @@ from notebooks.text.notebook import (
     code_digest,
     failure,
     notebook,
+    outputs_digest,
     path_of,
     write,
 )
@@ -73,11 +75,16 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
     except RunError as error:
         write(copy, made)
         raise RunError(f"{framework or ''} {name}: {error}; see {copy}") from None
-    machine = describe_machine()
+    made = nbformat.reads(nbformat.writes(made), as_version=4)
     made.metadata["executed"] = nbformat.from_dict(
-        {"code": code_digest(made), "date": now()[:10], "machine": str(machine["processor"])}
+        {
+            "code": code_digest(made),
+            "outputs": outputs_digest(made),
+            "date": now()[:10],
+            "machine": str(describe_machine()["processor"]),
+        }
     )
-    for place in [copy, path] if keep else [copy]:
+    for place in [path, copy] if keep else [copy]:
         write(place, made)
     print(f"{framework or 'all'}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
 
@@ -96,9 +103,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = made.parse_args(argv)
 
     def work() -> None:
-        for name, of in all_notebooks(None if flags.framework == SHARED else flags.framework):
-            if flags.chapter in (None, name):
-                run(name, of, flags.out, keep=flags.write)
+        require_writable(flags.out)
+        every = all_notebooks(None if flags.framework == SHARED else flags.framework)
+        chosen = [each for each in every if flags.chapter in (None, each[0])]
+        if not chosen:
+            raise RequestError(f"{flags.framework} has no chapter {flags.chapter}")
+        for name, of in chosen:
+            run(name, of, flags.out, keep=flags.write)
 
     return status(made.prog, work)
 

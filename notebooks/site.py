@@ -116,14 +116,21 @@ def require_replaceable(out: Path) -> None:
 
 
 def build(out: Path) -> None:
-    """Runs Sphinx, for which every warning is an error. Raises RunError if it complains."""
+    """Runs Sphinx, for which every warning is an error, and follows all links.
+
+    Raises RunError if one of both complains: then an earlier site is still there.
+    """
     from sphinx.cmd.build import build_main
 
-    shutil.rmtree(out, ignore_errors=True)
-    with TemporaryDirectory() as state:
-        flags = ["-q", "-W", "--keep-going", "-E", "-d", state, "-b", "html"]
-        if build_main([*flags, str(DOCS), str(out)]):
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as place:
+        made, state = Path(place, "site"), Path(place, "state")
+        flags = ["-q", "-W", "--keep-going", "-E", "-d", str(state), "-b", "html"]
+        if build_main([*flags, str(DOCS), str(made)]):
             raise RunError("Sphinx could not build the site without a warning; see above")
+        check(made)
+        shutil.rmtree(out, ignore_errors=True)
+        made.rename(out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,7 +153,6 @@ def work(flags: argparse.Namespace) -> None:
     write_chapters(flags.notebooks, drafts=flags.drafts)
     write_sources()
     build(flags.out)
-    check(flags.out)
     print(f"open {flags.out / 'index.html'}")
 
 

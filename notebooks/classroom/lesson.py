@@ -2,10 +2,13 @@
 
 import logging
 import sys
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import numpy
 
@@ -22,25 +25,34 @@ from common.models.initial import initial_weights
 from common.records.fingerprint import versions
 from common.settings.request import Request
 from common.training.loop import Outcome
+from common.training.run import given_weights
 from notebooks.classroom.live import Live, show
 from notebooks.classroom.runs import Work, in_processes
 
 __all__ = ["Lesson", "show"]
 
+FIXED: Final = {"device_kind", "out", "save_weights", "threads"}
+"""Flags that a notebook does without: it has its devices already, and writes nothing."""
+
 
 class Lesson:
     """One chapter in one framework, in a notebook; without either, the machine and the data."""
 
-    def __init__(self, framework: str = "", chapter: str = "") -> None:
-        """Loads the framework, makes its devices, and says where all of this runs."""
+    def __init__(self, framework: str = "", chapter: str = "", device_kind: str = "auto") -> None:
+        """Loads the framework, makes its devices, and says where all of this runs.
+
+        Devices are every GPU there is, else 2 virtual CPU devices; or of the kind "cpu" or "gpu".
+        Raises RequestError if they, or the framework, cannot be had.
+        """
         self.framework, self.name = framework, chapter
         if framework:
+            require_installed(framework)
             alone = one_thread_each(framework)
             self.threads = 1 if alone else cores()
             self.module = import_backend(framework, chapter, self.threads)
             # TensorFlow tells a notebook, but no script, of every reduction.
             logging.getLogger(framework).setLevel(logging.WARNING)
-            made = self.module.devices(Process(), DeviceRequest(None, "auto", self.threads))
+            made = self.module.devices(Process(), DeviceRequest(None, device_kind, self.threads))
             self.kind, self.device_names, self.devices = made.kind, made.names, made.own
         self._introduce()
 
@@ -54,11 +66,11 @@ class Lesson:
         if self.framework and self.kind == "cpu":
             print(f"no GPU: {len(self.devices)} virtual devices share the CPU")
         elif self.framework:
-            print(f"{len(self.devices)} GPUs: {', '.join(self.device_names)}")
+            print(f"devices: {', '.join(self.device_names)}")
 
     @property
     def chapter(self) -> Chapter[Any, Any, Any]:
-        """The chapter as the notebook has it: its own functions in place of the module's."""
+        """The chapter; from scratch, the notebook's own functions stand in for the module's."""
         own = {name: each for name, each in vars(sys.modules["__main__"]).items() if callable(each)}
         found: Any = SimpleNamespace(**{**vars(self.module), **own})
         return found if self.name == "scratch" else self.module
@@ -78,21 +90,39 @@ class Lesson:
     def train(self, **settings: object) -> Outcome:
         """Trains by the loop of the command line; `settings` are its flags: `batch_size=64`.
 
-        Without others, they are those of the quick preset. Raises RequestError if they cannot be
-        had here.
+        Without others, they are those of the quick preset. Nothing is written. Raises RequestError
+        if they cannot be had here.
         """
-        given = {"preset": "quick", **settings}
-        flags = [flag(name, value) for name, value in given.items()]
-        request = Request.parsed(self.framework, self.name, [f"--threads={self.threads}", *flags])
+        request, weights = given_weights(self._request(settings))
         count = request.devices or len(self.devices)
         if count > len(self.devices):
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {count}")
         request = request.with_preset(count, self.kind)
         live = Live(quiet=request.quiet)
-        work = Work(request, request.examples(loaded(request.dataset, request.data_dir)))
+        data = loaded(request.dataset, request.data_dir)
+        work = Work(request, request.examples(data), weights)
         if request.options.in_processes():
             return in_processes(self.module, work, live)
         return work.train(self.chapter, self.devices[:count], self.device_names[:count], live.hear)
+
+    def _request(self, settings: Mapping[str, object]) -> Request:
+        """What the settings ask for, if a notebook can do it."""
+        if fixed := FIXED & settings.keys():
+            raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
+        given = {"preset": "quick", "threads": self.threads, **settings}
+        flags = [flag(name, value) for name, value in given.items() if value not in (None, False)]
+        said = StringIO()
+        try:
+            with redirect_stderr(said), redirect_stdout(said):
+                return Request.parsed(self.framework, self.name, flags)
+        except SystemExit:
+            raise RequestError(said.getvalue().strip()) from None
+
+
+def require_installed(framework: str) -> None:
+    """Raises RequestError if this is the environment of something else."""
+    if all(version == "none" for version in versions(distributions(framework)).values()):
+        raise RequestError(f"{framework} is not installed here: `nox -s lab -- {framework}` has it")
 
 
 @cache

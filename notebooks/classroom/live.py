@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, SupportsFloat
 
@@ -97,8 +97,9 @@ class Live:
     def step(self, description: str, done: int, steps: int, loss: float, speed: float) -> None:
         """So many steps of an epoch are done; the last one's loss is this."""
         self.curve.loss(done / steps, loss)
-        bar = PROGRESS.format(description=description, done=done, steps=steps, speed=speed)
-        self._draw(f"{self.curve.svg()}{bar}")
+        if self.display:
+            bar = PROGRESS.format(description=description, done=done, steps=steps, speed=speed)
+            self._draw(f"{self.curve.svg()}{bar}")
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
         """An epoch is done; `loss` is its mean."""
@@ -108,16 +109,15 @@ class Live:
         else:
             self.fallback.epoch(epoch, loss, epochs)
 
-    def finish(self, closing: str) -> None:
-        """The run is over: the curve stays as a picture."""
+    def finish(self, closing: str, losses: Sequence[float]) -> None:
+        """The run is over: the curve of every step's loss stays as a picture."""
+        self.curve.finish(losses)
         if self.display and self.shown is not None:
             self.shown.update(self.display.SVG(self.curve.svg()))
         self.notice(closing)
 
     def _draw(self, html: str) -> None:
         """Puts this in place of what is shown."""
-        if not self.display:
-            return
         if self.shown is None:
             self.shown = self.display.display(self.display.HTML(html), display_id=True)
         else:

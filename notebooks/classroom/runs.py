@@ -12,6 +12,7 @@ from typing import Any
 from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
+from common.base.arrays import Weights
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.settings.request import Request
@@ -26,6 +27,7 @@ class Work:
 
     request: Request
     data: Dataset
+    weights: Weights | None = None
 
     def train(
         self, chapter: Chapter[Any, Any, Any], devices: Any, names: list[str], tell: Tells
@@ -34,9 +36,9 @@ class Work:
         config = self.request.config(self.data)
         tell("notice", introduction(config, self.request.preset, names))
         tell("begin", config.epochs or 1)
-        weights = initial_weights(config.shapes(), config.seed, config.dtype)
+        weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
         outcome = Training(chapter, devices, config, self.data, Teller(tell)).train(weights)
-        tell("finish", closing_line(outcome, names))
+        tell("finish", closing_line(outcome, names), outcome.losses)
         return outcome
 
 
@@ -71,12 +73,16 @@ def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Out
     """Trains in a process for each device, and shows here what the first one tells."""
     heard, line = Pipe(duplex=False)
     outcomes: list[Outcome] = []
+    broken: list[Exception] = []
 
     def listen() -> None:
         with suppress(EOFError):
             while True:
                 name, *arguments = heard.recv()
-                outcomes.extend(arguments) if name == "outcome" else live.hear(name, *arguments)
+                try:  # whatever happens here, the others must not wait for someone to listen
+                    outcomes.extend(arguments) if name == "outcome" else live.hear(name, *arguments)
+                except Exception as error:
+                    broken.append(error)
 
     listener = Thread(target=listen, daemon=True)
     listener.start()
@@ -86,6 +92,9 @@ def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Out
     finally:
         line.close()
         listener.join()
+        heard.close()
+    if broken:
+        raise broken[0]
     return outcomes[0]
 
 

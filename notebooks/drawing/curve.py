@@ -1,10 +1,19 @@
 """Loss and test accuracy as a picture that is drawn in a moment: training does not wait for it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
 Point = tuple[float, float]
+
+MEANS: Final = 60
+"""Points of a whole run's losses."""
+
+HIGHEST: Final = 5.0
+"""What the axis shows at most: a loss that diverges runs along the upper edge."""
 
 WIDTH: Final = 460
 HEIGHT: Final = 270
@@ -52,9 +61,18 @@ class Curve:
             self.losses.append((self.done + 0.5, loss))  # it was too short for a look at a step
         self.accuracies.append((self.done + 1.0, accuracy))
 
+    def finish(self, losses: Sequence[float]) -> None:
+        """The loss of every step, now that all are known: drawn as means, for one step is noisy."""
+        steps, many = len(losses), min(len(losses), MEANS)
+        bounds = [steps * i // many for i in range(many + 1)]
+        self.losses = [
+            ((a + b) / 2 / steps * self.epochs, fmean(losses[a:b])) for a, b in pairwise(bounds)
+        ]
+
     def svg(self) -> str:
         """The picture, light or dark as the reader's system is."""
-        top = max([1.0, *(loss for _, loss in self.losses)]) * 1.05
+        finite = [loss for _, loss in self.losses if math.isfinite(loss)]
+        top = 1.05 * min(max([1.0, *finite]), HIGHEST)
         drawn = [
             f'<path class="loss" d="{_path(self._place(self.losses, top))}"/>',
             f'<path class="accuracy" d="{_path(self._place(self.accuracies, top))}"/>',
@@ -79,7 +97,8 @@ class Curve:
     def _place(self, points: Sequence[Point], top: float) -> list[Point]:
         """Where points (epochs, value) lie in the picture."""
         wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-        return [(LEFT + wide * x / self.epochs, TOP + high * (1 - y / top)) for x, y in points]
+        inside = [(x, min(y, top)) for x, y in points if math.isfinite(y)]
+        return [(LEFT + wide * x / self.epochs, TOP + high * (1 - y / top)) for x, y in inside]
 
     def _axes(self, top: float) -> list[str]:
         """The grid, its numbers, and what the lines are."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from common.base.errors import RunError
 from common.parallel.shards import shard_sizes
 from notebooks.drawing import svg
 from notebooks.drawing.storyboard import allreduce as allreduce
@@ -184,3 +185,12 @@ def _column(x: float, width: float, device: int, shard: str, gradient: str) -> I
     yield svg.arrow([(middle, 236), (middle, 260)], "adds", "head")
     yield svg.arrow([(middle, 298), (middle, 320)], "adds", "head")
     yield svg.box(inner[0], 322, inner[1], 42, ["same update:", "w ← w − η g"], "cell", 0.3)
+
+
+def drawn(expression: str) -> str:
+    """The picture that an expression of this module gives. Raises RunError if none."""
+    try:
+        # The expression stands in a text of the project, like any of its code.
+        return str(eval(expression, dict(globals())))
+    except Exception as error:
+        raise RunError(f"there is no picture {expression}: {error}") from None

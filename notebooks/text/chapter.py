@@ -34,7 +34,8 @@ here = Path.cwd()
 clone = next((at for at in (here, *here.parents) if (at / "frameworks").is_dir()), None)
 if clone is None:
     raise FileNotFoundError(f"no folder above {here} has `frameworks`: open this in a clone")
-sys.path.insert(0, str(clone))
+if str(clone) not in sys.path:
+    sys.path.insert(0, str(clone))
 
 from notebooks.classroom.lesson import Lesson, show
 from notebooks.drawing import pictures
@@ -42,12 +43,29 @@ from notebooks.drawing import pictures
 lesson = Lesson({arguments})"""
 """The first code of a notebook: the project is a folder above it, and is not installed."""
 
+FORMS: Final = {
+    "only": (True, True),
+    "cell": (False, True),
+    "listing": (True, False),
+    "solution": (True, False),
+    "picture": (True, False),
+    "stepper": (False, False),
+}
+"""The blocks: whether each has words beside its name, and lines below."""
+
+SAID: Final = {
+    (True, True): "words beside its name, and lines below",
+    (True, False): "words beside its name, and no line below",
+    (False, True): "lines below, and no words beside its name",
+    (False, False): "nothing but its name",
+}
+
 Kind = Literal["prose", "code", "picture", "stepper"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: Markdown, code, or the expression of a picture. Its `id` stays from day to day."""
+    """One cell: Markdown, code, or the expression of a picture. Its `id` says its place."""
 
     id: str
     kind: Kind
@@ -64,6 +82,7 @@ class _Reader:
     listings: Listings = field(default_factory=Listings)
     section: str = "start"
     count: int = 0
+    sections: set[str] = field(default_factory=set)
 
     def cell(self, kind: Kind, text: str, *, folded: bool = False) -> Cell:
         """The next cell; those of other frameworks count too, so that ids are the same in all."""
@@ -76,11 +95,16 @@ class _Reader:
         for part in re.split(r"\n(?=#+ )", text) if text else []:
             if heading := re.match(r"#+ (.+)", part):
                 self.section, self.count = slug(heading[1])[:48], 0
+                if self.section in self.sections:
+                    raise RunError(f"{self.path.name}: two headings are {heading[1]!r}")
+                self.sections.add(self.section)
             yield self.cell("prose", part.strip())
 
     def block(self, name: str, words: str, body: Sequence[str], line: int) -> Iterator[Cell]:
         """The cells of one block. Raises RunError, with its place, if it is none."""
         text = "\n".join(body).strip("\n")
+        if (bool(words), bool(text)) != FORMS.get(name, (bool(words), bool(text))):
+            raise RunError(f"{self.path.name}:{line}: a block {name!r} has {SAID[FORMS[name]]}")
         match name:
             case "only":
                 yield from self.only(words.split(), body, line)
@@ -98,6 +122,8 @@ class _Reader:
     def listing(self, words: Sequence[str]) -> str:
         """Definitions of a file: of the framework's, or, with a slash, of the project's."""
         file, *names = words
+        if not names:
+            raise RunError(f"{self.path.name}: a listing of {file} names nothing")
         folder = ROOT if "/" in file else ROOT / "frameworks" / str(self.framework)
         return self.listings.cell(folder / file, names)
 
@@ -105,6 +131,8 @@ class _Reader:
         """What is said to some frameworks; the others count it and leave it out."""
         if not names or not set(names) <= set(FRAMEWORKS):
             raise RunError(f"{self.path.name}:{line}: only {', '.join(names)}: no such framework")
+        if any(each.startswith("#") for each in body):
+            raise RunError(f"{self.path.name}:{line}: only some frameworks would have this heading")
         reader = self
         if self.framework not in names:
             reader = _Reader(self.path, names[0], section=self.section, count=self.count)
@@ -119,7 +147,7 @@ class _Reader:
         while number < len(lines):
             found = BLOCK.fullmatch(lines[number].rstrip())
             if found is None:
-                if lines[number].startswith("```"):
+                if lines[number].lstrip().startswith(("```", "~~~")):
                     raise RunError(f"{self.path.name}:{offset + number + 1}: code that is not run")
                 prose.append(lines[number])
                 number += 1
@@ -156,6 +184,8 @@ def cells(name: str, framework: str | None) -> list[Cell]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise RunError(f"there is no chapter {name}: {error}") from None
+    if not any(lines):
+        raise RunError(f"{path.name} is empty")
     first, *rest = _Reader(path, framework).cells(lines)
     arguments = f'"{framework}", "{CHAPTERS[name]}"' if framework else ""
     setup = Cell("setup", "code", SETUP.replace("{arguments}", arguments))

@@ -1,16 +1,19 @@
 """A chapter's cells as a notebook, and what of a notebook on the disk is not what they say."""
 
 import hashlib
+import json
 import os
 import re
 from pathlib import Path
 from typing import Any, Final
+from xml.dom import minidom
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from common.base.errors import RunError
 from common.base.files import require_regular, write_text
+from notebooks.drawing import pictures
 from notebooks.text.chapter import CHAPTERS, SHARED, Cell, cells
 from notebooks.text.sources import ROOT
 
@@ -19,6 +22,7 @@ FOLDER: Final = ROOT / "notebooks"
 Notebook = Any
 """nbformat's class of a notebook, which has no types."""
 
+SVG: Final = "image/svg+xml"
 FOLDED: Final = {"jupyter": {"source_hidden": True}, "collapsed": False}
 KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -42,8 +46,15 @@ def _cell(cell: Cell, framework: str | None) -> Any:
     if cell.kind == "prose":
         return new_markdown_cell(relinked(cell.text, framework), id=cell.id)
     if cell.kind == "picture":
-        return new_code_cell(f"show(pictures.{cell.text})", id=cell.id, metadata=FOLDED)
+        shown = [new_output("display_data", {SVG: as_ipython(pictures.drawn(cell.text))})]
+        code = f"show(pictures.{cell.text})"
+        return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=shown)
     return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.folded else {})
+
+
+def as_ipython(svg: str) -> str:
+    """A picture as IPython writes it into a notebook."""
+    return str(minidom.parseString(svg).getElementsByTagName("svg")[0].toxml())
 
 
 def relinked(text: str, framework: str | None) -> str:
@@ -55,7 +66,8 @@ def relinked(text: str, framework: str | None) -> str:
             return match[0]
         of = framework if name in CHAPTERS else None
         target = path_of(name, of or ("pytorch" if name in CHAPTERS else None))
-        return f"]({os.path.relpath(target, path_of(name, framework).parent)})"
+        place = os.path.relpath(target, path_of(name, framework).parent)
+        return f"]({Path(place).as_posix()})"
 
     text = re.sub(r"\]\(([\w-]+)\.md\)", link, text)
     return text if framework else text.replace("](../../", "](../")
@@ -66,7 +78,7 @@ def read(path: Path) -> Notebook:
     try:
         require_regular(path)
         return nbformat.read(path, as_version=4)
-    except (OSError, ValueError, nbformat.ValidationError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(f"{path} is no notebook: {error}") from None
 
 
@@ -81,20 +93,46 @@ def code_digest(made: Notebook) -> str:
     return hashlib.sha256("\0".join(code).encode()).hexdigest()
 
 
+def outputs_digest(made: Notebook) -> str:
+    """The digest of all outputs of a notebook, in their order."""
+    outputs = [each.outputs for each in made.cells if each.cell_type == "code"]
+    return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
+
+
+def pictures_in(cell: Any) -> list[str]:
+    """The pictures among the outputs of a cell."""
+    data = (each.get("data", {}) for each in cell.get("outputs", []))
+    return [each[SVG] for each in data if SVG in each]
+
+
 def difference(found: Notebook, wanted: Notebook) -> str:
-    """What of a notebook is not what text and listings say; empty if nothing."""
+    """What of a notebook is not what text, listings and pictures say; empty if nothing."""
     theirs = {each.id: each for each in found.cells}
     for cell in wanted.cells:
-        if cell.id not in theirs:
-            return f"the cell {cell.id} is missing"
-        if theirs[cell.id].source != cell.source:
-            return f"the cell {cell.id} has another text"
+        if trouble := _change(theirs.get(cell.id), cell):
+            return f"the cell {cell.id} {trouble}"
     if [each.id for each in found.cells] != [each.id for each in wanted.cells]:
         return "its cells are others, or in another order"
-    if not any(each.get("outputs") for each in found.cells):
+    executed = found.metadata.get("executed", {})
+    if not executed:
         return "it has no outputs"
-    if found.metadata.get("executed", {}).get("code") != code_digest(wanted):
+    if executed.get("code") != code_digest(wanted):
         return "its outputs are of other code"
+    if executed.get("outputs") != outputs_digest(found):
+        return "its outputs are not those of the run"
+    return failure(found)
+
+
+def _change(found: Any, wanted: Any) -> str:
+    """What of a cell is not what it should be."""
+    if found is None:
+        return "is missing"
+    if (found.source, found.cell_type) != (wanted.source, wanted.cell_type):
+        return "has another text"
+    if found.metadata.get("jupyter") != wanted.metadata.get("jupyter"):
+        return "is folded, or should be"
+    if pictures_in(wanted) and pictures_in(found) != pictures_in(wanted):
+        return "has another picture"
     return ""
 
 
@@ -112,11 +150,9 @@ def failure(made: Notebook) -> str:
 def with_outputs(made: Notebook, found: Notebook) -> Notebook:
     """The notebook with the outputs of another one that has the same code."""
     if code_digest(made) == code_digest(found) and "executed" in found.metadata:
-        outputs = {each.id: each for each in found.cells if each.cell_type == "code"}
-        for cell in made.cells:
-            if cell.cell_type == "code":
-                cell.outputs = outputs[cell.id].outputs
-                cell.execution_count = outputs[cell.id].execution_count
+        code = ([each for each in nb.cells if each.cell_type == "code"] for nb in (made, found))
+        for new, old in zip(*code, strict=True):
+            new.outputs, new.execution_count = old.outputs, old.execution_count
         made.metadata["executed"] = found.metadata["executed"]
     return made
 

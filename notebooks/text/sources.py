@@ -1,15 +1,20 @@
 """Listings: definitions cut out of the project's files by name, so that what is printed is run."""
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from common.base.errors import RunError
 
 ROOT: Final = Path(__file__).parents[2]
+
+LONGEST: Final = 88
+"""Columns of an import in one line."""
 
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
@@ -87,7 +92,7 @@ class Listings:
         needed = [each for name in names for each in file.needs(name) if each not in names]
         imports, aliases = self._brought(file, dict.fromkeys(needed))
         self.known |= dict.fromkeys(names, file.module)
-        brought = "\n\n".join(filter(None, ["\n".join(joined(imports)), "\n".join(aliases)]))
+        brought = "\n\n".join(filter(None, [joined(imports), "\n".join(aliases)]))
         return "\n\n\n".join(filter(None, [brought, *texts]))
 
     def _brought(self, file: SourceFile, needed: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -109,23 +114,29 @@ class Listings:
         return imports, aliases
 
 
-def joined(imports: Iterable[str]) -> Iterator[str]:
-    """Imports in the order of `isort`, those of one module in one line, as far as it is short."""
-    lines = sorted(set(imports))
+def joined(imports: Iterable[str]) -> str:
+    """Imports as `isort` writes them: the standard library's, others, and the project's own."""
     modules: dict[str, list[str]] = {}
-    for line in lines:
+    for line in sorted(set(imports)):
         start, _, name = line.rpartition(" import ")
-        if start and " as " not in name:
-            modules.setdefault(start, []).append(name)
-        else:
-            modules[line] = []
-    for start, names in modules.items():
-        yield from wrapped(start, names) if names else [start]
+        single = not start or " as " in name
+        modules.setdefault(line if single else start, []).extend([] if single else [name])
+    groups = groupby(sorted(modules, key=import_order), lambda line: import_order(line)[0])
+    texts = ("\n".join(wrapped(line, modules[line]) for line in group) for _, group in groups)
+    return "\n\n".join(texts)
 
 
-def wrapped(start: str, names: Sequence[str]) -> list[str]:
+def import_order(line: str) -> tuple[int, bool, str]:
+    """Where an import stands: by whose it is, `import x` before `from x`, by name."""
+    module = line.split()[1]
+    package = module.split(".")[0]
+    own = (ROOT / package).is_dir()
+    return 2 if own else package not in sys.stdlib_module_names, line.startswith("from"), module
+
+
+def wrapped(start: str, names: Sequence[str]) -> str:
     """One import of all these names, in several lines where one would be too long."""
-    line = f"{start} import {', '.join(names)}"
-    if len(line) <= 88:
-        return [line]
-    return [f"{start} import (", *(f"    {name}," for name in names), ")"]
+    line = f"{start} import {', '.join(names)}" if names else start
+    if len(line) <= LONGEST:
+        return line
+    return "\n".join([f"{start} import (", *(f"    {name}," for name in names), ")"])

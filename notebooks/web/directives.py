@@ -31,15 +31,6 @@ TYPES: Final = {
 """Types as they are spelled out, and what common/base/arrays.py calls them."""
 
 
-def drawn(expression: str) -> str:
-    """The picture that an expression of `pictures.py` gives. Raises RunError if none."""
-    try:
-        # The expression stands in a text of the project, like any of its code.
-        return str(eval(expression, dict(vars(pictures))))
-    except Exception as error:
-        raise RunError(f"there is no picture {expression}: {error}") from None
-
-
 class Picture(SphinxDirective):
     """A picture of notebooks/drawing/pictures.py, as in the texts of the chapters."""
 
@@ -48,8 +39,8 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The picture as it is, in the page."""
-        text = f'<div class="shown-picture">\n{unsearched(drawn(self.arguments[0]))}\n</div>'
-        return [nodes.raw("", text, format="html")]
+        svg = unsearched(pictures.drawn(self.arguments[0]))
+        return [nodes.raw("", f'<div class="shown-picture">\n{svg}\n</div>', format="html")]
 
 
 class Stepper(SphinxDirective):

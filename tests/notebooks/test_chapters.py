@@ -154,6 +154,15 @@ def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> 
         ("# T\n\n:::{only} jax\nx\n\n```{cel}\n```\n:::", "own.md:6: there is no block 'cel'"),
         ("# T\n\n```{listing} scratch.py lenett\n```", "scratch.py defines no 'lenett'"),
         ("# T\n\n```{listing} scrach.py lenet\n```", "scrach.py"),
+        ("# T\n\n```{listing} scratch.py\n```", "a listing of scratch.py names nothing"),
+        ("# T\n\n```{listing}\n```", "own.md:3: a block 'listing' has words beside its name"),
+        ("# T\n\n```{picture} f()\nx\n```", "own.md:3: a block 'picture' has words beside"),
+        ("# T\n\n```{cell} x\n```", "own.md:3: a block 'cell' has lines below"),
+        ("# T\n\n~~~python\nx = 1\n~~~", "own.md:3: code that is not run"),
+        ("# T\n\n  ```python\nx = 1\n```", "own.md:3: code that is not run"),
+        ("# T\n\n:::{only} jax\n## H\n:::", "own.md:3: only some frameworks would have"),
+        ("# T\n\n## A\n\n## A\n", "own.md: two headings are 'A'"),
+        ("", "own.md is empty"),
     ],
 )
 def test_a_text_that_cannot_be_read_says_where(write: Write, text: str, complaint: str) -> None:

@@ -8,7 +8,11 @@ from textwrap import dedent
 
 import pytest
 
-from notebooks.classroom.lesson import flag
+from common.base.errors import RequestError
+from common.models.initial import initial_weights
+from common.models.nets import LENET
+from common.models.weights_file import save_weights
+from notebooks.classroom.lesson import Lesson, flag
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +55,7 @@ def test_a_cell_trains_as_the_command_line_does(
     ran = script(
         tmp_path,
         f"""
-        lesson = Lesson("{framework}", "{chapter}")
+        lesson = Lesson("{framework}", "{chapter}", device_kind="cpu")
         outcome = lesson.train(**{SETTINGS!r})
         print("losses", json.dumps(outcome.losses))
         """,
@@ -69,7 +73,7 @@ def test_the_functions_of_the_notebook_are_those_that_train(framework: str, tmp_
     ran = script(
         tmp_path,
         f"""
-        lesson = Lesson("{framework}", "scratch")
+        lesson = Lesson("{framework}", "scratch", device_kind="cpu")
         calls = []
 
         def train_batch(*arguments):
@@ -78,13 +82,43 @@ def test_the_functions_of_the_notebook_are_those_that_train(framework: str, tmp_
 
         lesson.train(**{SETTINGS!r}, quiet=True)
         print("calls", len(calls))
-        try:
-            lesson.train(devices=3)
-        except Exception as error:
-            print(type(error).__name__, error)
+        for wrong in ({{"devices": 3}}, {{"nonsense": 1}}, {{"out": "x"}}, {{"help": True}}):
+            try:
+                lesson.train(**wrong)
+            except Exception as error:
+                print("refused", type(error).__name__, str(error)[:70])
+        """,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "calls 3" in ran.stdout.splitlines()
+    devices, nonsense, out, helped = (
+        line for line in ran.stdout.splitlines() if line.startswith("refused RequestError ")
+    )
+    assert devices.endswith("this notebook has 2 devices, not 3")
+    assert "unrecognized arguments" in nonsense
+    assert out.endswith("only the command line can set out")
+    assert "usage" in helped
+
+
+def test_weights_that_are_given_are_those_it_starts_from(framework: str, tmp_path: Path) -> None:
+    given = initial_weights(LENET, 5, "float32")
+    save_weights(tmp_path / "given.safetensors", given)
+    ran = script(
+        tmp_path,
+        f"""
+        lesson = Lesson("{framework}", "scratch", device_kind="cpu")
+        outcome = lesson.train(**{SETTINGS!r}, init_weights="{tmp_path}/given.safetensors")
+        print("kept", float(abs(outcome.tensors["trace/weights/0/fc2.weight"]).max()))
         """,
     )
     assert ran.returncode == 0, ran.stderr
-    *_, calls, refused = ran.stdout.splitlines()
-    assert calls == "calls 3"
-    assert refused == "RequestError this notebook has 2 devices, not 3"
+    kept = next(line for line in ran.stdout.splitlines() if line.startswith("kept"))
+    assert float(kept[5:]) == float(abs(given["fc2.weight"]).max())
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "notebooks.classroom.lesson.versions", lambda names: dict.fromkeys(names, "none")
+    )
+    with pytest.raises(RequestError, match="mxnet is not installed here: `nox -s lab -- mxnet`"):
+        Lesson("mxnet", "scratch")

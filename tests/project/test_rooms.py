@@ -14,7 +14,7 @@ ROOMS = (
 )
 """Lowest first: a room imports itself and those before it."""
 
-LESSONS = ("text", "drawing", "classroom", "exercises", "web")
+LESSONS = ("drawing", "text", "classroom", "exercises", "web")
 """The rooms of `notebooks/`, lowest first."""
 
 BACKENDS = {"base", "models", "parallel", "backends", "chapters"}

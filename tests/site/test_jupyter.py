@@ -50,8 +50,10 @@ def server(request: pytest.FixtureRequest, clone: Path, tmp_path_factory: Any) -
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as started:
-        yield address(runtime, started)
-        started.terminate()
+        try:
+            yield address(runtime, started)
+        finally:
+            started.terminate()
 
 
 def address(runtime: Path, started: "subprocess.Popen[bytes]") -> str:

@@ -1,0 +1,82 @@
+"""What makes a notebook stale, and what a run of one says of a cell that fails."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from notebooks.execute import main
+from notebooks.text import notebook as files
+from notebooks.text.notebook import (
+    code_digest,
+    difference,
+    notebook,
+    outputs_digest,
+    read,
+    with_outputs,
+)
+
+
+def made() -> Any:
+    return notebook("multiple-gpus", "jax")
+
+
+def executed() -> Any:
+    found = made()
+    for cell in found.cells:
+        if cell.cell_type == "code":
+            cell.outputs.append(nbformat.v4.new_output("stream", text=f"of {cell.id}"))
+    digests = {"code": code_digest(found), "outputs": outputs_digest(found)}
+    found.metadata["executed"] = nbformat.from_dict(digests)
+    return found
+
+
+SPOILT: list[tuple[Callable[[Any], object], str]] = [
+    (lambda nb: nb.cells.pop(3), "is missing"),
+    (lambda nb: nb.cells.append(nbformat.from_dict({"id": "more", "source": ""})), "are others"),
+    (lambda nb: nb.cells.insert(0, nb.cells.pop(3)), "another order"),
+    (lambda nb: nb.cells[2].update(source="other"), "has another text"),
+    (lambda nb: nb.cells[2].update(cell_type="raw"), "has another text"),
+    (lambda nb: nb.cells[2].metadata.update(jupyter={}), "is folded, or should be"),
+    (lambda nb: nb.metadata.pop("executed"), "no outputs"),
+    (lambda nb: nb.metadata["executed"].update(code="0"), "of other code"),
+    (lambda nb: nb.cells[1].update(outputs=[]), "not those of the run"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "name"), SPOILT)
+def test_every_kind_of_difference_is_named(spoil: Callable[[Any], object], name: str) -> None:
+    assert difference(executed(), made()) == ""
+    found = executed()
+    spoil(found)
+    assert name in difference(found, made())
+
+
+def test_outputs_go_with_their_cell() -> None:
+    code = [each for each in with_outputs(made(), executed()).cells if each.cell_type == "code"]
+    assert [each.outputs[-1].text for each in code] == [f"of {each.id}" for each in code]
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("1 / 0", "cell bad: ZeroDivisionError: division by zero"),
+        ("import warnings\nwarnings.warn('careful')", "cell bad wrote to standard error"),
+    ],
+)
+def test_a_cell_that_fails_or_warns_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    code: str,
+    complaint: str,
+) -> None:
+    bad = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="bad")])
+    monkeypatch.setattr("notebooks.execute.notebook", lambda *_: bad)
+    monkeypatch.setattr(files, "FOLDER", tmp_path / "kept")
+    assert main(["jax", "--chapter=multiple-gpus", "--write", f"--out={tmp_path}"]) == 1
+    assert complaint in capsys.readouterr().err
+    assert read(tmp_path / "jax" / "multiple-gpus.ipynb").cells[0].id == "bad"  # to look at
+    assert not (tmp_path / "kept" / "jax" / "multiple-gpus.ipynb").exists()
