@@ -27,7 +27,8 @@
 
   function name(framework) {
     const url = new URL(location.href);
-    url.searchParams.set(GROUP, framework);
+    if (framework) url.searchParams.set(GROUP, framework);
+    else url.searchParams.delete(GROUP);
     history.replaceState(history.state, "", url.href);
   }
 
@@ -49,7 +50,7 @@
 
   // At once, before sphinx-design reads the address: it would keep a name that nobody knows.
   const wanted = [asked(), kept()].find((each) => NAMES.includes(each));
-  if (wanted) name(wanted);
+  if (wanted || asked()) name(wanted);
   document.addEventListener("DOMContentLoaded", () => {
     if (!wanted) return;
     carry(wanted);

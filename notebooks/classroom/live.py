@@ -9,6 +9,7 @@ from typing import Any, Final, SupportsFloat
 from common.records.record import Epoch
 from common.training.reporter import REDRAW, Bar, Reporter
 from notebooks.drawing.curve import Curve
+from notebooks.drawing.shown import shown
 
 Tells = Callable[..., None]
 """Takes the name of something that happens, and what belongs to it."""
@@ -28,7 +29,7 @@ def notebook_display() -> Any:
 def show(svg: str) -> None:
     """Shows a picture in a notebook."""
     if display := notebook_display():
-        display.display(display.SVG(svg))
+        display.display(shown(svg), raw=True)
 
 
 class Teller(Reporter):
@@ -113,7 +114,7 @@ class Live:
         """The run is over: the curve of every step's loss stays as a picture."""
         self.curve.finish(losses)
         if self.display and self.shown is not None:
-            self.shown.update(self.display.SVG(self.curve.svg()))
+            self.shown.update(shown(self.curve.svg()), raw=True)
         self.notice(closing)
 
     def _draw(self, html: str) -> None:

@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import Path
 from typing import Any, Final
-from xml.dom import minidom
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -14,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from common.base.errors import RunError
 from common.base.files import require_regular, write_text
 from notebooks.drawing import pictures
+from notebooks.drawing.shown import SVG, shown
 from notebooks.text.chapter import CHAPTERS, SHARED, Cell, cells
 from notebooks.text.sources import ROOT
 
@@ -22,7 +22,6 @@ FOLDER: Final = ROOT / "notebooks"
 Notebook = Any
 """nbformat's class of a notebook, which has no types."""
 
-SVG: Final = "image/svg+xml"
 FOLDED: Final = {"jupyter": {"source_hidden": True}, "collapsed": False}
 KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -46,15 +45,10 @@ def _cell(cell: Cell, framework: str | None) -> Any:
     if cell.kind == "prose":
         return new_markdown_cell(relinked(cell.text, framework), id=cell.id)
     if cell.kind == "picture":
-        shown = [new_output("display_data", {SVG: as_ipython(pictures.drawn(cell.text))})]
-        code = f"show(pictures.{cell.text})"
-        return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=shown)
+        code, picture = f"show(pictures.{cell.text})", shown(pictures.drawn(cell.text))
+        outputs = [new_output("display_data", picture)]
+        return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=outputs)
     return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.folded else {})
-
-
-def as_ipython(svg: str) -> str:
-    """A picture as IPython writes it into a notebook."""
-    return str(minidom.parseString(svg).getElementsByTagName("svg")[0].toxml())
 
 
 def relinked(text: str, framework: str | None) -> str:

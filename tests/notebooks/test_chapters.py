@@ -69,6 +69,13 @@ def test_every_name_is_known_where_it_is_used(name: str, backend: str | None) ->
             assert used(table) - known == set(), cell.id
 
 
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy(name: str) -> None:
+    written = re.findall(r"^```{cell}\n(.*?)^```$", own_cells(name), re.DOTALL | re.MULTILINE)
+    assert len(written) > 3
+    assert not any(re.search(r"\bnp\b", code) for code in written)
+
+
 def used(table: SymbolTable) -> set[str]:
     """The names that code, or a function in it, takes from outside."""
     own = {

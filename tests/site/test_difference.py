@@ -80,3 +80,20 @@ def test_a_cell_that_fails_or_warns_is_named(
     assert complaint in capsys.readouterr().err
     assert read(tmp_path / "jax" / "multiple-gpus.ipynb").cells[0].id == "bad"  # to look at
     assert not (tmp_path / "kept" / "jax" / "multiple-gpus.ipynb").exists()
+
+
+def test_outputs_that_are_kept_are_those_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)", id="good")])
+    monkeypatch.setattr("notebooks.execute.notebook", lambda *_: nbformat.from_dict(wanted))
+    monkeypatch.setattr(files, "FOLDER", tmp_path / "kept")
+    flags = ["jax", "--chapter=multiple-gpus", f"--out={tmp_path / 'out'}"]
+    kept = tmp_path / "kept" / "jax" / "multiple-gpus.ipynb"
+    assert main(flags) == 0
+    assert not kept.exists()
+    assert main([*flags, "--write"]) == 0
+    found = read(kept)
+    assert found.cells[0].outputs[0].text == "42\n"
+    assert difference(found, wanted) == ""
+    assert main(["parity", "--chapter=multiple-gpus", f"--out={tmp_path / 'out'}"]) == 2

@@ -84,6 +84,10 @@ def test_all_cells_run_in_jupyter_lab(lab: Page, clone: Path) -> None:
     expect(lab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')).to_be_attached(
         timeout=60_000
     )
+    # Somebody else has made the notebook: what Jupyter Lab does not trust, it shows as words.
+    picture = lab.locator('.jp-OutputArea img[alt="Three ways to split training over devices"]')
+    expect(picture).to_be_visible(timeout=60_000)
+    assert picture.evaluate("image => image.naturalWidth") > 300
     lab.get_by_role("menuitem", name="Run", exact=True).click()
     lab.get_by_text("Run All Cells", exact=True).click()
     found = finished(lab, clone / "notebooks/jax/multiple-gpus.ipynb")

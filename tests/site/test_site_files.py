@@ -83,3 +83,16 @@ def test_a_folder_with_other_files_is_left_alone(
     (line,) = capsys.readouterr().err.splitlines()
     assert "is no earlier site" in line
     assert (tmp_path / "kept").exists()
+
+
+def test_a_build_that_fails_leaves_the_earlier_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = tmp_path / "site"
+    earlier.mkdir()
+    (earlier / "index.html").write_text("earlier")
+    monkeypatch.setattr("sphinx.cmd.build.build_main", lambda flags: 1)
+    with pytest.raises(RunError, match="without a warning"):
+        site.build(earlier)
+    assert (earlier / "index.html").read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [earlier]
