@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy_chapter as chapters
 import pytest
 from agreement import make
-from chromium import CHROMIUM, FLAGS, NEEDED, SIZES
+from browser_tabs import launched, watched
+from chromium import NEEDED, SIZES
 from hostile import TEXTS, spoil_all
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 from seed_figures import put
 
@@ -25,26 +26,14 @@ pytestmark = NEEDED
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with launched() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
 def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """A tab that fails the test if the page complains, asks something or fetches anything."""
-    width, height = request.param
-    context = browser.new_context(viewport={"width": width, "height": height})
-    opened, complaints, requests = context.new_page(), [], []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("dialog", lambda dialog: complaints.append(dialog.message))
-    opened.on("request", lambda request: requests.append(request.url[:50]))
-    yield opened
-    context.close()
-    assert complaints == []
-    assert [each for each in requests if not each.startswith(("file:", "data:"))] == []
+    with watched(browser, request.param) as opened:
+        yield opened
 
 
 def load(tab: Tab, folder: Path) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import CHROMIUM, FLAGS, NEEDED, SIZES
-from playwright.sync_api import Browser, sync_playwright
+from browser_tabs import launched, watched
+from chromium import NEEDED, SIZES
+from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 from site_tabs import FORBIDDEN, background, choose, chosen, rgb
 
@@ -35,25 +36,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with launched() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
 def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    """A tab that fails the test if a page complains or fetches anything from elsewhere."""
-    width, height = request.param
-    context = browser.new_context(viewport={"width": width, "height": height})
-    opened, complaints, requests = context.new_page(), [], []
-    opened.on("console", lambda message: complaints.append((message.type, message.text)))
-    opened.on("pageerror", lambda error: complaints.append(("error", str(error))))
-    opened.on("request", lambda request: requests.append(request.url[:50]))
-    yield opened
-    context.close()
-    assert [each for each in complaints if each[0] != "log"] == []
-    assert [each for each in requests if not each.startswith(("file:", "data:"))] == []
+    with watched(browser, request.param) as opened:
+        yield opened
 
 
 def load(tab: Tab, site: Path, page: str, query: str = "") -> None:
