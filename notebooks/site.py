@@ -149,10 +149,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def work(flags: argparse.Namespace) -> None:
     """Does what the flags say."""
-    require_replaceable(flags.out)
+    out = flags.out.resolve()  # a link stays one
+    require_replaceable(out)
     write_chapters(flags.notebooks, drafts=flags.drafts)
     write_sources()
-    build(flags.out)
+    build(out)
     print(f"open {flags.out / 'index.html'}")
 
 

@@ -21,6 +21,10 @@ from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.records.store import read_record
 
+if find_spec("playwright"):
+    from browser_tabs import browser as browser
+    from browser_tabs import tab as tab
+
 MOST_DEVICES = 5
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.

@@ -19,8 +19,7 @@ from common.chapters.chapters import SUITES
 from common.compare.checks import Run
 from common.pairs.runs import read_run
 from common.records.record import record_name
-
-ROOT: Final = Path(__file__).parents[2]
+from notebooks.text.sources import ROOT
 
 AT_ONCE: Final = 2
 """Runs that go on at the same time."""

@@ -44,7 +44,7 @@ class Lesson:
         Devices are every GPU there is, else 2 virtual CPU devices; or of the kind "cpu" or "gpu".
         Raises RequestError if they, or the framework, cannot be had.
         """
-        self.framework, self.name = framework, chapter
+        self.framework, self.name, self.asked = framework, chapter, device_kind
         if framework:
             require_installed(framework)
             alone = one_thread_each(framework)
@@ -64,7 +64,8 @@ class Lesson:
         print(f"{known}, Python {sys.version.split()[0]}; {day}")
         print(f"{machine['processor']}, {machine['cores']} cores")
         if self.framework and self.kind == "cpu":
-            print(f"no GPU: {len(self.devices)} virtual devices share the CPU")
+            why = "no GPU: " if self.asked == "auto" else ""
+            print(f"{why}{len(self.devices)} virtual devices share the CPU")
         elif self.framework:
             print(f"devices: {', '.join(self.device_names)}")
 
@@ -110,7 +111,9 @@ class Lesson:
         if fixed := FIXED & settings.keys():
             raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
         given = {"preset": "quick", "threads": self.threads, **settings}
-        flags = [flag(name, value) for name, value in given.items() if value not in (None, False)]
+        # 0 is a setting, and may be a wrong one; it is equal to False.
+        wanted = {k: v for k, v in given.items() if v is not None and v is not False}
+        flags = [flag(name, value) for name, value in wanted.items()]
         said = StringIO()
         try:
             with redirect_stderr(said), redirect_stdout(said):

@@ -190,9 +190,3 @@ def cells(name: str, framework: str | None) -> list[Cell]:
     arguments = f'"{framework}", "{CHAPTERS[name]}"' if framework else ""
     setup = Cell("setup", "code", SETUP.replace("{arguments}", arguments))
     return [first, setup, *rest]
-
-
-def title(name: str) -> str:
-    """The title of a chapter: its first heading."""
-    with (TEXTS / f"{name}.md").open(encoding="utf-8") as text:
-        return next(line[2:].strip() for line in text if line.startswith("# "))

@@ -82,22 +82,24 @@ def test_the_functions_of_the_notebook_are_those_that_train(framework: str, tmp_
 
         lesson.train(**{SETTINGS!r}, quiet=True)
         print("calls", len(calls))
-        for wrong in ({{"devices": 3}}, {{"nonsense": 1}}, {{"out": "x"}}, {{"help": True}}):
+        wrong = [("devices", 3), ("nonsense", 1), ("out", "x"), ("help", True), ("devices", 0)]
+        for setting in wrong:
             try:
-                lesson.train(**wrong)
+                lesson.train(**dict([setting]))
             except Exception as error:
-                print("refused", type(error).__name__, str(error)[:70])
+                print("refused", type(error).__name__, str(error)[:90])
         """,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "calls 3" in ran.stdout.splitlines()
-    devices, nonsense, out, helped = (
+    devices, nonsense, out, helped, none = (
         line for line in ran.stdout.splitlines() if line.startswith("refused RequestError ")
     )
     assert devices.endswith("this notebook has 2 devices, not 3")
     assert "unrecognized arguments" in nonsense
     assert out.endswith("only the command line can set out")
     assert "usage" in helped
+    assert "--devices" in none
 
 
 def test_weights_that_are_given_are_those_it_starts_from(framework: str, tmp_path: Path) -> None:

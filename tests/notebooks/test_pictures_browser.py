@@ -3,14 +3,12 @@
 Needs a Chromium on the path, or `CHROME_BIN` that names one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from browser_tabs import launched, watched
-from chromium import NEEDED, SIZES
-from playwright.sync_api import Browser
+from chromium import NEEDED
 from playwright.sync_api import Page as Tab
 from stepper_page import fits, spilled, written
 
@@ -26,18 +24,6 @@ PICTURES: dict[str, Callable[[], str]] = {
 }
 
 pytestmark = NEEDED
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
-def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    with watched(browser, request.param) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -3,13 +3,11 @@
 Needs a Chromium on the path, or `CHROME_BIN` that names one.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import walked
-from browser_tabs import launched, watched
-from chromium import NEEDED, SIZES
+from chromium import NEEDED
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 from stepper_page import ASSETS, arrows, cells, choose, fits, press, said, spilled, written
@@ -19,18 +17,6 @@ from notebooks.drawing import stepper, theme
 from notebooks.drawing.frames import words
 
 pytestmark = NEEDED
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
-def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    with watched(browser, request.param) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,12 @@ Needs a Chromium on the path, or `CHROME_BIN` that names one.
 """
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy_chapter as chapters
-import pytest
 from agreement import make
-from browser_tabs import launched, watched
 from chromium import NEEDED, SIZES
 from hostile import TEXTS, spoil_all
-from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 from seed_figures import put
 
@@ -22,18 +18,6 @@ from common.parity import main
 ROOT = Path(__file__).parents[2]
 
 pytestmark = NEEDED
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
-def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    with watched(browser, request.param) as opened:
-        yield opened
 
 
 def load(tab: Tab, folder: Path) -> None:

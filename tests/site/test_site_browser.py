@@ -5,11 +5,9 @@ Needs a Chromium on the path, or `CHROME_BIN` that names one.
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_tabs import launched, watched
 from chromium import NEEDED, SIZES
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
@@ -32,18 +30,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return out
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
-def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    with watched(browser, request.param) as opened:
-        yield opened
 
 
 def load(tab: Tab, site: Path, page: str, query: str = "") -> None:

@@ -1,14 +1,14 @@
-"""A Chromium, and tabs of it that fail a test if their page complains."""
+"""A Chromium, and tabs of it that fail a test if their page complains: fixtures of all tests."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
-from chromium import CHROMIUM, FLAGS
+import pytest
+from chromium import CHROMIUM, FLAGS, SIZES
 from playwright.sync_api import Browser, Page, sync_playwright
 
 
-@contextmanager
-def launched() -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     """A browser without a window."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
@@ -16,13 +16,14 @@ def launched() -> Iterator[Browser]:
         started.close()
 
 
-@contextmanager
-def watched(browser: Browser, size: tuple[int, int]) -> Iterator[Page]:
-    """A tab of this width and height, in pixels.
+@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
+def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A tab, as large as a desktop's and as a phone's.
 
     The test fails if the page complains, asks something or fetches anything from elsewhere.
     """
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+    width, height = request.param
+    context = browser.new_context(viewport={"width": width, "height": height})
     opened, complaints, requests = context.new_page(), [], []
     opened.on("console", lambda message: complaints.append((message.type, message.text)))
     opened.on("pageerror", lambda error: complaints.append(("error", str(error))))
