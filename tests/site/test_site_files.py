@@ -96,3 +96,27 @@ def test_a_build_that_fails_leaves_the_earlier_site(
         site.build(earlier)
     assert (earlier / "index.html").read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [earlier]
+
+
+def test_a_new_site_takes_the_place_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier, link = tmp_path / "site", tmp_path / "link"
+    earlier.mkdir()
+    (earlier / "index.html").write_text("earlier")
+    (earlier / site.MARK).touch()
+    link.symlink_to(earlier)
+
+    def build_main(flags: list[str]) -> int:
+        made = Path(flags[-1])
+        made.mkdir()
+        (made / "index.html").write_text("<p>new</p>")
+        return 0
+
+    monkeypatch.setattr("sphinx.cmd.build.build_main", build_main)
+    for write in ("write_chapters", "write_sources"):
+        monkeypatch.setattr(site, write, lambda *_, **flags: None)
+    assert site.main(["--out", str(link)]) == 0
+    assert (earlier / "index.html").read_text() == "<p>new</p>"
+    assert link.is_symlink()
+    assert {each.name for each in tmp_path.iterdir()} == {"site", "link"}
