@@ -114,8 +114,8 @@ def test_a_new_site_takes_the_place_of_an_earlier_one(
         return 0
 
     monkeypatch.setattr("sphinx.cmd.build.build_main", build_main)
-    for write in ("write_chapters", "write_sources"):
-        monkeypatch.setattr(site, write, lambda *_, **flags: None)
+    for name in ("write_chapters", "write_sources"):
+        monkeypatch.setattr(site, name, lambda *_, **flags: None)
     assert site.main(["--out", str(link)]) == 0
     assert (earlier / "index.html").read_text() == "<p>new</p>"
     assert link.is_symlink()
