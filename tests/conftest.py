@@ -51,13 +51,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
     parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
+    parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects what needs another framework than was asked for, if any: that is no skip."""
     framework, handover = config.getoption("--framework"), config.getoption("--handover")
-    foreign = [item for item in items if not _suits(item, framework, handover)]
+    faults = config.getoption("--kills") is not None
+    foreign = [
+        item
+        for item in items
+        if (item.get_closest_marker("faults") is not None) != faults
+        or not _suits(item, framework, handover)
+    ]
     config.hook.pytest_deselected(items=foreign)
     items[:] = [item for item in items if item not in foreign]
 
@@ -72,6 +79,13 @@ def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bo
         and (only is None or framework in only.args)
         and (handover is not None or "handover" not in needs)
     )
+
+
+@pytest.fixture(scope="session")
+def kills(request: pytest.FixtureRequest) -> int:
+    """How often each run is killed."""
+    number: int = request.config.getoption("--kills")
+    return number
 
 
 @pytest.fixture(scope="session")

@@ -75,6 +75,24 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
     def export(self, replicas: Replicas, /) -> Weights:
         """The weights. Raises RunError if the replicas are not the same bit for bit."""
 
+    def save(self, replicas: Replicas, /) -> Weights:
+        """All that the next step depends on; moves nothing.
+
+        The weights by their canonical names, running statistics as (k, channels): every device's
+        own. Every process calls it. Raises RunError if the replicas are not the same bit for bit.
+        """
+
+    def restore(
+        self, saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device], /
+    ) -> None:
+        """Puts replicas where `save` found others, of any framework and any number of devices.
+
+        A device beyond those that `saved` knows takes the running statistics of the first one.
+        """
+
+    def anyone(self, says_so: bool, /) -> bool:
+        """Whether any process says so; every process asks at the same step."""
+
     def synchronize(self, replicas: Replicas, /) -> None:
         """Returns once all queued work on the replicas is done: read clocks only after it."""
 

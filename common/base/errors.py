@@ -4,12 +4,20 @@
 class RequestError(Exception):
     """What was asked for cannot be done; the message says what to do instead. Exit status 2."""
 
+    status = 2
+
+
+class BusyError(RequestError):
+    """Another run is at work where this one was asked to write."""
+
 
 class RunError(Exception):
     """The run failed on its way; the message says why. Exit status 1.
 
     As far as it is known: the `step`, counted from 1, the `tensor` and the number of the `device`.
     """
+
+    status = 1
 
     def __init__(
         self,
@@ -23,5 +31,13 @@ class RunError(Exception):
         self.step, self.tensor, self.device = step, tensor, device
 
 
+class StoppedError(RunError):
+    """A run was asked to stop, and did, in order. Exit status 130 after Ctrl-C, else 143."""
+
+    def __init__(self, message: str = "", *, status: int = 143, step: int | None = None) -> None:
+        super().__init__(message, step=step)
+        self.status = status
+
+
 class Terminated(KeyboardInterrupt):
-    """SIGTERM has come, which ends a command as Ctrl-C does. Exit status 143."""
+    """The signal it names has come, and ends a command as Ctrl-C does. Exit status 143."""

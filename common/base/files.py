@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from common.base.errors import RequestError
+
+LOCK: Final = ".lock"
+"""How the names of files end by which processes keep each other out."""
 
 MOST_FIGURES: Final = 500_000
 """Bytes of a file of figures, ten times what any is known to have."""
@@ -38,6 +42,24 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def second_name(path: Path, name: Path) -> None:
+    """Lets the file at `path` be found by another name, too, in the same folder. Raises OSError."""
+    try:
+        os.link(path.resolve(), name)
+    except OSError:  # a file system without links, or the file is a link to another one
+        shutil.copyfile(path, name)
+
+
+def remove_temporaries(folder: Path, start: str) -> None:
+    """Removes what `write_atomically` has left of files whose names begin so, if it was killed.
+
+    Nobody may be writing any meanwhile.
+    """
+    for path in folder.glob(f".{start}*"):
+        if path.suffix != LOCK:
+            path.unlink(missing_ok=True)
 
 
 def destination(path: Path) -> Path:
@@ -89,6 +111,13 @@ def require_writable(folder: Path) -> None:
         raise RequestError(
             f"cannot write to {folder}: {error.strerror}; choose another folder"
         ) from None
+
+
+def require_folder(folder: Path, flag: str) -> None:
+    """Raises RequestError, which names the flag, if `folder` is none, or takes no files."""
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"{flag}: {folder} is no folder; choose another one")
+    require_writable(folder)
 
 
 def require_file(path: Path, flag: str) -> None:

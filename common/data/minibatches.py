@@ -15,14 +15,21 @@ def pixels(images: Bytes, dtype: str) -> Array:
 
 
 def minibatches(
-    images: Bytes, labels: Bytes, *, batch_size: int, seed: int, epoch: int, dtype: str
+    images: Bytes,
+    labels: Bytes,
+    *,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    dtype: str,
+    skip: int = 0,
 ) -> Iterator[tuple[Array, Array]]:
-    """The minibatches of one epoch (counted from 0); the last one may be short.
+    """The minibatches of one epoch (counted from 0), but the first `skip`; the last may be short.
 
     `RandomState`, because its streams are frozen: every NumPy gives the same order. Images stay
     bytes until their minibatch is gathered.
     """
     order = np.random.RandomState([seed, epoch]).permutation(len(images))
-    for start in range(0, len(order), batch_size):
+    for start in range(skip * batch_size, len(order), batch_size):
         chosen = order[start : start + batch_size]
         yield pixels(images[chosen], dtype), labels[chosen].astype(np.int64)

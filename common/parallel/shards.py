@@ -1,11 +1,12 @@
 """How a minibatch is divided over the devices: one rule, for every framework."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.base.errors import RunError
+from common.models.nets import trainable
 
 
 def shard_sizes(examples: int, shards: int) -> list[int]:
@@ -45,3 +46,15 @@ def diverged(name: str, device: int) -> RunError:
     """What to raise if a device's copy of a tensor is another than that of device 0."""
     message = f"{name} on device {device} differs from its copy on device 0"
     return RunError(message, tensor=name, device=device)
+
+
+def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
+    """What a chapter has saved of one device: the weights, and running statistics of its own.
+
+    They are (k, channels) in `saved`, and (channels,) here. Those of device 0, if there was no such
+    device.
+    """
+    return {
+        name: values if trainable(name) else values[device if device < len(values) else 0]
+        for name, values in saved.items()
+    }

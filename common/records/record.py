@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 
 
 class Strict(BaseModel):
@@ -59,19 +59,36 @@ class Failure(Strict):
     traceback: str
 
 
+class Resumption(Strict):
+    """A run went on from a checkpoint after `step`, which it, or another run, had written.
+
+    `started` is when that run had, on so many devices of a framework. `differences` are those that
+    may change how it rounds from then on.
+    """
+
+    step: Count
+    started: str
+    framework: str
+    devices: Count
+    differences: list[str] = []
+
+
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.
+
+    `resumed` tells of each time that it went on from a checkpoint, the last one at the end.
 
     `sha256` is that of the rest: see `seal`.
     """
 
-    schema_version: Literal[3] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[4] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
-    status: Literal["running", "complete", "failed"]
+    status: Literal["running", "complete", "failed", "interrupted"]
     failure: Failure | None = None
     command: list[str]
     started: str
+    resumed: list[Resumption] = []
     machine: dict[str, str | int]
     versions: dict[str, str]
     source_sha256: str
@@ -86,11 +103,20 @@ class Record(Strict):
     tensors: TensorFile | None = None
     sha256: str = ""
 
+    def name(self) -> str:
+        """What all files of the run are called, but for their ends."""
+        return run_name(self.framework, self.chapter, self.config.devices)
+
     def file_name(self) -> str:
         """The record's name in its folder."""
-        return record_name(self.framework, self.chapter, self.config.devices)
+        return f"{self.name()}.json"
+
+
+def run_name(framework: str, chapter: str, devices: int | str) -> str:
+    """What all files of a run are called, but for their ends; "*" matches any number of devices."""
+    return f"{framework}-{chapter}-{devices}dev"
 
 
 def record_name(framework: str, chapter: str, devices: int | str) -> str:
     """The name of a run's record in its folder; "*" matches any number of devices."""
-    return f"{framework}-{chapter}-{devices}dev.json"
+    return f"{run_name(framework, chapter, devices)}.json"

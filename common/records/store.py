@@ -1,14 +1,17 @@
 """Records as files: written whole, read with care."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from safetensors import SafetensorError
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
-from common.base.files import require_regular, sha256, write_text
+from common.base.files import require_regular, second_name, sha256, write_text
 from common.models.weights_file import load_arrays, save_weights
 from common.records.record import SCHEMA, Record, TensorFile
 
@@ -16,17 +19,80 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def write_record(folder: Path, record: Record, tensors: Weights | None = None) -> Path:
-    """Writes the tensors first and then the record that vouches for them, each atomically."""
+    """Writes a record under its run's name; one that is not complete goes beside one that is."""
     path = folder / record.file_name()
-    if tensors is not None:
-        beside = path.with_suffix(".safetensors")
+    beside = unfinished(path)
+    if record.status != "complete" and is_complete(path):
+        return write_record_as(beside, record, tensors)
+    write_record_as(path, record, tensors)
+    beside.unlink(missing_ok=True)
+    return path
+
+
+def write_record_as(path: Path, record: Record, tensors: Weights | None = None) -> Path:
+    """Writes the tensors first and then the record that vouches for them, each atomically.
+
+    Wherever it ends, the record at `path` is the old one or the new one, with its own tensors.
+    """
+    if tensors is None:
+        _write(path, record)
+        return path
+    _recover(path)
+    beside = path.with_suffix(".safetensors")
+    if beside.is_file():
+        second_name(beside, _previous(beside))
+    try:
         save_weights(beside, tensors)
         named = TensorFile(file=beside.name, sha256=sha256(beside))
-        record = record.model_copy(update={"tensors": named})
-    record = record.model_copy(update={"sha256": seal(record)})
-    text = record.model_dump_json(by_alias=True, indent=2) + "\n"
-    write_text(path, text)
+        _write(path, record.model_copy(update={"tensors": named}))
+    finally:
+        _recover(path)
     return path
+
+
+def unfinished(path: Path) -> Path:
+    """Where a record goes that is not complete, if a complete one is at `path`."""
+    return path.with_suffix(".unfinished.json")
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a record is there that says so."""
+    try:
+        return read_record(path).status == "complete"
+    except RunError:
+        return False
+
+
+def _write(path: Path, record: Record) -> None:
+    record = record.model_copy(update={"sha256": seal(record)})
+    write_text(path, record.model_dump_json(by_alias=True, indent=2) + "\n")
+
+
+def _previous(beside: Path) -> Path:
+    """The second name of tensors, while others take their first one."""
+    return beside.with_suffix(".previous.safetensors")
+
+
+def _recover(path: Path) -> None:
+    """Gives the record at `path` its tensors back, if they have a second name and need it."""
+    beside = path.with_suffix(".safetensors")
+    previous = _previous(beside)
+    if not previous.is_file():
+        return
+    with suppress(RunError, FileNotFoundError):
+        named = read_record(path).tensors
+        if named and sha256(previous) == named.sha256 != sha256(beside):
+            previous.replace(beside)
+    previous.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_failure(path: Path) -> Iterator[None]:
+    """Turns what prevents that `path` is written into a RunError that says so."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"cannot write {path}: {error}") from None
 
 
 def seal(record: Record) -> str:
@@ -62,11 +128,19 @@ def read_tensors(path: Path, record: Record) -> Weights:
     # A record may come from elsewhere: only a file beside it is read, wherever it points.
     beside = path.parent / Path(record.tensors.file).name
     try:
-        require_regular(beside)
-        if sha256(beside) != record.tensors.sha256:
+        found = next((each for each in (beside, _previous(beside)) if _is(each, record)), None)
+        if found is None:
             raise RunError(f"{beside} is not the file that {path.name} describes")
-        return load_arrays(beside)
+        return load_arrays(found)
     except (OSError, ValueError) as error:  # the latter: a name that no file can have
         raise RunError(f"{beside} cannot be read: {error}") from None
     except RequestError as error:
         raise RunError(str(error)) from None
+
+
+def _is(path: Path, record: Record) -> bool:
+    """Whether a file is the one whose tensors a record names. Raises OSError if it is no file."""
+    if path.name.endswith(".previous.safetensors") and not path.is_file():
+        return False
+    require_regular(path)
+    return record.tensors is not None and sha256(path) == record.tensors.sha256

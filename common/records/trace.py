@@ -5,7 +5,6 @@ run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial 
 `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
@@ -97,7 +96,6 @@ class Trace:
         """Begins with the initial weights."""
         self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
         self.tensors: Weights = {}
-        self.seconds = 0.0
         self._keep_weights(0, weights)
 
     def before(self, step: int, X: Array, y: Array) -> None:
@@ -107,10 +105,8 @@ class Trace:
             self.tensors[f"trace/labels/{step}"] = y.astype(np.uint8)
 
     def after(self, step: int, export: Callable[[], Weights]) -> None:
-        """Keeps the weights after a step; what that takes is no time of training."""
-        started = time.perf_counter()
+        """Keeps the weights after a step."""
         self._keep_weights(step, export())
-        self.seconds += time.perf_counter() - started
 
     def _keep_weights(self, step: int, weights: Mapping[str, Array]) -> None:
         if step in self.snapshots:

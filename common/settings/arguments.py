@@ -22,6 +22,8 @@ examples:
       four devices (virtual ones, where there are no four GPUs)
   python -m frameworks.{framework}.{chapter} --dtype float64 --steps 20 --save-weights w.safetensors
       twenty exact steps; start another framework from the same point with --init-weights
+  python -m frameworks.{framework}.{chapter} --checkpoint-dir kept --resume
+      whatever ends it, the same command goes on from there
 """
 
 
@@ -40,6 +42,7 @@ def parser(framework: str, chapter: str) -> Parser:
     spec.add_flags(made.add_argument_group(f"the {chapter} chapter").add_argument, framework)
     _add_data(made)
     _add_files(made)
+    _add_checkpoints(made)
     return made
 
 
@@ -139,3 +142,32 @@ def _add_files(made: Parser) -> None:
         help="where the record goes (%(default)s)",
     )
     add("--quiet", action="store_true", help="print the closing line alone")
+
+
+def _add_checkpoints(made: Parser) -> None:
+    add = made.add_argument_group("checkpoints").add_argument
+    add(
+        "--checkpoint-dir",
+        type=Path,
+        metavar="DIR",
+        help="keep there what a run needs to go on: the last two checkpoints",
+    )
+    add(
+        "--checkpoint-every",
+        type=count(STEPS),
+        metavar="N",
+        help="steps between two checkpoints (else one at the end of each epoch)",
+    )
+    add(
+        "--resume",
+        action="store_true",
+        help="go on from the newest one there, to the same bits as if never stopped; "
+        "start anew where there is none",
+    )
+    add(
+        "--resume-from",
+        type=Path,
+        metavar="FILE",
+        help="go on from this checkpoint, of any framework and any number of devices: "
+        "to the same numbers but for rounding",
+    )

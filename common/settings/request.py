@@ -41,6 +41,10 @@ class Request:
     save_weights: Path | None
     out: Path
     quiet: bool
+    checkpoint_dir: Path | None = None
+    checkpoint_every: int | None = None
+    resume: bool = False
+    resume_from: Path | None = None
 
     @classmethod
     def of(cls, framework: str, chapter: str, flags: argparse.Namespace) -> Self:

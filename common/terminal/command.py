@@ -34,12 +34,10 @@ def status(program: str, work: Callable[[], int | None]) -> int:
         with interruptible(signal.SIGINT):
             found = work()
             require_printed()
-    except RequestError as error:
-        return _fail(program, str(error), 2)
-    except RunError as error:
-        return _fail(program, str(error), 1)
-    except Terminated:
-        return _fail(program, "ended by SIGTERM", 143)
+    except (RequestError, RunError) as error:
+        return _fail(program, str(error), error.status)
+    except Terminated as error:
+        return _fail(program, f"ended by {error}", 143)
     except KeyboardInterrupt:
         return _fail(program, "interrupted", 130)
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record

@@ -1,29 +1,32 @@
 """What every process of a run does: train, and, in the first one, write the record."""
 
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
-
-from safetensors import SafetensorError
 
 from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights
-from common.base.errors import RequestError, RunError
+from common.base.errors import StoppedError
+from common.base.files import remove_temporaries
+from common.base.locks import held
 from common.base.machine import peak_memory
+from common.base.signals import stoppable
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
-from common.records.new import failure_of, new_record
-from common.records.record import Record, record_name
-from common.records.store import read_record, write_record
+from common.records.new import new_record
+from common.records.record import Record
+from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.request import Request
 from common.terminal.streams import open_streams, require_printed
+from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.loop import Outcome, Training
 from common.training.places import require_places
 from common.training.reporter import Reporter
+from common.training.resume import chosen, going_on, resumed
 from common.training.words import closing_line, introduction
 
 
@@ -43,21 +46,43 @@ class Job:
     def __call__(self, process: Process) -> None:
         """Trains on the process's devices; the first process speaks and writes for all.
 
-        The record says "running" at once, so that an earlier one is not taken for this run's,
-        should it die.
+        A signal is noted from the first moment on, and minded between two steps.
         """
         open_streams()  # this may be a process of its own
-        report = Reporter(quiet=self.request.quiet or process.rank > 0)
-        chapter = self.chapter()
-        devices = chapter.devices(process, self.request.wanted)
-        config, data = self.settled(len(devices.names), devices.kind)
-        weights = self.initial_weights(config)
-        record = self.new_record(config, data, weights, devices.names)
-        if process.rank == 0:
-            require_places(self.request, config.devices)
-            report.notice(introduction(config, self.request.preset, devices.names))
-            self.begin(record)
-        outcome = Training(chapter, devices.own, config, data, report).train(weights)
+        # Whoever has started this process ends it, should a second signal come.
+        with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
+            report = Reporter(quiet=self.request.quiet or process.rank > 0)
+            chapter = self.chapter()
+            devices = chapter.devices(process, self.request.wanted)
+            config, data = self.settled(len(devices.names), devices.kind)
+            weights = self.initial_weights(config)
+            record = self.new_record(config, data, weights, devices.names)
+            if process.rank == 0:
+                require_places(self.request, config.devices)
+                self.hold(record, stack)
+            found = chosen(self.request, record, report)
+            if found is not None:
+                record = resumed(record, found)
+            if process.rank == 0:
+                report.notice(introduction(config, self.request.preset, devices.names))
+                if found is not None:
+                    report.notice(going_on(record, found))
+                # It says "running" at once: should the run die, nobody takes it for complete.
+                self.write(record)
+            kept = self.checkpoints(record, found, process)
+            training = Training(chapter, devices.own, config, data, report, kept, found, stop)
+            self.train(training, weights, record, process)
+
+    def train(self, training: Training, weights: Weights, record: Record, process: Process) -> None:
+        """Trains, and leaves a record of what came of it."""
+        try:
+            outcome = training.train(weights)
+        except StoppedError:
+            if process.rank == 0:
+                progress = training.progress
+                so_far = {"losses": progress.losses, "epochs": progress.epochs}
+                self.write(record.model_copy(update={"status": "interrupted", **so_far}))
+            raise
         if process.rank == 0:
             self.finish(record, outcome)
 
@@ -81,14 +106,27 @@ class Job:
         """The record of the run, which has not begun yet."""
         return new_record(config, data, weights, devices, self.command_line, self.started)
 
-    def begin(self, record: Record) -> None:
-        """Says that the run is running. If it cannot, no earlier record stays, either."""
-        try:
-            self.write(record)
-        except RunError:
-            with suppress(OSError):
-                (self.request.out / record.file_name()).unlink()
-            raise
+    def hold(self, record: Record, stack: ExitStack) -> None:
+        """Keeps other runs of this name out of its folders, and clears what killed ones left.
+
+        Raises BusyError if one is there.
+        """
+        folders = {self.request.out, self.request.checkpoint_dir or self.request.out}
+        for folder in sorted(folders):
+            with write_failure(folder / record.file_name()):
+                stack.enter_context(held(folder, record.name()))
+                for end in (".", "-step"):
+                    remove_temporaries(folder, record.name() + end)
+
+    def checkpoints(
+        self, record: Record, found: Checkpoint | None, process: Process
+    ) -> Checkpoints | None:
+        """Where the run leaves checkpoints, if that is asked for."""
+        request = self.request
+        if request.checkpoint_dir is None:
+            return None
+        writes = process.rank == 0
+        return Checkpoints(request.checkpoint_dir, request.checkpoint_every, record, writes, found)
 
     def finish(self, record: Record, outcome: Outcome) -> None:
         """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
@@ -106,53 +144,8 @@ class Job:
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the record, and its tensors before it. Raises RunError if there is no place."""
-        try:
+        with write_failure(self.request.out / record.file_name()):
             write_record(self.request.out, record, tensors)
-        except (OSError, SafetensorError) as error:
-            path = self.request.out / record.file_name()
-            raise RunError(f"cannot write {path}: {error}") from None
-
-    def mark_failed(self, error: BaseException) -> None:
-        """Says so in the record of this run, unless it is complete; no earlier one stays.
-
-        A request that was refused before the run had begun leaves everything as it was.
-        """
-        failed = {"status": "failed", "failure": failure_of(error)}
-        with suppress(Exception):  # what ended the run is what matters
-            record = self.begun()
-            if record is None and not isinstance(error, RequestError):
-                record = self.not_begun()
-            if record is not None and record.status == "running":
-                self.write(record.model_copy(update=failed))
-
-    def begun(self) -> Record | None:
-        """The record that the run has left so far."""
-        names = record_name(self.request.framework, self.request.chapter, "*")
-        for path in self.request.out.glob(names):
-            with suppress(RunError):
-                found = read_record(path)
-                if found.started == self.started and found.command[3:] == self.command_line:
-                    return found
-        return None
-
-    def not_begun(self) -> Record | None:
-        """The record of a run that ended before it had left one.
-
-        None if it is not known how many devices it would have had, or if a later run's is there.
-        """
-        request = self.request
-        count, kind = request.devices or 0, "gpu" if request.device_kind == "gpu" else "cpu"
-        with suppress(Exception):  # a framework may not make its devices twice
-            devices = self.chapter().devices(Process(), request.wanted)
-            count, kind = len(devices.names), devices.kind
-        if not count:
-            return None
-        path = request.out / record_name(request.framework, request.chapter, count)
-        with suppress(RunError):
-            if read_record(path).started > self.started:
-                return None
-        config, data = self.settled(count, kind)
-        return self.new_record(config, data, self.initial_weights(config), [])
 
 
 def trained_weights(outcome: Outcome) -> Weights:

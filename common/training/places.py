@@ -1,6 +1,6 @@
 """Whether what a run leaves could be written in the end: asked before any work."""
 
-from common.base.files import require_apart, require_file, require_writable
+from common.base.files import require_apart, require_file, require_folder, require_writable
 from common.records.record import record_name
 from common.settings.request import Request
 
@@ -11,6 +11,8 @@ def require_places(request: Request, devices: int | None = None) -> None:
     The number of devices, which the names of the record have, may not be known yet.
     """
     require_writable(request.out)
+    if request.checkpoint_dir is not None:
+        require_folder(request.checkpoint_dir, "--checkpoint-dir")
     devices = devices or request.devices
     record = request.out / record_name(request.framework, request.chapter, devices or 0)
     beside = record.with_suffix(".safetensors")

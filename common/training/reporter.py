@@ -34,8 +34,8 @@ class Reporter:
         self.console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
-    def bar(self, description: str, steps: int, batch_size: int) -> Iterator["Bar"]:
-        """A bar over one epoch's steps; it vanishes at the end."""
+    def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator["Bar"]:
+        """A bar over one epoch's steps, of which some are done; it vanishes at the end."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -47,7 +47,7 @@ class Reporter:
         with Progress(
             *columns, console=self.console, transient=True, disable=not visible
         ) as progress:
-            yield Bar(progress, description, steps, batch_size, visible)
+            yield Bar(progress, description, steps, batch_size, visible, done)
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
         """The line of a finished epoch; `loss` is its mean."""
@@ -61,13 +61,19 @@ class Bar:
     """The bar of one epoch."""
 
     def __init__(
-        self, progress: Progress, description: str, steps: int, batch_size: int, visible: bool
+        self,
+        progress: Progress,
+        description: str,
+        steps: int,
+        batch_size: int,
+        visible: bool,
+        done: int = 0,
     ) -> None:
         """Starts the clock."""
         self.progress, self.batch_size, self.visible = progress, batch_size, visible
-        self.task = progress.add_task(description, total=steps, figures="")
+        self.task = progress.add_task(description, total=steps, completed=done, figures="")
         self.started = self.drawn = time.monotonic()
-        self.done = 0
+        self.done = self.before = done
 
     def step(self, loss: SupportsFloat) -> None:
         """One more step is queued; its loss is read only now and then, as that waits for it."""
@@ -75,7 +81,7 @@ class Bar:
         now = time.monotonic()
         if not self.visible or now - self.drawn < REDRAW:
             return
-        speed = self.done * self.batch_size / (now - self.started)
+        speed = (self.done - self.before) * self.batch_size / (now - self.started)
         figures = f"loss {float(loss):.3f}, {speed:,.0f} images/s"
         self.progress.update(self.task, completed=self.done, figures=figures)
         self.drawn = now

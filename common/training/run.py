@@ -16,9 +16,11 @@ from common.base.machine import now
 from common.data.dataset import load
 from common.models.weights_file import load_weights, shape_in
 from common.settings.request import Request
+from common.training.failure import mark_failed
 from common.training.job import Job
 from common.training.places import require_places
 from common.training.reporter import Reporter
+from common.training.resume import require_flags
 
 
 def run(
@@ -34,6 +36,7 @@ def run(
         require_suited(process, request.options.in_processes())
         report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
         request.with_preset(request.devices or 1, "cpu")
+        require_flags(request)
         require_places(request)
         request, weights = given_weights(request)
         progress = sys.stderr.isatty() and not quiet
@@ -50,7 +53,7 @@ def launch(backend: Chapter[Any, Any, Any], job: Job, rank: int = 0) -> None:
         backend.launch(job, job.request.wanted, job.request.options)
     except BaseException as error:
         if rank == 0:
-            job.mark_failed(error)
+            mark_failed(job, error)
         raise
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array as Tensor
 from jax import numpy as jnp
 
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
@@ -172,3 +173,16 @@ def export(device_params: Sequence[Params]) -> Weights:
     return same_everywhere(
         [{name: np.asarray(param) for name, param in params.items()} for params in device_params]
     )
+
+
+def save(device_params: Sequence[Params]) -> Weights:
+    """All that the next step depends on: plain SGD keeps nothing but the weights."""
+    return export(device_params)
+
+
+def restore(
+    saved: Mapping[str, Array], device_params: Sequence[Params], devices: Sequence[Device]
+) -> None:
+    """Puts every device's copy where `save` found others."""
+    for params, device in zip(device_params, devices, strict=True):
+        params.update(get_params(saved, device))

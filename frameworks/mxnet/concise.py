@@ -16,11 +16,12 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
-from common.parallel.shards import same_everywhere, shard_bounds
+from common.parallel.shards import same_everywhere, saved_of, shard_bounds
 from frameworks.mxnet.activations import layer_outputs
 from frameworks.mxnet.batch_norm import share_statistics, unmoved_statistics
 from frameworks.mxnet.devices import devices as devices
@@ -131,6 +132,30 @@ def export(replicas: Replicas) -> Weights:
             for device in replicas.devices
         ]
     )
+
+
+def save(replicas: Replicas) -> Weights:
+    """All that the next step depends on: the weights, and every device's running statistics."""
+    everyones = [
+        {
+            name: to_canonical(name, on_host(param.data(device)))
+            for name, param in replicas.net.collect_params().items()
+        }
+        for device in replicas.devices
+    ]
+    names = everyones[0].keys()
+    trained = [{name: own[name] for name in names if trainable(name)} for own in everyones]
+    stacks = {n: np.stack([own[n] for own in everyones]) for n in names if not trainable(n)}
+    return same_everywhere(trained) | stacks
+
+
+def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
+    """Puts all replicas where `save` found others."""
+    for index, device in enumerate(devices):
+        own = saved_of(saved, index)
+        for name, param in replicas.net.collect_params().items():
+            values = from_canonical(name, own[name])
+            param.data(device)[:] = mx.np.array(values, values.dtype, ctx=device)
 
 
 def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:

@@ -15,6 +15,7 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, np, npx
 
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
@@ -184,3 +185,16 @@ def export(device_params: Sequence[Params]) -> Weights:
     return same_everywhere(
         [{name: param.asnumpy() for name, param in params.items()} for params in device_params]
     )
+
+
+def save(device_params: Sequence[Params]) -> Weights:
+    """All that the next step depends on: plain SGD keeps nothing but the weights."""
+    return export(device_params)
+
+
+def restore(
+    saved: Mapping[str, Array], device_params: Sequence[Params], devices: Sequence[Device]
+) -> None:
+    """Puts every device's copy where `save` found others."""
+    for params, device in zip(device_params, devices, strict=True):
+        params.update(get_params(saved, device))

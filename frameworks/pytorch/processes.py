@@ -7,12 +7,12 @@ import os
 import signal
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
@@ -22,8 +22,8 @@ from torch import distributed as dist
 from common.backends.devices import Process
 from common.backends.torchrun import place
 from common.base.children import end, end_with, fork
-from common.base.errors import RequestError, RunError
-from common.base.signals import uninterrupted
+from common.base.errors import RequestError, RunError, StoppedError
+from common.base.signals import stoppable, uninterrupted
 from frameworks.pytorch import PRELOAD
 
 Worker = Callable[[Process], None]
@@ -36,6 +36,10 @@ PATIENCE = timedelta(seconds=120)
 
 GRACE = 5
 """Seconds that the others have to end by themselves once a process has failed."""
+
+
+KILLED: Final = 1
+"""The order of an ending that nobody tells of: a process was killed."""
 
 
 class Ending(NamedTuple):
@@ -111,14 +115,28 @@ def _spawn(worker: Worker, count: int) -> None:
         with uninterrupted():
             server.start()
         tell.close()
-        failure: Ending | None = outcome.recv()
-    except EOFError:
-        server.join()
-        raise RunError(f"the process of devices 0 to {count - 1} {_end(server)}") from None
+        with stoppable(lambda _: ask_to_stop([server])) as stop:
+            failure = _outcome(outcome, server, count)
     finally:
         end([server])
-    if failure is not None:
-        raise failure.error from RuntimeError(failure.details)
+    if failure is None:
+        return
+    if stop.asked and failure.order == KILLED:
+        raise StoppedError("stopped before the first step", status=stop.status)
+    if isinstance(failure.error, StoppedError):  # the devices' processes do not know by what
+        failure.error.status = stop.status
+    raise failure.error from RuntimeError(failure.details)
+
+
+def _outcome(outcome: Connection, server: BaseProcess, count: int) -> Ending | None:
+    """How the run ended, once it has."""
+    try:
+        found: Ending | None = outcome.recv()
+        return found
+    except EOFError:
+        server.join()
+        error = RunError(f"the process of devices 0 to {count - 1} {_end(server)}")
+        return Ending(KILLED, error, "it did not say")
 
 
 def _serve(parent: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
@@ -133,9 +151,18 @@ def _serve(parent: int, worker: Worker, count: int, port: int, tell: Connection)
         outcomes[outcome] = rank, process
     end_with(parent)
     processes = [process for _, process in outcomes.values()]
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda *_: ask_to_stop(processes))
     failures = _failures(outcomes)
     end(processes)
     tell.send(min(failures, key=lambda failure: failure.order, default=None))
+
+
+def ask_to_stop(processes: Iterable[BaseProcess]) -> None:
+    """Asks processes to stop in order: after the same step, all of them."""
+    for process in processes:
+        if process.pid and process.is_alive():
+            os.kill(process.pid, signal.SIGUSR1)
 
 
 def _process(rank: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
@@ -170,7 +197,8 @@ def _failure(outcome: Any, rank: int, process: BaseProcess) -> Ending | None:
     process.join(GRACE)
     if failure or not process.exitcode:
         return failure
-    return Ending(1, RunError(f"the process of device {rank} {_end(process)}"), "it did not say")
+    error = RunError(f"the process of device {rank} {_end(process)}")
+    return Ending(KILLED, error, "it did not say")
 
 
 def _end(process: BaseProcess) -> str:

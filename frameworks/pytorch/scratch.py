@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
@@ -168,3 +169,16 @@ def export(device_params: Sequence[Params]) -> Weights:
             for params in device_params
         ]
     )
+
+
+def save(device_params: Sequence[Params]) -> Weights:
+    """All that the next step depends on: plain SGD keeps nothing but the weights."""
+    return export(device_params)
+
+
+def restore(
+    saved: Mapping[str, Array], device_params: Sequence[Params], devices: Sequence[Device]
+) -> None:
+    """Puts every device's copy where `save` found others."""
+    for params, device in zip(device_params, devices, strict=True):
+        params.update(get_params(saved, device))

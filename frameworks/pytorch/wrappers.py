@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 
 from common.backends.devices import DeviceRequest, Process
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import diverged
@@ -50,6 +50,23 @@ def gathered(shard: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     everyones = [torch.empty_like(padded) for _ in sizes]
     dist.all_gather(everyones, padded)
     return [each[:size] for each, size in zip(everyones, sizes, strict=True)]
+
+
+def of_everyone(values: Array, device: torch.device) -> Array:
+    """What all processes have as `values`, one after the other: (k, ...)."""
+    ours = torch.from_numpy(values).to(device)
+    everyones = [torch.empty_like(ours) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyones, ours)
+    stacked: Array = torch.stack(everyones).cpu().numpy()
+    return stacked
+
+
+def anyone(says_so: bool) -> bool:
+    """Whether any process says so; every process asks at the same step."""
+    found = torch.tensor(says_so, dtype=torch.uint8)
+    if dist.get_world_size() > 1:
+        dist.all_reduce(found, op=dist.ReduceOp.MAX)
+    return bool(found)
 
 
 def same_in_every_process(weights: Weights, device: torch.device) -> Weights:

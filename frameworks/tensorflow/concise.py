@@ -15,11 +15,12 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
-from common.parallel.shards import same_everywhere, shard_bounds
+from common.parallel.shards import same_everywhere, saved_of, shard_bounds
 from frameworks.tensorflow.activations import layer_outputs
 from frameworks.tensorflow.batch_norm import unmoved_statistics
 from frameworks.tensorflow.collectives import unflatten
@@ -28,7 +29,15 @@ from frameworks.tensorflow.devices import synchronize as synchronize
 from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
 from frameworks.tensorflow.optimizer import SGD
 from frameworks.tensorflow.resnet import named_variables, resnet18
-from frameworks.tensorflow.wrappers import Mirrored, copies, copy_of, evaluate, mirrored, step
+from frameworks.tensorflow.wrappers import (
+    Mirrored,
+    copies,
+    copy_of,
+    evaluate,
+    mirrored,
+    on_one,
+    step,
+)
 
 Device = str
 Tensor: TypeAlias = tf.Tensor
@@ -112,11 +121,33 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
+def everyones(replicas: Replicas) -> tuple[list[Weights], list[Weights]]:
+    """What each device has: weights and running statistics, by canonical names."""
+    indices = range(replicas.strategy.num_replicas_in_sync)
+    params = [copy_of(replicas.params, index, replicas.strategy) for index in indices]
+    return params, [copy_of(replicas.statistics, index, replicas.strategy) for index in indices]
+
+
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
-    count = replicas.strategy.num_replicas_in_sync
-    everyones = [copy_of(replicas.params, index, replicas.strategy) for index in range(count)]
-    return same_everywhere(everyones) | copy_of(replicas.statistics, 0, replicas.strategy)
+    params, statistics = everyones(replicas)
+    return same_everywhere(params) | statistics[0]
+
+
+def save(replicas: Replicas) -> Weights:
+    """All that the next step depends on: the weights, and every device's running statistics."""
+    params, statistics = everyones(replicas)
+    stacks = {name: np.stack([own[name] for own in statistics]) for name in statistics[0]}
+    return same_everywhere(params) | stacks
+
+
+def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
+    """Puts all replicas where `save` found others."""
+    variables = {**replicas.params, **replicas.statistics}
+    for index in range(len(devices)):
+        own = saved_of(saved, index)
+        for name, variable in on_one(variables, replicas.strategy, index).items():
+            variable.assign(from_canonical(name, own[name]).astype(variable.dtype.name))
 
 
 def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
@@ -186,3 +187,17 @@ def export(device_params: Sequence[Params]) -> Weights:
     return same_everywhere(
         [{name: param.numpy() for name, param in params.items()} for params in device_params]
     )
+
+
+def save(device_params: Sequence[Params]) -> Weights:
+    """All that the next step depends on: plain SGD keeps nothing but the weights."""
+    return export(device_params)
+
+
+def restore(
+    saved: Mapping[str, Array], device_params: Sequence[Params], devices: Sequence[Device]
+) -> None:
+    """Puts every device's copy where `save` found others."""
+    for params in device_params:
+        for name, param in params.items():
+            param.assign(saved[name])

@@ -41,8 +41,8 @@ class Teller(Reporter):
         self.tell = tell
 
     @contextmanager
-    def bar(self, description: str, steps: int, batch_size: int) -> Iterator[Bar]:
-        """Tells of one epoch's steps, now and then."""
+    def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator[Bar]:
+        """Tells of one epoch's steps, now and then; notebooks begin with the first."""
         yield _TellingBar(self.tell, description, steps, batch_size)
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:

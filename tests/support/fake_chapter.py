@@ -75,6 +75,17 @@ class FakeChapter(NamedDevices):
     def export(self, replicas: list[Weights]) -> Weights:
         return replicas[0]
 
+    def save(self, replicas: list[Weights]) -> Weights:
+        self.calls.append("save")
+        return self.export(replicas)
+
+    def restore(
+        self, saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]
+    ) -> None:
+        self.calls.append("restore")
+        for replica in replicas:
+            replica.update({name: values.copy() for name, values in saved.items()})
+
     def synchronize(self, replicas: list[Weights]) -> None:
         self.calls.append("synchronize")
 

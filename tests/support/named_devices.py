@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from common.backends.devices import DeviceRequest, Devices, Process
-from common.backends.launch import launch
+from common.backends.launch import anyone, launch
 
 
 class NamedDevices:
@@ -18,3 +18,6 @@ class NamedDevices:
         self, worker: Callable[[Process], None], request: DeviceRequest, options: Any
     ) -> None:
         launch(worker, request, options)
+
+    def anyone(self, says_so: bool) -> bool:
+        return anyone(says_so)

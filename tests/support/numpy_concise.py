@@ -8,7 +8,8 @@ from named_devices import NamedDevices
 
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
-from common.parallel.shards import shard_bounds
+from common.models.nets import trainable
+from common.parallel.shards import saved_of, shard_bounds
 
 
 @dataclass
@@ -91,6 +92,12 @@ class NumpyConcise(NamedDevices):
 
     def export(self, net: Net) -> Weights:
         return net.weights
+
+    def save(self, net: Net) -> Weights:
+        return {k: v if trainable(k) else v[None] for k, v in net.weights.items()}
+
+    def restore(self, saved: Mapping[str, Array], net: Net, devices: Sequence[str]) -> None:
+        net.weights |= saved_of(saved, 0)
 
     def synchronize(self, net: Net) -> None:
         """There is nothing to wait for."""

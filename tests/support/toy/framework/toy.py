@@ -11,6 +11,7 @@ import numpy as np
 from common.chapters.toy import ToyOptions
 
 from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.launch import anyone as anyone
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.parallel.shards import same_everywhere, shard_bounds
@@ -79,6 +80,17 @@ def predict(X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
 def export(replicas: list[Weights]) -> Weights:
     """The weights; checks that all replicas are the same."""
     return same_everywhere(replicas)
+
+
+def save(replicas: list[Weights]) -> Weights:
+    """All that the next step depends on."""
+    return export(replicas)
+
+
+def restore(saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]) -> None:
+    """Puts every device's copy where `save` found others."""
+    for weights in replicas:
+        weights.update({name: values.copy() for name, values in saved.items()})
 
 
 def synchronize(replicas: list[Weights]) -> None:

@@ -1,0 +1,83 @@
+"""What a checkpoint must hold, so that a run can go on from it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from common.base.arrays import Array
+from common.base.errors import RunError
+from common.models.nets import trainable
+from common.records.record import Record
+from common.records.store import seal
+from common.records.trace import snapshots, trace_shapes, traced_steps
+from common.settings.steps import number_of_steps, steps_of_epochs
+
+
+def require_whole(path: Path, record: Record, tensors: Mapping[str, Array]) -> None:
+    """Raises RunError if a run could not go on from this record and its tensors."""
+    for trouble in _troubles(record, tensors):
+        raise RunError(f"{path} is no checkpoint to go on from: {trouble}")
+
+
+def _troubles(record: Record, tensors: Mapping[str, Array]) -> Iterator[str]:
+    if record.status != "running":
+        yield f"the run is {record.status}"
+    if record.sha256 != seal(record):
+        yield "it was changed after it was written"
+    yield from _of_place(record)
+    yield from _of_tensors(record, tensors)
+
+
+def _of_place(record: Record) -> Iterator[str]:
+    """What is wrong with how far it says it has come."""
+    done, plan = len(record.losses), steps_of_epochs(record.config)
+    finished = len(record.epochs)
+    if not 0 < done <= number_of_steps(record.config):
+        yield f"it has {done} losses, of {number_of_steps(record.config)}"
+    if [(each.epoch, each.steps) for each in record.epochs] != list(enumerate(plan, 1))[:finished]:
+        yield "its epochs are not those of its configuration"
+    if not sum(plan[:finished]) <= done <= sum(plan[: finished + 1]):
+        yield f"it has {done} losses and the figures of {finished} epochs"
+
+
+def _of_tensors(record: Record, tensors: Mapping[str, Array]) -> Iterator[str]:
+    wanted = _shapes(record)
+    if odd := sorted(tensors.keys() ^ wanted.keys()):
+        yield f"{odd[0]} is {'missing' if odd[0] in wanted else 'not expected'}"
+        return
+    for name, values in tensors.items():
+        shape, dtypes = wanted[name]
+        if not _fits(values.shape, shape) or values.dtype.name not in dtypes:
+            yield f"{name} is {values.dtype} {values.shape}, not {' or '.join(dtypes)} {shape}"
+        elif not np.isfinite(values).all():
+            yield f"{name} is not finite"
+    if tensors["epoch/seconds"].min(initial=0) < 0:
+        yield "the seconds of its epoch are below 0"
+
+
+def _shapes(record: Record) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+    """The shape and the dtypes of every tensor; -1 stands for any number of devices."""
+    config, done = record.config, len(record.losses)
+    own, either = (config.dtype,), ("float32", "float64")
+    wanted: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {"epoch/seconds": ((1,), either)}
+    for name, shape in config.shapes().items():
+        # A framework may keep running statistics in double precision.
+        trained = trainable(name)
+        wanted[f"state/{name}"] = (shape, own) if trained else ((-1, *shape), either)
+    if record.epochs:
+        predictions = (len(record.epochs), config.test_examples)
+        wanted["test/predictions"] = (predictions, ("uint8",))
+    kept = {step for step in snapshots(config) if step <= done}
+    kept_batches = {step for step in traced_steps(config) if step <= done}
+    for name, shape in trace_shapes(config).items():
+        _, kind, step, *_ = name.split("/")
+        if int(step) in (kept if kind == "weights" else kept_batches):
+            wanted[name] = (shape, own if kind == "weights" else ("uint8",))
+    return wanted
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    if wanted[:1] == (-1,):
+        return len(shape) == len(wanted) and shape[0] > 0 and shape[1:] == wanted[1:]
+    return shape == wanted

@@ -1,0 +1,177 @@
+"""The epochs of a run, from where it stands to its end: every framework, any number of devices."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Final, SupportsFloat
+
+import numpy as np
+
+from common.backends.interface import Chapter
+from common.base.arrays import Array, Weights
+from common.base.errors import RunError, StoppedError
+from common.base.signals import Stop
+from common.data.dataset import Dataset
+from common.data.minibatches import minibatches, pixels
+from common.records.record import Epoch
+from common.records.trace import Trace
+from common.settings.config import Config
+from common.settings.steps import examples_in, learning_rate, steps_of_epochs
+from common.training.checkpoints import Checkpoints
+from common.training.finite import finite, require_finite
+from common.training.progress import Progress, Stopwatch
+from common.training.reporter import Bar, Reporter
+
+EVALUATION_BATCH: Final = 1000
+"""Examples whose logits are computed at once when the test set is evaluated."""
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """What trains and evaluates: a chapter's replicas on their devices, and where they stand."""
+
+    chapter: Chapter[Any, Any, Any]
+    replicas: Any
+    devices: Sequence[Any]
+    config: Config
+    data: Dataset
+    report: Reporter
+    trace: Trace
+    progress: Progress
+    checkpoints: Checkpoints | None
+    stop: Stop
+
+    def run(self) -> None:
+        """Trains to the end. Raises RunError, and StoppedError once a signal has asked for it.
+
+        The progress then tells how far it has come.
+        """
+        plan = steps_of_epochs(self.config)
+        for epoch in range(len(self.progress.epochs), len(plan)):
+            self._train(epoch, plan[epoch], before=sum(plan[:epoch]))
+            self._evaluate(epoch, plan[epoch], len(plan))
+            step, last = sum(plan[: epoch + 1]), epoch + 1 == len(plan)
+            if self.checkpoints and (last or self.checkpoints.due(step, ends=True)):
+                self._checkpoint()
+
+    def _train(self, epoch: int, steps: int, before: int) -> None:
+        """Trains to the last of an epoch's `steps`; there were others `before` it."""
+        queued: list[SupportsFloat] = []
+        watch, stops = Stopwatch(self.progress), False
+        done = len(self.progress.losses) - before
+        with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
+            watch.start()
+            for step, (X, y) in enumerate(self._minibatches(epoch, done, steps), before + done + 1):
+                if stops := self.chapter.anyone(self.stop.asked):
+                    break
+                queued.append(self._step(step, X, y, bar, watch))
+                last = step == before + steps
+                if self.checkpoints and not last and self.checkpoints.due(step, ends=False):
+                    self._settle(queued, watch)
+                    self._checkpoint()
+                    watch.start()
+            self._settle(queued, watch)
+        if stops or self.chapter.anyone(self.stop.asked):
+            self._stop()
+
+    def _step(self, step: int, X: Array, y: Array, bar: Bar, watch: Stopwatch) -> SupportsFloat:
+        """Queues a step; its loss stays where it is until someone waits for it."""
+        self.trace.before(step, X, y)
+        lr = learning_rate(self.config, step - 1)
+        loss: SupportsFloat = self.chapter.train_batch(
+            X, y, self.replicas, self.devices, lr, self.config.options
+        )
+        bar.step(loss)
+        if step in self.trace.snapshots:
+            self.chapter.synchronize(self.replicas)  # what is queued is training
+            watch.stop()
+            self.trace.after(step, partial(exported, self.chapter, self.replicas, step))
+            watch.start()
+        return loss
+
+    def _settle(self, queued: list[SupportsFloat], watch: Stopwatch) -> None:
+        """Waits for what is queued; its losses count from now on, if they are numbers."""
+        self.chapter.synchronize(self.replicas)
+        watch.stop()
+        self.progress.losses += finite([float(loss) for loss in queued], len(self.progress.losses))
+        queued.clear()
+
+    def _checkpoint(self) -> None:
+        """Writes a checkpoint; all processes save, the first one writes."""
+        saved = self.chapter.save(self.replicas)
+        require_finite(saved, len(self.progress.losses))
+        if self.checkpoints:
+            self.checkpoints.write(self.progress, saved, self.trace.tensors)
+
+    def _stop(self) -> None:
+        """Ends the run, as somebody has asked for. Raises StoppedError."""
+        done, steps = len(self.progress.losses), sum(steps_of_epochs(self.config))
+        if self.checkpoints and done and self.checkpoints.behind(self.progress):
+            self._checkpoint()
+        raise StoppedError(
+            f"stopped after step {done:,} of {steps:,}, "
+            f"{'which --resume goes on from' if self.checkpoints else 'and kept no checkpoint'}",
+            status=self.stop.status,
+            step=done or None,
+        )
+
+    def _evaluate(self, epoch: int, steps: int, epochs: int) -> None:
+        """Adds the figures of an epoch that has come to its end, and reports them."""
+        progress = self.progress
+        predictions = self.predictions()
+        figures = Epoch(
+            epoch=epoch + 1,
+            steps=steps,
+            test_accuracy=accuracy(predictions, self.data.test_labels),
+            seconds=progress.seconds,
+            images_per_second=examples_in(self.config, steps) / progress.seconds,
+        )
+        progress.predictions.append(predictions)
+        progress.epochs.append(figures)
+        progress.seconds = 0.0
+        self.report.epoch(figures, float(np.mean(progress.losses[-steps:])), epochs)
+
+    def _minibatches(self, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+        """The minibatches of an epoch up to so many, but the first ones that it skips."""
+        return islice(first_minibatches(self.config, self.data, epoch, skip), steps - skip)
+
+    def predictions(self) -> Array:
+        """The class (n,) that the replicas give each image of the test set, as bytes."""
+        found = []
+        for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
+            images = self.data.test_images[start : start + EVALUATION_BATCH]
+            X = pixels(images, self.config.dtype)
+            found.append(self.chapter.predict(X, self.replicas, self.devices).argmax(axis=1))
+        classes: Array = np.concatenate(found).astype(np.uint8)
+        return classes
+
+
+def first_minibatches(
+    config: Config, data: Dataset, epoch: int, skip: int = 0
+) -> Iterator[tuple[Array, Array]]:
+    """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
+    return minibatches(
+        data.train_images,
+        data.train_labels,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        epoch=epoch,
+        dtype=config.dtype,
+        skip=skip,
+    )
+
+
+def exported(chapter: Chapter[Any, Any, Any], replicas: Any, step: int) -> Weights:
+    """The weights after so many steps. Raises RunError that says so if replicas diverged."""
+    try:
+        return chapter.export(replicas)
+    except RunError as error:
+        raise RunError(
+            f"{error}, after step {step}", step=step, tensor=error.tensor, device=error.device
+        ) from None
+
+
+def accuracy(predictions: Array, labels: Array) -> float:
+    """The share of predictions (n,) that are the labels (n,), in 0..1."""
+    return int((predictions == labels).sum()) / len(labels)

@@ -1,0 +1,151 @@
+"""From which checkpoint a run goes on, and whether it may."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from common.base.errors import RequestError, RunError
+from common.records.fingerprint import source_digest
+from common.records.record import Record, Resumption
+from common.settings.config import Config
+from common.settings.request import Request
+from common.training.checkpoints import Checkpoint, checkpoints_in, read_checkpoint
+from common.training.reporter import Reporter
+
+
+def require_flags(request: Request) -> None:
+    """Raises RequestError if the flags of checkpoints do not go together."""
+    if request.checkpoint_dir is None:
+        for flag in ("resume", "checkpoint_every"):
+            if getattr(request, flag):
+                name = flag.replace("_", "-")
+                raise RequestError(f"--{name} needs --checkpoint-dir: say where checkpoints are")
+
+
+def chosen(request: Request, record: Record, report: Reporter) -> Checkpoint | None:
+    """The checkpoint that a run goes on from, if any; `record` is the run's own.
+
+    Raises RequestError if there is one that it may not go on from, or that would be lost.
+    """
+    folder = request.checkpoint_dir
+    there = checkpoints_in(folder, record.name()) if folder else []
+    if there and not request.resume:
+        raise RequestError(
+            f"{there[0]} is there already: --resume goes on from it; to start anew, "
+            "remove it or choose another --checkpoint-dir"
+        )
+    if there:
+        found = _newest_whole(there, report)
+        _require_same(found, record)
+        return found
+    if request.resume_from is not None:
+        found = _given(request.resume_from)
+        _require_same_numbers(found, record)
+        return found
+    if request.resume:
+        report.notice(f"no checkpoint of {record.name()} in {folder}: starting anew")
+    return None
+
+
+def resumed(record: Record, found: Checkpoint) -> Record:
+    """The record of a run that goes on from a checkpoint."""
+    theirs = found.record
+    again = Resumption(
+        step=len(theirs.losses),
+        started=theirs.started,
+        framework=theirs.framework,
+        devices=theirs.config.devices,
+        differences=list(means(theirs, record)),
+    )
+    so_far = {"losses": theirs.losses, "epochs": theirs.epochs}
+    return record.model_copy(update={"resumed": [*theirs.resumed, again], **so_far})
+
+
+def going_on(record: Record, found: Checkpoint) -> str:
+    """What a run says that goes on."""
+    last = record.resumed[-1]
+    why = f"; from there it may round otherwise: {', '.join(last.differences)}"
+    return f"going on from {found.path}, after step {last.step:,}{why if last.differences else ''}"
+
+
+def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
+    for path in there:
+        try:
+            return read_checkpoint(path)
+        except RunError as error:
+            report.notice(str(error))
+    raise RequestError(f"no checkpoint in {there[0].parent} is whole: remove them to start anew")
+
+
+def _given(path: Path) -> Checkpoint:
+    """The checkpoint of --resume-from: its record, or the tensors beside it."""
+    try:
+        return read_checkpoint(path.with_suffix(".json"))
+    except RunError as error:
+        raise RequestError(f"--resume-from: {error}") from None
+
+
+def _require_same(found: Checkpoint, record: Record) -> None:
+    """Raises RequestError unless the run may end with the same bits as one never stopped."""
+    _require_same_numbers(found, record)
+    for difference in means(found.record, record, machine=False):
+        raise RequestError(
+            f"{found.path} was written by other means: {difference}; with the old ones --resume "
+            "ends with the same bits, and --resume-from that file, with another --checkpoint-dir, "
+            "with the same numbers to rounding"
+        )
+
+
+def _require_same_numbers(found: Checkpoint, record: Record) -> None:
+    """Raises RequestError if something decides numbers that is another than in the checkpoint."""
+    for difference in _decisive(found.record, record):
+        raise RequestError(
+            f"{found.path} is of a run with other numbers: {difference}; "
+            "set it as it was, or start anew"
+        )
+
+
+def _decisive(theirs: Record, ours: Record) -> Iterator[str]:
+    if theirs.chapter != ours.chapter:
+        yield f"chapter {theirs.chapter} there, {ours.chapter} here"
+        return
+    yield from _unlike(theirs.config.numerics(), ours.config.numerics())
+    digests = (
+        ("data", theirs.data.sha256, ours.data.sha256),
+        (
+            "initial weights",
+            theirs.initial_weights_sha256,
+            ours.initial_weights_sha256,
+        ),
+    )
+    for name, there, here in digests:
+        if there != here:
+            yield f"its {name} have the SHA-256 {there[:12]}..., here it is {here[:12]}..."
+    if theirs.source_sha256 != source_digest(theirs.framework):
+        yield "the code has changed since"
+
+
+def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str]:
+    """What is not the same by which two runs compute; without `machine`, but for the processor."""
+    yield from _unlike(_means(theirs.config), _means(ours.config))
+    if theirs.framework == ours.framework:
+        yield from _unlike(theirs.versions, ours.versions)
+    if machine:
+        parts = ("system", "processor")
+        theirs_is, ours_is = (
+            {part: record.machine.get(part) for part in parts} for record in (theirs, ours)
+        )
+        yield from _unlike(theirs_is, ours_is)
+
+
+def _means(config: Config) -> dict[str, Any]:
+    """The settings that may change how a run rounds, and nothing else."""
+    named = ("preset", "init_weights", "layers")
+    numerics = config.numerics()
+    return {k: v for k, v in config.settings().items() if k not in numerics and k not in named}
+
+
+def _unlike(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
+    for name in {**theirs, **ours}:
+        if theirs.get(name) != ours.get(name):
+            yield f"{name} {theirs.get(name)} there, {ours.get(name)} here"

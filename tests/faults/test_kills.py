@@ -1,0 +1,36 @@
+"""A run that is killed at random moments and goes on ends with the same bits as one that is not."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from killed_runs import Case, Runner, cases
+
+from common.backends.frameworks import FRAMEWORKS
+
+pytestmark = pytest.mark.faults
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    framework = metafunc.config.getoption("--framework") or FRAMEWORKS[0]
+    metafunc.parametrize("case", list(cases(framework)), ids=str)
+
+
+def test_a_killed_run_ends_with_the_same_bits(
+    framework: str, case: Case, tmp_path: Path, kills: int
+) -> None:
+    runner = Runner(framework, case, tmp_path)
+    life, training = runner.finish("whole")
+    moments = random.Random(f"{framework} {case}")
+    done = 0
+    while done < kills:
+        # Most of so short a life goes by before it trains: every second kill comes later.
+        begun = done % 2 == 0
+        if runner.kill("killed", moments.uniform(0, training if begun else life), begun=begun):
+            done += 1
+        else:
+            runner.require_same("whole", "killed")
+            shutil.rmtree(tmp_path / "killed")
+    runner.finish("killed", "--resume")
+    runner.require_same("whole", "killed")

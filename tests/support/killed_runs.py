@@ -1,0 +1,165 @@
+"""Runs that are killed on their way and go on, beside one that was never stopped."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL
+
+import numpy as np
+from started import alive, children
+
+from common.backends.frameworks import WRAPPERS
+from common.chapters.concise import BATCH_NORMS
+from common.chapters.scratch import ALLREDUCES
+from common.records.record import Record
+from common.records.store import read_record, read_tensors
+from common.training.checkpoints import checkpoints_in, read_checkpoint
+
+ROOT = Path(__file__).parents[2]
+SMALL = (
+    *("--dataset=synthetic", "--train-examples=130", "--test-examples=50", "--batch-size=20"),
+    *("--epochs=3", "--threads=2", "--quiet"),
+)
+"""Three epochs of seven steps; the last minibatch of each is uneven on three devices."""
+
+SECONDS = 300
+"""What no run takes, however busy the machine."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A chapter on so many devices, with options of its own."""
+
+    chapter: str
+    devices: int
+    options: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """As a test is called."""
+        return "-".join([self.chapter, str(self.devices), *(o.lstrip("-") for o in self.options)])
+
+    def name(self, framework: str) -> str:
+        """What the files of its run are called."""
+        return f"{framework}-{self.chapter}-{self.devices}dev"
+
+
+def cases(framework: str) -> Iterator[Case]:
+    """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap."""
+    for name in ALLREDUCES:
+        for devices in (1, 2, 3) if name == "star" else (3,):
+            yield Case("scratch", devices, (f"--allreduce={name}",))
+    for wrapper in WRAPPERS[framework]:
+        for mode in BATCH_NORMS if wrapper != "dp" else ():  # which needs GPUs
+            for devices in (1, 2, 3):
+                options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
+                yield Case("concise", devices, options)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs a case in a framework, below a folder."""
+
+    framework: str
+    case: Case
+    folder: Path
+
+    def start(self, name: str, *flags: str) -> "subprocess.Popen[str]":
+        """Starts a run that has its record and its checkpoints in the folder `name`."""
+        case = self.case
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", f"frameworks.{self.framework}.{case.chapter}", *SMALL),
+                *(f"--devices={case.devices}", *case.options, "--checkpoint-every=2"),
+                *(f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}", *flags),
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, name: str, *flags: str) -> tuple[float, float]:
+        """Runs it to its end; the seconds that took, and those after it had begun."""
+        started, begun, before = time.monotonic(), 0.0, self.stamp(name)
+        run = self.start(name, *flags)
+        while run.poll() is None and not begun:
+            time.sleep(0.01)
+            begun = time.monotonic() if self.stamp(name) != before else 0.0
+        _, err = run.communicate(timeout=SECONDS)
+        assert run.returncode == 0, err
+        ended = time.monotonic()
+        return ended - started, ended - (begun or ended)
+
+    def kill(self, name: str, seconds: float, *, begun: bool) -> bool:
+        """Starts a run and kills it after so many seconds; whether it was still running.
+
+        `begun`: the seconds count from when it has written that it runs.
+        """
+        before = self.stamp(name)
+        run = self.start(name, "--resume")
+        while begun and run.poll() is None and self.stamp(name) == before:
+            time.sleep(0.01)
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(timeout=seconds)
+        ended = run.poll() is not None
+        everyone = [run.pid, *descendants(run.pid)]
+        run.send_signal(SIGKILL)
+        _, err = run.communicate()
+        assert run.returncode == (0 if ended else -SIGKILL), err
+        require_gone(everyone)
+        return not ended
+
+    def stamp(self, name: str) -> int:
+        """Which file a run's record is."""
+        path = self.folder / name / f"{self.case.name(self.framework)}.json"
+        return path.stat().st_ino if path.exists() else 0
+
+    def record(self, name: str) -> Record:
+        """The record that a run has left."""
+        return read_record(self.folder / name / f"{self.case.name(self.framework)}.json")
+
+    def require_same(self, name: str, other: str) -> None:
+        """Two runs have the same losses, figures, tensors, and replicas, to the last bit."""
+        ours, theirs = self.record(name), self.record(other)
+        assert (ours.status, theirs.status) == ("complete", "complete")
+        assert ours.losses == theirs.losses
+        assert [e.test_accuracy for e in ours.epochs] == [e.test_accuracy for e in theirs.epochs]
+        for mine, yours in (
+            (self.tensors(name), self.tensors(other)),
+            (self.last(name), self.last(other)),
+        ):
+            assert mine.keys() == yours.keys()
+            assert [k for k in mine if mine[k].tobytes() != yours[k].tobytes()] == []
+
+    def tensors(self, name: str) -> dict[str, np.ndarray]:
+        """The tensors of a run's record."""
+        path = self.folder / name / f"{self.case.name(self.framework)}.json"
+        return dict(read_tensors(path, read_record(path)))
+
+    def last(self, name: str) -> dict[str, np.ndarray]:
+        """The tensors of a run's last checkpoint, but for what a clock has told."""
+        newest = checkpoints_in(self.folder / name, self.case.name(self.framework))[0]
+        found = read_checkpoint(newest).tensors
+        return {name: values for name, values in found.items() if name != "epoch/seconds"}
+
+
+def descendants(process: int) -> list[int]:
+    """Everyone whom a process has started, directly or not; nobody, if it has ended."""
+    try:
+        own = children(process)
+    except FileNotFoundError:
+        return []
+    return own + [each for child in own for each in descendants(child)]
+
+
+def require_gone(processes: list[int]) -> None:
+    """Nobody runs on; orphans need a moment to notice that they are."""
+    limit = time.monotonic() + 20
+    while any(alive(process) for process in processes):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
