@@ -14,6 +14,7 @@ import nox_environments as python_of
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from notebooks.text.chapter import SHARED
+from nox_kills import kill_on_its_way
 from nox_support import available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
@@ -114,13 +115,33 @@ def d2l(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def book(session: nox.Session) -> None:
-    """Train with the book's setting on 1 and 2 devices; half an hour on 2 cores."""
-    folder = RESULTS / "book"
-    for framework in available():
-        command = python_of.framework(session, framework), "-m", f"frameworks.{framework}.scratch"
-        for devices in (1, 2):
-            session.run(*command, "--preset=book", f"--devices={devices}", f"--out={folder}")
+    """Train with the book's setting on 1 and 2 devices; half an hour on 2 cores.
+
+    `-- concise`: a ResNet-18 of width 16, on 2 devices, killed twice on its way; 4 hours.
+    """
+    require_known(session, session.posargs, CHAPTERS)
+    if "concise" in session.posargs:
+        folder = RESULTS / "book-concise"
+        for framework in available():
+            train_through_kills(session, framework, folder)
+    else:
+        folder = RESULTS / "book"
+        for framework in available():
+            python = python_of.framework(session, framework)
+            command = python, "-m", f"frameworks.{framework}.scratch", "--preset=book"
+            for devices in (1, 2):
+                session.run(*command, f"--devices={devices}", f"--out={folder}")
     run_common(session, "common.summary", str(folder), f"--picture={folder / 'accuracy.svg'}")
+
+
+def train_through_kills(session: nox.Session, framework: str, folder: Path) -> None:
+    """Trains the concise chapter for the book's ten epochs, and kills it twice on its way."""
+    python = python_of.framework(session, framework)
+    setting = "--preset=book --width=16 --devices=2 --batch-size=256 --lr=0.1 --device-kind=cpu"
+    files = f"--out={folder}", f"--checkpoint-dir={folder / 'kept'}", "--resume"
+    command = [python, "-m", f"frameworks.{framework}.concise", *setting.split(), *files]
+    kill_on_its_way(command, folder / "kept", f"{framework}-concise-2dev", epochs=10, kills=2)
+    session.run(*command)
 
 
 @nox.session(venv_backend="none")

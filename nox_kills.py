@@ -1,0 +1,45 @@
+"""Training through kills: a run is killed on its way, and goes on, as often as is asked for.
+
+Only the standard library, as for the plan of runs.
+"""
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+LOOK: Final = 2
+"""Seconds between two looks at how far a run has come."""
+
+
+def newest(folder: Path, name: str) -> dict[str, Any]:
+    """The newest checkpoint of a run's name in a folder; empty if there is none."""
+    found = sorted(folder.glob(f"{name}-step*.json"), key=lambda path: path.stat().st_mtime)
+    content: dict[str, Any] = json.loads(found[-1].read_text()) if found else {}
+    return content
+
+
+def kill_on_its_way(
+    command: Sequence[str], folder: Path, name: str, epochs: int, kills: int
+) -> None:
+    """Starts a command that goes on from checkpoints in `folder`, and kills it, `kills` times.
+
+    The moments are spread over its epochs, each at random within one. Kills of an earlier call,
+    which the checkpoints tell of, count.
+    """
+    done = len(newest(folder, name).get("resumed", []))
+    while done < kills:
+        run = subprocess.Popen(command)
+        wanted = (done + 1) * epochs // (kills + 1)
+        while run.poll() is None and len(newest(folder, name).get("epochs", [])) < wanted:
+            time.sleep(LOOK)
+        if run.poll() is not None:
+            return
+        last = newest(folder, name)["epochs"][-1]
+        time.sleep(random.uniform(0, last["seconds"]))
+        run.kill()
+        run.wait()
+        done += 1
