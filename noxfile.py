@@ -1,5 +1,6 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
+import shutil
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -93,6 +94,7 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
         session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
+    shutil.rmtree(HANDOVER, ignore_errors=True)  # or its checkpoints would be in the way
     for framework, chapter in product(available(), CHAPTERS):
         # Each leaves weights where the other frameworks' tests find them.
         python = python_of.framework(session, framework)
