@@ -59,7 +59,8 @@ def digest(arrays: Mapping[str, Array]) -> str:
     """The SHA-256 over names, shapes and values as float64: the same for either dtype."""
     state = hashlib.sha256()
     for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name], dtype="<f8")
+        with np.errstate(invalid="ignore"):  # of some kinds of NaN
+            values = np.ascontiguousarray(arrays[name], dtype="<f8")
         state.update(f"{name}{values.shape}".encode())
         state.update(values.tobytes())
     return state.hexdigest()
@@ -76,7 +77,7 @@ def _checked(path: Path, name: str, values: Array, shape: tuple[int, ...], dtype
         raise RequestError(f"{name} in {path} has shape {values.shape}, expected {shape}")
     if values.dtype.kind != "f":
         raise RequestError(f"{name} in {path} holds {values.dtype}, expected floating point")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # some kinds of NaN are told of, too
         converted = values.astype(dtype)
     if not np.isfinite(converted).all():
         raise RequestError(f"{name} in {path} holds NaN, infinity or what is too large for {dtype}")

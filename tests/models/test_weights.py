@@ -109,6 +109,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 nan, infinite, huge = (np.full(4, value) for value in (np.nan, -np.inf, 1e39))
+signalling = np.frombuffer(bytes.fromhex("010000000000f07f") * 4, "<f8")  # NaN that NumPy tells of
 WRONG: dict[str, tuple[Weights, str]] = {
     "missing": ({"weight": small()["weight"]}, "^bias is missing from .* must hold weight, bias"),
     "extra": ({**small(), "gamma": np.ones(1)}, "^gamma is not expected in "),
@@ -121,6 +122,7 @@ WRONG: dict[str, tuple[Weights, str]] = {
     "integer": ({**small(), "bias": np.ones(4, int)}, "^bias .* int64, expected floating point"),
     "boolean": ({**small(), "bias": np.ones(4, bool)}, "^bias .* bool, expected floating point"),
     "nan": ({**small(), "bias": nan}, "^bias in .* holds NaN"),
+    "signalling": ({**small(), "bias": signalling}, "^bias in .* holds NaN"),
     "infinite": ({**small(), "bias": infinite}, "^bias in .* infinity"),
     "huge": ({**small(), "bias": huge}, "^bias in .* too large for float32"),
 }
