@@ -1,8 +1,10 @@
 """The files that weights travel in, and their digest."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -11,6 +13,9 @@ from safetensors.numpy import load_file, save_file
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.files import require_regular, write_atomically
+
+LARGEST: Final = 1 << 48
+"""More entries than any array that there is; one without entries may claim more."""
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -42,6 +47,10 @@ def load_arrays(path: Path) -> Weights:
     except (TypeError, AttributeError) as error:
         why = f"{error}: NumPy lacks this type, convert it to float32"
         raise RequestError(f"cannot read weights from {path}: {why}") from None
+    for name, values in weights.items():
+        # NumPy minds huge sizes beside a 0, too, as soon as it converts such an array.
+        if math.prod(max(size, 1) for size in values.shape) > LARGEST:
+            raise RequestError(f"cannot read weights from {path}: {name} has shape {values.shape}")
     return weights
 
 

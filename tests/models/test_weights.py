@@ -14,7 +14,7 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
-from common.models.weights_file import digest, load_weights, save_weights
+from common.models.weights_file import digest, load_arrays, load_weights, save_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
 SMALL = {"weight": (3, 4), "bias": (4,)}
@@ -150,6 +150,15 @@ def test_a_type_that_numpy_lacks_is_refused(tmp_path: Path, kind: str, width: in
         RequestError, match=f"cannot read weights from {path}|expected floating point"
     ):
         load_weights(path, {"bias": (4,)}, "float32")
+
+
+@pytest.mark.parametrize("sizes", [[0, 2**60], [2**30, 0, 2**31]])
+def test_an_impossible_size_beside_a_0_is_refused(tmp_path: Path, sizes: list[int]) -> None:
+    path = tmp_path / "w.safetensors"
+    header = json.dumps({"bias": {"dtype": "F32", "shape": sizes, "data_offsets": [0, 0]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(RequestError, match=f"cannot read weights from {path}"):
+        load_arrays(path)
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
