@@ -114,7 +114,7 @@ def _change_tensor(tree: Any, body: bytes, rng: Random) -> bytes:
     if rng.random() < 0.3:
         tensor["shape"] = [1] * rng.choice((30, 33, 64, 65))
     tensor["dtype"] = rng.choice(
-        ("F32", "F64", "U8", "BOOL", "BF16", "F4", "C64", "F8_E5M2", "I64")
+        ("F32", "F64", "F16", "U8", "BOOL", "BF16", "F4", "C64", "F8_E5M2", "I64")
     )
     if rng.random() < 0.5:  # alone, it may well be right
         for name in [name for name, each in tree.items() if each is not tensor]:

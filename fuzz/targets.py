@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from common.base.errors import RequestError
+from common.base.errors import RequestError, RunError
 from common.chapters.chapters import SPECS
 from common.compare.checks import check_shapes
 from common.compare.collect import load
@@ -18,7 +18,7 @@ from common.records.trust import distrust
 from common.report.speed import benchmark
 from fuzz import formats, seeds, trees
 from fuzz.parts import parted
-from fuzz.watch import CONSTANT, Watch
+from fuzz.watch import CONSTANT, Refusals, Watch
 
 Mutate = Callable[[bytes, Random], bytes]
 
@@ -29,6 +29,7 @@ class Target:
 
     `read` reads them in a folder as a command does. `seeds` makes valid inputs, `mutate` changes
     one. Besides a constant, a reader may take `multiple` bytes of memory for each byte of its file.
+    It may raise one of the `refusals`, and nothing else.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Target:
     seeds: Callable[[], list[bytes]]
     mutate: Mutate
     multiple: int = 100
+    refusals: Refusals = (RunError,)
 
 
 def check(target: Target, content: bytes, folder: Path, watch: Watch) -> str:
@@ -44,7 +46,7 @@ def check(target: Target, content: bytes, folder: Path, watch: Watch) -> str:
     for name, part in zip(target.files, parted(content, len(target.files)), strict=True):
         (folder / name).write_bytes(part)
     memory = CONSTANT + target.multiple * len(content)
-    return watch.see(lambda: target.read(folder), memory)
+    return watch.see(lambda: target.read(folder), memory, target.refusals)
 
 
 def read_labels_and_images(folder: Path) -> None:
@@ -87,11 +89,19 @@ TARGETS: Final = {
             lambda: [*seeds.idx(1), *seeds.idx(3)],
             formats.idx,
             multiple=3000,
+            refusals=(),
         ),
-        Target("safetensors", ["w.safetensors"], read_weights, seeds.weights, formats.safetensors),
+        Target(
+            "safetensors",
+            ["w.safetensors"],
+            read_weights,
+            seeds.weights,
+            formats.safetensors,
+            refusals=(RequestError,),
+        ),
         Target("record", ["run.json"], read_a_record, seeds.records, formats.record),
         Target("run", ["run.json", formats.TENSORS], read_a_run, seeds.runs, formats.run),
-        Target("bench", ["bench.json"], benchmark, seeds.benches, trees.change),
+        Target("bench", ["bench.json"], benchmark, seeds.benches, trees.change, refusals=()),
     )
 }
 """By name."""

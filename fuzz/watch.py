@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from common.base.errors import RequestError, RunError
+Refusals = tuple[type[Exception], ...]
 
 SECONDS: Final = 2.0
 """Of the processor, for one input. Other work on the machine does not count."""
@@ -43,7 +43,8 @@ class Finding(BaseException):
 class Watch:
     """Lets readers read below a folder, one at a time, and tells what they did wrong.
 
-    Python never forgets a hook: one watch is enough for a process.
+    Python never forgets a hook: one watch is enough for a process. It sees what Python opens and
+    runs; of what a library in another language does it sees the memory, the time and how it ends.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,8 +55,11 @@ class Watch:
         signal.signal(signal.SIGPROF, self._too_slow)
         sys.addaudithook(self._hook)
 
-    def see(self, read: Callable[[], object], memory: int) -> str:
-        """What a reader did wrong; empty if nothing. It may take so many bytes of memory."""
+    def see(self, read: Callable[[], object], memory: int, refusals: Refusals) -> str:
+        """What a reader did wrong; empty if nothing.
+
+        It may take so many bytes of memory, and raise one of the refusals.
+        """
         self._seen = ""
         before = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (self._address_space() + memory, before[1]))
@@ -63,7 +67,7 @@ class Watch:
         self._active = True
         try:
             read()
-        except (RequestError, RunError):
+        except refusals:
             pass
         except MemoryError:
             self._seen = self._seen or f"takes more than {memory:,} bytes of memory"

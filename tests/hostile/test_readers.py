@@ -154,8 +154,9 @@ def test_only_what_a_command_tells_in_a_line_may_be_raised(folder: Path, watch: 
     def panics(_: Path) -> None:
         raise BaseException("a panic")
 
-    one = replace(TARGETS["bench"], read=refuses)
+    one = replace(TARGETS["safetensors"], read=refuses)
     assert check(one, b"", folder, watch) == ""
+    assert check(replace(one, refusals=()), b"", folder, watch) == "raises RequestError: no"
     assert check(replace(one, read=panics), b"", folder, watch) == "raises BaseException: a panic"
 
 
