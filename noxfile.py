@@ -216,7 +216,7 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [python_of.lint(session), "-m", "mypy"]
-    folders = ("bench", "common", "notebooks", "tests")
+    folders = ("bench", "common", "fuzz", "notebooks", "tests")
     session.run(*mypy, *folders, *map(str, Path().glob("nox*.py")))
     for framework in available():
         python = python_of.framework(session, framework)
