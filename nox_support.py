@@ -141,16 +141,8 @@ def available() -> list[str]:
 
 def handover(framework: str, chapter: str, folder: Path) -> list[str]:
     """The short run whose weights and checkpoints the others' tests find: its arguments."""
-    flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+    data = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20"
+    flags = f"{data} --devices=1 --dtype=float64 --steps=3 --checkpoint-every=2 --quiet"
     weights = folder / f"{framework}-{chapter}.safetensors"
     files = [f"--out={folder}", f"--save-weights={weights}", f"--checkpoint-dir={folder / 'kept'}"]
-    module = ["-m", f"frameworks.{framework}.{chapter}"]
-    return [
-        *module,
-        *flags.split(),
-        "--devices=1",
-        "--dtype=float64",
-        "--checkpoint-every=2",
-        "--quiet",
-        *files,
-    ]
+    return ["-m", f"frameworks.{framework}.{chapter}", *flags.split(), *files]

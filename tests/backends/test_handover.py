@@ -100,7 +100,6 @@ def test_a_checkpoint_of_every_framework_goes_on_to_its_weights(
     expected = read_tensors(handover, record)
     k = 3 if record.chapter == "scratch" else 1  # which normalizes each device's shard for itself
     tensors = finished_here(framework, found, all_devices[:k])
+    # The largest weight is 0.5; measured: 4e-15. A bias before a batch norm has no gradient at all.
     for name in (name for name in expected if name.startswith("weights/")):
-        far = np.abs(tensors[name] - expected[name]).max()
-        moved = np.abs(expected[name] - found.tensors[f"trace/weights/0/{name[8:]}"]).max()
-        assert far < 1e-10 * moved, name
+        assert np.abs(tensors[name] - expected[name]).max() < 1e-12, name
