@@ -10,6 +10,7 @@ import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
+import nox_checks as nox_checks
 import nox_environments as python_of
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
@@ -179,22 +180,3 @@ def site(session: nox.Session) -> None:
     if "--drafts" not in session.posargs:
         session.run(python, "-m", "notebooks.build", "--check")
     session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)
-
-
-@nox.session(venv_backend="none")
-def lint(session: nox.Session) -> None:
-    """Check style and format."""
-    ruff = [python_of.lint(session), "-m", "ruff"]
-    session.run(*ruff, "check", ".")
-    session.run(*ruff, "format", "--check", ".")
-
-
-@nox.session(venv_backend="none")
-def typing(session: nox.Session) -> None:
-    """Check types, of each backend against its own framework."""
-    mypy = [python_of.lint(session), "-m", "mypy"]
-    folders = ("bench", "common", "notebooks", "tests")
-    session.run(*mypy, *folders, *map(str, Path().glob("nox*.py")))
-    for framework in available():
-        python = python_of.framework(session, framework)
-        session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)
