@@ -68,8 +68,8 @@ def wanted(name: str) -> list[str]:
 
 def write(name: str) -> None:
     """Writes the file anew, in the versions that it names; what is not in it is the newest."""
-    file = Path("constraints") / f"{name}.txt"
-    known = versions(file.read_text("utf-8")) if file.exists() else {}
+    build, file = (Path("constraints") / f"{each}.txt" for each in ("torch", name))
+    known = versions("".join(each.read_text("utf-8") for each in (build, file) if each.exists()))
     found = tomllib.loads(resolved(name, known))["packages"]
     kept = [each for each in found if bool(BUILD.fullmatch(each["name"])) == (name == "torch")]
     title = "# Written by `nox -s pins`: versions, and the digests that installing checks.\n"
