@@ -41,7 +41,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         _finish(temporary, path)
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # why it could not be written is what matters
+            temporary.unlink(missing_ok=True)
 
 
 def second_name(path: Path, name: Path) -> None:

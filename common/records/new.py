@@ -19,6 +19,7 @@ from common.parallel.schedules import SCHEDULES
 from common.records.fingerprint import ROOT, source_digest, versions
 from common.records.record import DataUsed, Failure, Record, Traffic
 from common.settings.config import Config
+from common.terminal.text import storable
 
 
 def traffic(config: Config) -> Traffic | None:
@@ -75,4 +76,6 @@ def failure_of(error: BaseException) -> Failure:
     told: dict[str, Any] = {"message": str(error) if ours else (last.splitlines() or [""])[0]}
     if isinstance(error, RunError):
         told |= {"step": error.step, "tensor": error.tensor, "device": error.device}
-    return Failure(**told, traceback=text.replace(str(ROOT), ".").replace(sys.prefix, "..."))
+    told["message"] = storable(told["message"])
+    text = storable(text.replace(str(ROOT), ".").replace(sys.prefix, "..."))
+    return Failure(**told, traceback=text)

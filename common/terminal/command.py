@@ -9,6 +9,7 @@ from typing import NoReturn
 from common.base.errors import RequestError, RunError, Terminated
 from common.base.signals import interruptible
 from common.terminal.streams import open_streams, require_printed
+from common.terminal.text import printable
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,7 +17,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program: `message` says what is wrong."""
-        self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
+        told = f"{self.prog}: error: {message} (--help explains the flags)"
+        self.exit(2, f"{printable(told)}\n")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Ends the program. Raises RunError if its answer cannot be printed."""
@@ -47,5 +49,5 @@ def status(program: str, work: Callable[[], int | None]) -> int:
 
 
 def _fail(program: str, reason: str, status: int) -> int:
-    print(f"{program}: error: {reason}", file=sys.stderr)
+    print(printable(f"{program}: error: {reason}"), file=sys.stderr)  # a name may have any bytes
     return status
