@@ -5,7 +5,7 @@ Without the option, the others run, which need no framework.
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,9 @@ import agreement
 import book
 import numpy_chapter
 import pytest
+from disks import Disk, mounted
+from figures import Figures
+from hurt_runs import Hurt
 
 from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
@@ -52,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
+    parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 
@@ -86,6 +90,28 @@ def kills(request: pytest.FixtureRequest) -> int:
     """How often each run is killed."""
     number: int = request.config.getoption("--kills")
     return number
+
+
+@pytest.fixture(scope="session")
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """Counts the faults that were made."""
+    path, framework = (request.config.getoption(f"--{name}") for name in ("figures", "framework"))
+    return Figures(Path(path).absolute() if path else None, framework)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """A small disk; skips the test unless root runs it."""
+    with mounted(tmp_path / "disk", "size=128m,nr_inodes=200") as made:
+        yield made
+
+
+@pytest.fixture
+def hurt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Hurt:
+    """Runs of a chapter in NumPy, that something is to go wrong with."""
+    return Hurt(monkeypatch, capfd, tmp_path)
 
 
 @pytest.fixture(scope="session")
