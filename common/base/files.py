@@ -74,6 +74,8 @@ def destination(path: Path) -> Path:
     except FileNotFoundError:
         if not real.parent.is_dir():
             _nearest(path)
+        with suppress(FileNotFoundError):  # by a detour it may be there, or have too long a name
+            require_regular(real)
         return real
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
@@ -116,8 +118,9 @@ def require_writable(folder: Path) -> None:
 
 def require_folder(folder: Path, flag: str) -> None:
     """Raises RequestError, which names the flag, if `folder` is none, or takes no files."""
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(f"{flag}: {folder} is no folder; choose another one")
+    with suppress(OSError):  # where there is none, or cannot be, the next line says so
+        if not stat.S_ISDIR(folder.stat().st_mode):
+            raise RequestError(f"{flag}: {folder} is no folder; choose another one")
     require_writable(folder)
 
 

@@ -17,11 +17,12 @@ PATIENCE: Final = 5
 
 @contextmanager
 def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Holds `name` in a folder, which is made, meanwhile.
+    """Holds `name` in a folder, which is made, meanwhile; it goes again if nothing is in it.
 
     Raises BusyError if another process holds it for longer than `patience`, in seconds, and OSError
     if no file can be made there. Where the file system knows no locks, nobody is kept out.
     """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{name}{LOCK}"
     limit = time.monotonic() + patience
@@ -37,6 +38,9 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
         with suppress(OSError):  # the disk may be read-only by now; an empty file keeps nobody out
             path.unlink(missing_ok=True)
         os.close(file)
+        with suppress(OSError):  # a request that is refused leaves nothing
+            for each in made:
+                each.rmdir()
 
 
 def _open(path: Path) -> int | None:

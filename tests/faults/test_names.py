@@ -84,7 +84,7 @@ def test_what_is_wrong_with_them_is_said_in_one_line(here: Hurt, name: str, flag
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-@pytest.mark.parametrize("odd", ["", ".", "/", "x" * 256, "x/" * 2050, "missing/../x" + "y" * 300])
+@pytest.mark.parametrize("odd", ["", ".", "/", "x" * 256, "x/" * 2050])
 def test_what_no_file_can_be_called_is_refused(here: Hurt, flag: str, odd: str) -> None:
     extra = ["--dataset=fashion-mnist"] if flag == "data-dir" else []
     if (flag, odd) in {("out", ""), ("out", "."), ("checkpoint-dir", ""), ("checkpoint-dir", ".")}:

@@ -1,6 +1,7 @@
 """Runs of a chapter in NumPy that something goes wrong with, and what must be true afterwards."""
 
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ class Hurt:
     capfd: pytest.CaptureFixture[str]
     folder: Path
     chapter: Callable[[], Any] = NumpyChapter
+    case: Case = Case("scratch", 2, ())
     said: str = ""
     runner: Runner = field(init=False)
 
@@ -45,14 +47,20 @@ class Hurt:
     def move(self, folder: Path) -> None:
         """From now on, runs lie below another folder."""
         self.folder = folder
-        self.runner = Runner("pytorch", Case("scratch", 2, ()), folder)
+        self.runner = Runner("pytorch", self.case, folder)
+
+    def turn(self, case: Case, chapter: Callable[[], Any]) -> None:
+        """From now on, it runs another chapter."""
+        self.case, self.chapter = case, chapter
+        self.move(self.folder)
 
     def run(self, *flags: str) -> int:
         """Runs with `FLAGS` and `flags`; returns the exit status."""
-        self.monkeypatch.setitem(sys.modules, "frameworks.pytorch.scratch", self.chapter())
+        name = self.case.chapter
+        self.monkeypatch.setitem(sys.modules, f"frameworks.pytorch.{name}", self.chapter())
         self.capfd.readouterr()
         try:
-            return main("pytorch", "scratch", [*FLAGS, *flags])
+            return main("pytorch", name, [*FLAGS, *self.case.options, *flags])
         except SystemExit as end:
             return int(str(end.code))
         finally:
@@ -70,7 +78,7 @@ class Hurt:
 
     def path(self, name: str) -> Path:
         """Where the record is."""
-        return self.folder / name / f"{NAME}.json"
+        return self.folder / name / f"{self.runner.name}.json"
 
     def record(self, name: str) -> Record:
         """The record in a folder."""
@@ -88,7 +96,25 @@ class Hurt:
 
     def require_tidy(self, name: str) -> None:
         """What is there is whole, and nothing else is there."""
-        require_tidy(self.folder / name, NAME)
+        require_tidy(self.folder / name, self.runner.name)
+
+
+class Disturbed(NumpyChapter):
+    """Something happens before the step of a number, counted from 1 in each process."""
+
+    def __init__(self, number: int, then: Callable[[], object]) -> None:
+        self.left, self.then = number, then
+
+    def train_batch(self, *arguments: Any) -> float:
+        self.left -= 1
+        if self.left == 0:
+            self.then()
+        return super().train_batch(*arguments)
+
+
+def terminated() -> None:
+    """What a scheduler does to a run."""
+    signal.raise_signal(signal.SIGTERM)
 
 
 def require_kept(path: Path, earlier: tuple[Record, Mapping[str, Any]]) -> None:
