@@ -42,6 +42,9 @@ def status(program: str, work: Callable[[], int | None]) -> int:
         return _fail(program, f"ended by {error}", 143)
     except KeyboardInterrupt:
         return _fail(program, "interrupted", 130)
+    except MemoryError as error:  # its text, where it has one, tells how much was wanted
+        reason = f"there is too little memory{f' ({error})' if str(error) else ''}"
+        return _fail(program, f"{reason}: free some, or ask for less at a time", 1)
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         return _fail(program, f"{type(error).__name__}: {reason}", 1)

@@ -14,7 +14,6 @@ from killed_runs import Case, Runner
 from stopped_runs import Ended, ended, held_at_a_checkpoint
 
 from common.records.record import Record
-from common.records.store import read_record
 
 pytestmark = pytest.mark.faults
 
