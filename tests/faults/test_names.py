@@ -31,7 +31,7 @@ NAMES = {
 FLAGS = ("out", "checkpoint-dir", "save-weights", "init-weights", "resume-from", "data-dir")
 
 
-@pytest.fixture(params=NAMES.values(), ids=NAMES.keys())
+@pytest.fixture(params=list(NAMES.values()), ids=list(NAMES))
 def name(request: pytest.FixtureRequest) -> str:
     """A name that a folder or a file can have."""
     found: str = request.param

@@ -19,7 +19,8 @@ from common.records.store import read_record, read_tensors, unfinished
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 from common.training.cli import main
 
-NAME = "pytorch-scratch-2dev"
+SCRATCH = Case("scratch", 2, ())
+NAME = SCRATCH.name("pytorch")
 FLAGS = (
     *("--devices=2", "--dataset=synthetic", "--batch-size=8", "--train-examples=20"),
     *("--test-examples=10", "--epochs=2", "--threads=1", "--quiet"),
@@ -35,7 +36,7 @@ class Hurt:
     capfd: pytest.CaptureFixture[str]
     folder: Path
     chapter: Callable[[], Any] = NumpyChapter
-    case: Case = Case("scratch", 2, ())
+    case: Case = SCRATCH
     said: str = ""
     runner: Runner = field(init=False)
 

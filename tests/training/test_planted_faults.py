@@ -6,12 +6,12 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import planted
 import pytest
 from hurt_runs import Disturbed, Hurt, terminated
 from killed_runs import Case
-from numpy_chapter import NumpyChapter
 from numpy_concise import NumpyConcise
 from writes import written
 
@@ -19,7 +19,6 @@ from common.base import files
 from common.base.errors import RunError
 
 CONCISE = Case("concise", 2, ("--width=1", "--batch-norm=per-device"))
-Check = Callable[[Hurt], None]
 
 
 def goes_on_with_the_same_bits(hurt: Hurt, stops: int) -> None:
@@ -33,16 +32,16 @@ def goes_on_with_the_same_bits(hurt: Hurt, stops: int) -> None:
     hurt.runner.require_same("whole", "hurt")
 
 
-def disturbed(chapter: NumpyChapter | NumpyConcise, stops: int) -> Callable[[], object]:
+def disturbed(chapter: Any, stops: int) -> Callable[[], Any]:
     """The same chapter; somebody asks it to stop in the step of that number."""
     step, left = chapter.train_batch, iter(range(stops, -100, -1))
 
-    def train_batch(*arguments: object) -> float:
+    def train_batch(*arguments: Any) -> Any:
         if next(left) == 1:
             terminated()
-        return step(*arguments)  # type: ignore[arg-type]
+        return step(*arguments)
 
-    chapter.train_batch = train_batch  # type: ignore[method-assign]
+    chapter.train_batch = train_batch
     return lambda: chapter
 
 
