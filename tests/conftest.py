@@ -5,7 +5,7 @@ Without the option, the others run, which need no framework.
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +15,9 @@ import agreement
 import book
 import numpy_chapter
 import pytest
-from disks import Disk, mounted
-from figures import Figures
-from hurt_runs import Hurt
+from disks import disk as disk
+from figures import figures as figures
+from hurt_runs import hurt as hurt
 
 from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
@@ -90,28 +90,6 @@ def kills(request: pytest.FixtureRequest) -> int:
     """How often each run is killed."""
     number: int = request.config.getoption("--kills")
     return number
-
-
-@pytest.fixture(scope="session")
-def figures(request: pytest.FixtureRequest) -> Figures:
-    """Counts the faults that were made."""
-    path, framework = (request.config.getoption(f"--{name}") for name in ("figures", "framework"))
-    return Figures(Path(path).absolute() if path else None, framework)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A small disk; skips the test unless root runs it."""
-    with mounted(tmp_path / "disk", "size=128m,nr_inodes=200") as made:
-        yield made
-
-
-@pytest.fixture
-def hurt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Hurt:
-    """Runs of a chapter in NumPy, that something is to go wrong with."""
-    return Hurt(monkeypatch, capfd, tmp_path)
 
 
 @pytest.fixture(scope="session")

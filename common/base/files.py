@@ -59,7 +59,9 @@ def remove_temporaries(folder: Path, start: str) -> None:
     Nobody may be writing any meanwhile.
     """
     for path in folder.glob(f".{start}*"):
-        if path.suffix != LOCK:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.suffix != LOCK:
             path.unlink(missing_ok=True)
 
 

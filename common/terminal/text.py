@@ -24,6 +24,12 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
+def gist(text: str) -> str:
+    """The line of an error's text that says most: the first, or, of a traceback, the last."""
+    lines = text.strip().splitlines() or ["no reason given"]
+    return lines[-1 if lines[0].startswith("Traceback ") else 0].strip()
+
+
 def storable(text: str) -> str:
     """`text` as UTF-8 can hold it: the bytes of a file's name need not be any."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

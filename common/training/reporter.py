@@ -32,7 +32,7 @@ class Reporter:
 
     def notice(self, text: str) -> None:
         """Prints one line."""
-        self.console.print(printable(text), markup=False, soft_wrap=True)
+        self.console.print(printable(text, len(text)), markup=False, soft_wrap=True)
 
     @contextmanager
     def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator["Bar"]:

@@ -18,11 +18,13 @@ from mirrors import (
     Answer,
     Mirror,
     after,
+    contents,
     garbage,
     hang,
     missing,
     only_the_first,
     serve,
+    unheard,
 )
 
 from common.data.download import SHA256, DownloadError, download
@@ -49,14 +51,6 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     yield begin
     for mirror in started:
         mirror.stop()
-
-
-def unheard(text: str) -> None:
-    """Takes a notice and drops it."""
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
 
 
 def test_the_four_files_are_fetched_and_nothing_else_is_left(start: Start, tmp_path: Path) -> None:

@@ -109,12 +109,12 @@ def test_memory_that_does_not_suffice_from_the_start(
     never_stopped: NeverStopped, figures: Figures
 ) -> None:
     runner = never_stopped(SCRATCH)
-    run = runner.start("hurt")
+    run = runner.start("little")
     resource.prlimit(run.pid, resource.RLIMIT_AS, (LITTLE, LITTLE))
     end = ended(run, [run.pid])
     assert end.status != 0
     assert "Traceback" not in end.said
-    assert not list((runner.folder / "hurt").glob("*"))
+    assert not (runner.folder / "little").exists()
     figures("no memory from the start", chapter="scratch")
 
 
@@ -126,11 +126,10 @@ def taken(process: int) -> int:
 
 def require_in_order(end: Ended, record: Record) -> None:
     """A run whose memory has ended is complete, says that it failed, or never says it is whole."""
-    print(end)
     if end.status == 0:  # it had what it needed
         assert record.status == "complete"
     elif end.status > 0:
         assert (end.status, record.status) == (1, "failed")
         require_one_line(end, ".")
-    else:  # native code has ended the process
-        assert record.status == "running"
+    else:  # native code has ended the process, there or when it was about to leave
+        assert record.status in ("running", "failed")

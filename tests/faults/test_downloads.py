@@ -14,7 +14,7 @@ from disks import Disk
 from figures import Figures
 from hurt_runs import Hurt
 from killed_runs import ROOT, SECONDS
-from mirrors import BAD, CONTENTS, MOST, Handler, Mirror, send, serve
+from mirrors import BAD, CONTENTS, MOST, Handler, Mirror, contents, send, serve
 
 from common.data.download import SHA256, cache_folder, download
 
@@ -55,12 +55,6 @@ def mirror(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     made.stop()
 
 
-def left_in(cache: Path) -> dict[str, bytes]:
-    """What is in the cache, by its name."""
-    there = cache.iterdir() if cache.exists() else ()
-    return {path.name: path.read_bytes() for path in there}
-
-
 @pytest.mark.parametrize("mirror", BAD, indirect=True, ids=lambda answer: answer.__name__)
 def test_a_run_is_refused_in_time_and_the_cache_is_empty(
     hurt: Hurt, cache: Path, mirror: Mirror, figures: Figures
@@ -71,7 +65,7 @@ def test_a_run_is_refused_in_time_and_the_cache_is_empty(
     hurt.require_one_line(
         "cannot download Fashion-MNIST .*name a folder that has it with --data-dir"
     )
-    assert left_in(cache) == {}
+    assert contents(cache) == {}
     assert not (hurt.folder / "out").exists()
     figures("download that goes wrong")
 
@@ -85,7 +79,7 @@ def test_a_cache_on_a_disk_that_takes_nothing(
     disk.protect() if read_only else disk.fill()
     assert hurt.run("--dataset=fashion-mnist", f"--out={hurt.folder / 'out'}") == 2
     hurt.require_one_line("Read-only file system" if read_only else "No space left on device")
-    assert left_in(cache_folder()) == {}
+    assert contents(cache_folder()) == {}
     figures("disk read-only" if read_only else "disk full at a write")
 
 
@@ -106,7 +100,7 @@ def test_two_processes_fill_it_together(cache: Path, mirror: Mirror, figures: Fi
     for each in both:
         out, _ = each.communicate(timeout=SECONDS)
         assert each.returncode == 0, out
-    assert left_in(cache) == CONTENTS
+    assert contents(cache) == CONTENTS
     assert sorted(mirror.fetched) == sorted([*CONTENTS, *CONTENTS])
     figures("data cache filled by two")
 
@@ -117,11 +111,11 @@ def test_one_of_them_is_killed(cache: Path, mirror: Mirror, figures: Figures) ->
     assert mirror.was_asked.wait(SECONDS)
     killed.send_signal(SIGKILL)
     killed.communicate()
-    assert not left_in(cache).keys() & CONTENTS.keys()
+    assert not contents(cache).keys() & CONTENTS.keys()
     mirror.get = serve
     other = fill(cache, mirror)
     out, _ = other.communicate(timeout=SECONDS)
     assert other.returncode == 0, out
-    there = left_in(cache)
+    there = contents(cache)
     assert {name: there[name] for name in CONTENTS} == CONTENTS
     figures("data cache filled by two")

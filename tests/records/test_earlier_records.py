@@ -2,13 +2,12 @@
 
 import errno
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agreement import edit
-from fake_chapter import FLAGS, RECORD, CommandLine, FakeChapter, written
+from fake_chapter import FLAGS, RECORD, CommandLine, FakeChapter, full_after, written
 
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.errors import RequestError, RunError
@@ -46,20 +45,6 @@ def require_alone() -> None:
     """Only the earlier record is there, with its own tensors."""
     require_earlier()
     assert sorted(RECORD.parent.iterdir()) == sorted([RECORD, RECORD.with_suffix(".safetensors")])
-
-
-def full_after(monkeypatch: pytest.MonkeyPatch, texts: int) -> None:
-    """Lets the disk be full as soon as so many more texts have been written."""
-    write: Callable[..., int] = Path.write_text
-    done: list[str] = []
-
-    def write_text(path: Path, text: str, **options: Any) -> int:
-        done.append(text)
-        if len(done) > texts:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(path, text, **options)
-
-    monkeypatch.setattr(Path, "write_text", write_text)
 
 
 def test_a_full_disk_leaves_the_record_of_an_earlier_run(

@@ -72,6 +72,13 @@ class Disk:
         subprocess.run(["umount", "-l", str(self.folder)], check=True)
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """A small disk; skips the test unless root runs it."""
+    with mounted(tmp_path / "disk", "size=128m,nr_inodes=200") as made:
+        yield made
+
+
 @contextmanager
 def mounted(folder: Path, options: str) -> Iterator[Disk]:
     """A disk at a folder, which is made. Skips the test unless root runs it."""

@@ -100,6 +100,14 @@ class Hurt:
         require_tidy(self.folder / name, self.runner.name)
 
 
+@pytest.fixture
+def hurt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Hurt:
+    """Runs of a chapter in NumPy, that something is to go wrong with."""
+    return Hurt(monkeypatch, capfd, tmp_path)
+
+
 class Disturbed(NumpyChapter):
     """Something happens before the step of a number, counted from 1 in each process."""
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from common.data.download import SHA256
 
@@ -130,3 +131,12 @@ def after(other: Mirror) -> Answer:
         serve(handler)
 
     return answer
+
+
+def unheard(text: str) -> None:
+    """Takes a notice and drops it."""
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """What is in a folder, by its name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
