@@ -25,9 +25,9 @@ def _visible(character: str) -> str:
 
 
 def gist(text: str) -> str:
-    """The line of an error's text that says most: the first, or, of a traceback, the last."""
+    """The line of an error's text that says most: the first, or the last if more is announced."""
     lines = text.strip().splitlines() or ["no reason given"]
-    return lines[-1 if lines[0].startswith("Traceback ") else 0].strip()
+    return lines[-1 if lines[0].endswith(":") else 0].strip()
 
 
 def storable(text: str) -> str:

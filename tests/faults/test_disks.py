@@ -1,5 +1,6 @@
 """A disk that is full, has no room for names, or is read-only: at every write of a run in turn."""
 
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,27 @@ def test_a_run_ends_in_order_and_goes_on_when_there_is_room(
         weights.unlink()
         shutil.rmtree(hurt.folder / "hurt")
         figures(trouble.kind)
+
+
+def test_a_disk_has_room_for_some_of_it(
+    on_disk: Hurt, disk: Disk, kills: int, figures: Figures
+) -> None:
+    hurt, room, before_it = on_disk, random.Random("room"), disk.free()
+    writes_of(hurt)
+    taken, earlier = before_it - disk.free(), hurt.earlier("earlier")
+    for _ in range(kills):
+        shutil.copytree(hurt.folder / "earlier", hurt.folder / "hurt")
+        disk.fill(leave=room.randrange(taken))
+        status = hurt.kept("hurt")
+        disk.empty()
+        hurt.require_tidy("hurt")
+        if status:
+            hurt.require_one_line(f"cannot write .*{FULL}")
+            hurt.require_kept("hurt", earlier)
+        assert hurt.kept("hurt") == 0, hurt.said
+        hurt.runner.require_same("whole", "hurt")
+        shutil.rmtree(hurt.folder / "hurt")
+    figures("disk with room for some of it", kills)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES[::3], ids=lambda trouble: trouble.kind)

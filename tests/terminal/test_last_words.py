@@ -74,6 +74,7 @@ def test_what_has_no_memory_in_it_has_none(capsys: pytest.CaptureFixture[str]) -
 def test_an_error_that_tells_a_whole_traceback_is_told_by_its_end() -> None:
     told = 'Traceback (most recent call last):\n  File "a.cc", line 9\nError: no such operator\n'
     assert gist(told) == "Error: no such operator"
+    assert gist("Graph execution error:\n\nDetected at node 9\n out of memory") == "out of memory"
     assert gist("\nfirst\nsecond\n") == "first"
     assert gist(" \n") == "no reason given"
 
