@@ -13,7 +13,7 @@ from common.terminal.streams import open_streams, require_printed
 from common.terminal.text import gist, printable
 
 NO_MEMORY: Final = re.compile(
-    "out of memory|allocate memory|unable to allocate|oom when|bad_alloc", re.IGNORECASE
+    "out of memory|memoryerror|allocate memory|unable to allocate|oom when|bad_alloc", re.IGNORECASE
 )
 """What NumPy and frameworks say if the memory does not suffice."""
 
@@ -48,8 +48,6 @@ def status(program: str, work: Callable[[], int | None]) -> int:
         return _fail(program, f"ended by {error}", 143)
     except KeyboardInterrupt:
         return _fail(program, "interrupted", 130)
-    except MemoryError as error:
-        return _fail(program, f"out of memory ({str(error) or 'Python says no more'})", 1)
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record
         return _fail(program, f"{type(error).__name__}: {gist(str(error))}", 1)
     return found or 0
