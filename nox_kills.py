@@ -30,7 +30,9 @@ def train_through_kills(session: nox.Session, framework: str, folder: Path) -> N
 
 def newest(folder: Path, name: str) -> dict[str, Any]:
     """The newest checkpoint of a run's name in a folder; empty if there is none."""
-    found = sorted(folder.glob(f"{name}-step*.json"), key=lambda path: path.stat().st_mtime)
+    # By their steps: a clock may have been set back since.
+    steps = {int(path.stem.split("-step")[1]): path for path in folder.glob(f"{name}-step*.json")}
+    found = [steps[step] for step in sorted(steps)]
     content: dict[str, Any] = json.loads(found[-1].read_text()) if found else {}
     return content
 

@@ -17,9 +17,10 @@ from common.base.errors import RequestError, RunError
 from common.base.files import require_file, write_atomically
 from common.compare.accuracy import accuracy
 from common.records.record import Record
-from common.records.store import read_record
+from common.records.store import overtaken, read_record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
+from common.terminal.text import printable
 
 COLUMNS = (
     "framework",
@@ -33,6 +34,12 @@ COLUMNS = (
 
 WINDOW: Final = 10
 """Steps whose losses are drawn as one point: their mean."""
+
+
+def later_runs(folder: Path, found: Sequence[Record]) -> list[str]:
+    """A line for each record that is of an earlier run than the last one of its name."""
+    became = {each.name(): overtaken(folder / each.file_name()) for each in found}
+    return [f"{name} is of an earlier run: {what}." for name, what in became.items() if what]
 
 
 def records(folder: Path) -> list[Record]:
@@ -121,6 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             require_file(flags.picture, "--picture")
         found = records(flags.folder)
         print(table(found))
+        for line in later_runs(flags.folder, found):
+            print(f"\n{printable(line)}")
         if flags.picture is not None:
             draw(found, flags.picture)
     except (RequestError, RunError, OSError) as error:

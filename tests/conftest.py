@@ -15,6 +15,9 @@ import agreement
 import book
 import numpy_chapter
 import pytest
+from disks import disk as disk
+from figures import figures as figures
+from hurt_runs import hurt as hurt
 
 from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
@@ -52,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
+    parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 

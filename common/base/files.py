@@ -41,7 +41,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         _finish(temporary, path)
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # why it could not be written is what matters
+            temporary.unlink(missing_ok=True)
 
 
 def second_name(path: Path, name: Path) -> None:
@@ -58,7 +59,9 @@ def remove_temporaries(folder: Path, start: str) -> None:
     Nobody may be writing any meanwhile.
     """
     for path in folder.glob(f".{start}*"):
-        if path.suffix != LOCK:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.suffix != LOCK:
             path.unlink(missing_ok=True)
 
 
@@ -73,6 +76,8 @@ def destination(path: Path) -> Path:
     except FileNotFoundError:
         if not real.parent.is_dir():
             _nearest(path)
+        with suppress(FileNotFoundError):  # by a detour it may be there, or have too long a name
+            require_regular(real)
         return real
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
@@ -115,8 +120,9 @@ def require_writable(folder: Path) -> None:
 
 def require_folder(folder: Path, flag: str) -> None:
     """Raises RequestError, which names the flag, if `folder` is none, or takes no files."""
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(f"{flag}: {folder} is no folder; choose another one")
+    with suppress(OSError):  # where there is none, or cannot be, the next line says so
+        if not stat.S_ISDIR(folder.stat().st_mode):
+            raise RequestError(f"{flag}: {folder} is no folder; choose another one")
     require_writable(folder)
 
 

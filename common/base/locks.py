@@ -16,15 +16,16 @@ PATIENCE: Final = 5
 
 
 @contextmanager
-def held(folder: Path, name: str) -> Iterator[None]:
-    """Holds `name` in a folder, which is made, meanwhile.
+def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
+    """Holds `name` in a folder, which is made, meanwhile; it goes again if nothing is in it.
 
-    Raises BusyError if another process holds it, and OSError if no file can be made there. Where
-    the file system knows no locks, nobody is kept out.
+    Raises BusyError if another process holds it for longer than `patience`, in seconds, and OSError
+    if no file can be made there. Where the file system knows no locks, nobody is kept out.
     """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{name}{LOCK}"
-    limit = time.monotonic() + PATIENCE
+    limit = time.monotonic() + patience
     while (file := _open(path)) is None:
         if time.monotonic() > limit:
             raise BusyError(
@@ -34,8 +35,12 @@ def held(folder: Path, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # the disk may be read-only by now; an empty file keeps nobody out
+            path.unlink(missing_ok=True)
         os.close(file)
+        with suppress(OSError):  # a request that is refused leaves nothing
+            for each in made:
+                each.rmdir()
 
 
 def _open(path: Path) -> int | None:

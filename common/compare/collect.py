@@ -14,7 +14,7 @@ from common.chapters.chapters import SPECS
 from common.compare.checks import Run
 from common.records.fingerprint import source_digest
 from common.records.record import Record
-from common.records.store import read_record, read_tensors
+from common.records.store import overtaken, read_record, read_tensors
 from common.records.trust import contradiction, distrust
 from common.settings.config import Config
 
@@ -85,6 +85,8 @@ def _find(folder: Path, framework: str, chapter: str, devices: int) -> LoadedRec
         record = read_record(path)
         if trouble := _another(record, framework, chapter, devices):
             raise RunError(f"{trouble} ({path})")
+        if record.status == "complete" and (trouble := overtaken(path)):
+            raise RunError(trouble)
         return LoadedRecord(framework, devices, load(path, record), record=record)
     except RunError as error:
         return LoadedRecord(framework, devices, None, str(error), record)

@@ -1,13 +1,13 @@
 """What the checks of a run found."""
 
 import math
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from common.compare.distances import Distance
 from common.compare.tolerances import Tolerance
-from common.terminal.text import Printable
+from common.terminal.text import printable
 
 HEADINGS: Final = {
     "record": "complete, fresh, same setting",
@@ -25,6 +25,10 @@ HEADINGS: Final = {
     "spread": "spread of accuracies",
 }
 """What each check compares, in words."""
+
+
+Printable = Annotated[str, AfterValidator(printable)]
+"""Text of a finding: a name in it may come from anywhere."""
 
 
 class Finding(BaseModel):

@@ -1,9 +1,11 @@
 """Fashion-MNIST from its public mirrors into the user's cache."""
 
+import hashlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,7 +13,9 @@ from urllib.parse import urlsplit
 import pooch
 import requests
 
-from common.base.files import destination
+from common.base.files import destination, sha256, write_atomically
+from common.data.receive import PATIENCE, pieces
+from common.terminal.progress import counted
 
 SHA256: Final = {
     "train-images-idx3-ubyte.gz": (
@@ -35,9 +39,6 @@ MIRRORS: Final = (
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
 )
 
-PATIENCE: Final = 10.0
-"""Seconds in which one mirror must have answered, all being asked at once."""
-
 
 class DownloadError(Exception):
     """No mirror gave the files; the message says why."""
@@ -57,8 +58,8 @@ def download(
 ) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
-    `notify` is told where from. Without a network it gives up within `PATIENCE` seconds. Raises
-    DownloadError.
+    `notify` is told where from. Without a network it gives up within `PATIENCE` seconds, and so it
+    does where a mirror sends next to nothing. Raises DownloadError.
     """
     reasons: list[str] = []
     for mirror in _as_they_answer(mirrors, reasons):
@@ -105,11 +106,20 @@ def _ask(mirror: str, answers: "queue.Queue[tuple[str, str]]") -> None:
 
 
 def _fetch(url: str, known: str, folder: Path, progress: bool) -> None:
-    pooch.get_logger().setLevel("WARNING")  # else it announces every file, even with --quiet
-    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=PATIENCE, chunk_size=1 << 16)
-    name = url.rsplit("/", 1)[1]
-    path = destination(folder / name)
-    pooch.retrieve(url, f"sha256:{known}", fname=path.name, path=path.parent, downloader=downloader)
+    path = destination(folder / url.rsplit("/", 1)[1])
+    if not (path.is_file() and sha256(path) == known):
+        write_atomically(path, partial(_receive, url, known, progress))
+
+
+def _receive(url: str, known: str, progress: bool, temporary: Path) -> None:
+    """Writes what a mirror sends. Raises ValueError unless it is what is `known`."""
+    state, name = hashlib.sha256(), url.rsplit("/", 1)[1]
+    with temporary.open("wb") as file:
+        for piece in counted(pieces(url), name, shown=progress):
+            state.update(piece)
+            file.write(piece)
+    if state.hexdigest() != known:
+        raise ValueError(f"the hash of its {name} is not that of Fashion-MNIST")
 
 
 def _host(mirror: str) -> str:

@@ -3,7 +3,9 @@
 import hashlib
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
@@ -22,7 +24,19 @@ def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
     """Writes `weights` to a `.safetensors` file, whole or not at all."""
     # safetensors stores the memory as it lies, so a transposed view must be laid out first.
     contiguous = {name: np.ascontiguousarray(values) for name, values in weights.items()}
-    write_atomically(path, lambda temporary: save_file(contiguous, temporary))
+    write_atomically(path, partial(_save, contiguous))
+
+
+def _save(weights: Weights, temporary: Path) -> None:
+    # safetensors has a temporary file of its own, and leaves it under a name that is nobody's if it
+    # is killed: in a folder it goes with the folder.
+    place = TemporaryDirectory(
+        prefix=f"{temporary.name}.", dir=temporary.parent, ignore_cleanup_errors=True
+    )
+    with place as folder:
+        written = Path(folder, "weights")
+        save_file(weights, written)
+        written.replace(temporary)
 
 
 def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) -> Weights:

@@ -19,6 +19,7 @@ from common.parallel.schedules import SCHEDULES
 from common.records.fingerprint import ROOT, source_digest, versions
 from common.records.record import DataUsed, Failure, Record, Traffic
 from common.settings.config import Config
+from common.terminal.text import gist, storable
 
 
 def traffic(config: Config) -> Traffic | None:
@@ -70,9 +71,10 @@ def new_record(
 def failure_of(error: BaseException) -> Failure:
     """What a record says of the error that ended its run, without the paths of a machine."""
     text = "".join(traceback.format_exception(error))
-    last = traceback.format_exception_only(error)[-1].strip()
     ours = isinstance(error, RequestError | RunError)
-    told: dict[str, Any] = {"message": str(error) if ours else (last.splitlines() or [""])[0]}
+    message = str(error) if ours else f"{type(error).__name__}: {gist(str(error))}"
+    told: dict[str, Any] = {"message": storable(message)}
     if isinstance(error, RunError):
         told |= {"step": error.step, "tensor": error.tensor, "device": error.device}
-    return Failure(**told, traceback=text.replace(str(ROOT), ".").replace(sys.prefix, "..."))
+    text = storable(text.replace(str(ROOT), ".").replace(sys.prefix, "..."))
+    return Failure(**told, traceback=text)

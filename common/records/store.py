@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError
@@ -16,6 +16,14 @@ from common.models.weights_file import load_arrays, save_weights
 from common.records.record import SCHEMA, Record, TensorFile
 
 Model = TypeVar("Model", bound=BaseModel)
+
+ENDS: Final = {
+    "running": "is running, or was killed",
+    "failed": "failed",
+    "interrupted": "was interrupted",
+    "complete": "is complete",
+}
+"""What became of a run, by the status of its record."""
 
 
 def write_record(folder: Path, record: Record, tensors: Weights | None = None) -> Path:
@@ -39,12 +47,17 @@ def write_record_as(path: Path, record: Record, tensors: Weights | None = None) 
         return path
     _recover(path)
     beside = path.with_suffix(".safetensors")
-    if beside.is_file():
-        second_name(beside, _previous(beside))
+    earlier = beside.is_file()
     try:
+        if earlier:
+            second_name(beside, _previous(beside))
         save_weights(beside, tensors)
         named = TensorFile(file=beside.name, sha256=sha256(beside))
         _write(path, record.model_copy(update={"tensors": named}))
+    except (OSError, SafetensorError):
+        if not earlier:  # no record will ever name them, and the disk may be full
+            beside.unlink(missing_ok=True)
+        raise
     finally:
         _recover(path)
     return path
@@ -53,6 +66,18 @@ def write_record_as(path: Path, record: Record, tensors: Weights | None = None) 
 def unfinished(path: Path) -> Path:
     """Where a record goes that is not complete, if a complete one is at `path`."""
     return path.with_suffix(".unfinished.json")
+
+
+def overtaken(path: Path) -> str:
+    """What became of a later run that a complete record at `path` is not of; empty if none was."""
+    beside = unfinished(path)
+    if not beside.exists():
+        return ""
+    try:
+        became = ENDS[read_record(beside).status]
+    except RunError:
+        became = "has left a record that cannot be read"
+    return f"a later run of it {became}: run it again, or remove {beside}"
 
 
 def is_complete(path: Path) -> bool:

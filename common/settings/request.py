@@ -13,6 +13,7 @@ from common.chapters.spec import ChapterSpec, Options, Preset
 from common.data.dataset import Dataset
 from common.settings.arguments import parser
 from common.settings.config import Config
+from common.terminal.text import storable
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Request:
             "dataset": data.name,
             "train_examples": len(data.train_labels),
             "test_examples": len(data.test_labels),
-            "init_weights": self.init_weights and str(self.init_weights),
+            "init_weights": self.init_weights and storable(str(self.init_weights)),
         }
         known: dict[str, Any] = {name: getattr(self, name) for name in shown}
         return Config(**known | settled)

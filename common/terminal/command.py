@@ -1,14 +1,21 @@
 """What every command does alike: it parses its flags, and ends with one line and a status."""
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from common.base.errors import RequestError, RunError, Terminated
 from common.base.signals import interruptible
 from common.terminal.streams import open_streams, require_printed
+from common.terminal.text import gist, printable
+
+NO_MEMORY: Final = re.compile(
+    "out of memory|memoryerror|allocate memory|unable to allocate|oom when|bad_alloc", re.IGNORECASE
+)
+"""What NumPy and frameworks say if the memory does not suffice."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,7 +23,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program: `message` says what is wrong."""
-        self.exit(2, f"{self.prog}: error: {message} (--help explains the flags)\n")
+        told = f"{self.prog}: error: {message} (--help explains the flags)"
+        self.exit(2, f"{printable(told, len(told))}\n")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Ends the program. Raises RunError if its answer cannot be printed."""
@@ -41,11 +49,12 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         return _fail(program, "interrupted", 130)
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record
-        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-        return _fail(program, f"{type(error).__name__}: {reason}", 1)
+        return _fail(program, f"{type(error).__name__}: {gist(str(error))}", 1)
     return found or 0
 
 
 def _fail(program: str, reason: str, status: int) -> int:
-    print(f"{program}: error: {reason}", file=sys.stderr)
+    advice = "; free some, or ask for less at a time" if NO_MEMORY.search(reason) else ""
+    told = f"{program}: error: {reason}{advice}"
+    print(printable(told, len(told)), file=sys.stderr)  # a name in it may have any characters
     return status

@@ -1,9 +1,7 @@
 """Text from elsewhere, made fit to be shown: on a page, on a terminal, in a file."""
 
 import unicodedata
-from typing import Annotated, Final
-
-from pydantic import AfterValidator
+from typing import Final
 
 MOST: Final = 2000
 """Characters of one text that are shown."""
@@ -26,5 +24,12 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-Printable = Annotated[str, AfterValidator(printable)]
-"""A field of a model that holds nothing else."""
+def gist(text: str) -> str:
+    """The line of an error's text that says most: the first, or the last if more is announced."""
+    lines = text.strip().splitlines() or ["no reason given"]
+    return lines[-1 if lines[0].endswith(":") else 0].strip()
+
+
+def storable(text: str) -> str:
+    """`text` as UTF-8 can hold it: the bytes of a file's name need not be any."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

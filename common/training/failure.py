@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from common.backends.devices import Process
 from common.base.errors import BusyError, RequestError, RunError, StoppedError
+from common.base.locks import PATIENCE, held
 from common.records.new import failure_of
 from common.records.record import Record, record_name
 from common.records.store import read_record, unfinished
@@ -13,37 +14,47 @@ from common.training.job import Job
 def mark_failed(job: Job, error: BaseException) -> None:
     """Says so in the record of this run, unless it is complete.
 
-    A request that was refused before the run had begun leaves everything as it was.
+    A request that was refused before the run had begun leaves everything as it was, and so does a
+    run while another one holds its name. No clock tells which is the later one.
     """
     if isinstance(error, BusyError):  # what is there is the other run's
         return
     stopped = isinstance(error, StoppedError | KeyboardInterrupt)
     ended = {"status": "interrupted" if stopped else "failed"}
     with suppress(Exception):  # what ended the run is what matters
-        record = _begun(job)
+        begun = record = _begun(job)
         if record is None and not isinstance(error, RequestError):
             record = _not_begun(job)
-        if record is not None and record.status == "running":
-            failure = None if stopped else failure_of(error)
-            job.write(record.model_copy(update={**ended, "failure": failure}))
+        if record is None or record.status != "running":
+            return
+        # A process of this run may need a moment to let go.
+        with held(job.request.out, record.name(), PATIENCE if begun else 0):
+            if not begun or _begun(job):
+                failure = None if stopped else failure_of(error)
+                job.write(record.model_copy(update={**ended, "failure": failure}))
 
 
 def _begun(job: Job) -> Record | None:
     """The record that the run has left so far."""
+    found = []
     first = job.request.out / record_name(job.request.framework, job.request.chapter, "*")
     for pattern in (first.name, unfinished(first).name):
         for path in first.parent.glob(pattern):
             with suppress(RunError):
-                found = read_record(path)
-                if found.started == job.started and found.command[3:] == job.command_line:
-                    return found
-    return None
+                found.append(read_record(path))
+    own = [
+        each
+        for each in found
+        if (each.started, each.command[3:]) == (job.started, job.command_line)
+    ]
+    # A clock that was set back may have told an earlier run the same.
+    return min(own, key=lambda each: each.status != "running", default=None)
 
 
 def _not_begun(job: Job) -> Record | None:
     """The record of a run that ended before it had left one.
 
-    None if it is not known how many devices it would have had, or if a later run's is there.
+    None if it is not known how many devices it would have had.
     """
     request = job.request
     count, kind = request.devices or 0, "gpu" if request.device_kind == "gpu" else "cpu"
@@ -52,9 +63,5 @@ def _not_begun(job: Job) -> Record | None:
         count, kind = len(devices.names), devices.kind
     if not count:
         return None
-    path = request.out / record_name(request.framework, request.chapter, count)
-    with suppress(RunError):
-        if read_record(path).started > job.started:
-            return None
     config, data = job.settled(count, kind)
     return job.new_record(config, data, job.initial_weights(config), [])

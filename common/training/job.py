@@ -131,7 +131,8 @@ class Job:
     def finish(self, record: Record, outcome: Outcome) -> None:
         """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
         if self.request.save_weights is not None:
-            save_weights(self.request.save_weights, trained_weights(outcome))
+            with write_failure(self.request.save_weights):
+                save_weights(self.request.save_weights, trained_weights(outcome))
         complete = {
             "status": "complete",
             "losses": outcome.losses,

@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from common.records.record import Epoch
+from common.terminal.text import printable
 
 REDRAW = 0.5
 """Seconds between two looks at the loss: each one waits for the device."""
@@ -31,7 +32,7 @@ class Reporter:
 
     def notice(self, text: str) -> None:
         """Prints one line."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(printable(text, len(text)), markup=False, soft_wrap=True)
 
     @contextmanager
     def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator["Bar"]:

@@ -81,7 +81,7 @@ def _given(path: Path) -> Checkpoint:
     """The checkpoint of --resume-from: its record, or the tensors beside it."""
     try:
         return read_checkpoint(path.with_suffix(".json"))
-    except RunError as error:
+    except (RunError, ValueError) as error:  # the latter: a folder, which has no suffix
         raise RequestError(f"--resume-from: {error}") from None
 
 

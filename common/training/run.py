@@ -16,6 +16,7 @@ from common.base.machine import now
 from common.data.dataset import load
 from common.models.weights_file import load_weights, shape_in
 from common.settings.request import Request
+from common.terminal.text import storable
 from common.training.failure import mark_failed
 from common.training.job import Job
 from common.training.places import require_places
@@ -42,7 +43,7 @@ def run(
         progress = sys.stderr.isatty() and not quiet
         data = load(request.dataset, request.data_dir, report.notice, progress=progress)
         data.first(request.train_examples, request.test_examples)
-        job = Job(request, data, weights, list(command_line), started=now())
+        job = Job(request, data, weights, [storable(each) for each in command_line], now())
         threads = cpu_threads(request, report)
         launch(import_backend(framework, chapter, threads), job, process.rank)
 

@@ -110,6 +110,13 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path, name: str, why: st
     assert {path.name for path in tmp_path.rglob("*")} == {"loop", "lost", "folder"}
 
 
+@pytest.mark.parametrize("name", ["missing/../folder", f"missing/../{'x' * 256}"])
+def test_a_detour_hides_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(RequestError, match=r"it is a folder|File name too long"):
+        require_file(tmp_path / name, "--flag")
+
+
 def test_a_folder_may_be_a_link_if_it_leads_to_one(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     for name, target in {"good": "real", "loop": "loop", "lost": "missing"}.items():

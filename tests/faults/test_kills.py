@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from figures import Figures
 from killed_runs import Case, Runner, cases
 
 from common.backends.frameworks import FRAMEWORKS
@@ -18,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_killed_run_ends_with_the_same_bits(
-    framework: str, case: Case, tmp_path: Path, kills: int
+    framework: str, case: Case, tmp_path: Path, kills: int, figures: Figures
 ) -> None:
     runner = Runner(framework, case, tmp_path)
     life, training = runner.finish("whole")
@@ -34,3 +35,4 @@ def test_a_killed_run_ends_with_the_same_bits(
             shutil.rmtree(tmp_path / "killed")
     runner.finish("killed", "--resume")
     runner.require_same("whole", "killed")
+    figures("SIGKILL at a random moment", kills, chapter=case.chapter, devices=case.devices)

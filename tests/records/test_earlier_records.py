@@ -1,19 +1,22 @@
-"""A run that fails leaves no earlier record in its place: nobody takes that for this run's."""
+"""A run that is not complete never takes the place of one that is: it goes beside it."""
 
 import errno
-from collections.abc import Callable
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agreement import edit
-from fake_chapter import FLAGS, RECORD, CommandLine, FakeChapter, written
+from fake_chapter import FLAGS, RECORD, CommandLine, FakeChapter, full_after, written
 
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.errors import RequestError, RunError
+from common.base.locks import held
+from common.records.store import overtaken, read_record, read_tensors, unfinished
 
 FULL = "[Errno 28] No space left on device"
 LONG_AGO = "2001-02-03T04:05:06+00:00"
+BESIDE = unfinished(RECORD)
 
 
 @pytest.fixture
@@ -25,21 +28,26 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return command
 
 
-def full_after(monkeypatch: pytest.MonkeyPatch, texts: int) -> None:
-    """Lets the disk be full as soon as so many more texts have been written."""
-    write: Callable[..., int] = Path.write_text
-    done: list[str] = []
-
-    def write_text(path: Path, text: str, **options: Any) -> int:
-        done.append(text)
-        if len(done) > texts:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(path, text, **options)
-
-    monkeypatch.setattr(Path, "write_text", write_text)
+def beside() -> dict[str, Any]:
+    """The record that a later run has left beside the earlier one, which is what it was."""
+    require_earlier()
+    content: dict[str, Any] = json.loads(BESIDE.read_text(encoding="utf-8"))
+    return content
 
 
-def test_a_full_disk_leaves_no_record_of_an_earlier_run(
+def require_earlier() -> None:
+    """The earlier record is complete, and has its own tensors."""
+    assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
+    read_tensors(RECORD, read_record(RECORD))
+
+
+def require_alone() -> None:
+    """Only the earlier record is there, with its own tensors."""
+    require_earlier()
+    assert sorted(RECORD.parent.iterdir()) == sorted([RECORD, RECORD.with_suffix(".safetensors")])
+
+
+def test_a_full_disk_leaves_the_record_of_an_earlier_run(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
@@ -47,7 +55,7 @@ def test_a_full_disk_leaves_no_record_of_an_earlier_run(
     assert start("--quiet") == 1
     line = f"python -m frameworks.pytorch.scratch: error: cannot write {RECORD}: {FULL}\n"
     assert capsys.readouterr() == ("", line)
-    assert not RECORD.exists()
+    require_alone()
 
 
 def test_a_disk_that_is_full_in_the_end_leaves_an_unfinished_run(
@@ -55,7 +63,7 @@ def test_a_disk_that_is_full_in_the_end_leaves_an_unfinished_run(
 ) -> None:
     full_after(monkeypatch, 1)
     assert start("--quiet") == 1
-    assert written()["status"] == "running"
+    assert beside()["status"] == "running"
 
 
 def test_tensors_that_find_no_space_fail_the_run(
@@ -67,10 +75,10 @@ def test_tensors_that_find_no_space_fail_the_run(
     monkeypatch.setattr("common.records.store.save_weights", save)
     assert start("--quiet") == 1
     assert f"error: cannot write {RECORD}: {FULL}\n" in capsys.readouterr().err
-    assert written()["status"] == "failed"
+    assert beside()["status"] == "failed"
 
 
-def test_a_run_that_fails_before_its_first_step_replaces_an_earlier_record(
+def test_a_run_that_fails_before_its_first_step_says_so_beside_it(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replicate(*_: object) -> None:
@@ -78,8 +86,8 @@ def test_a_run_that_fails_before_its_first_step_replaces_an_earlier_record(
 
     monkeypatch.setattr(FakeChapter, "replicate", replicate)
     assert start("--quiet") == 1
-    assert written()["status"] == "failed"
-    assert "too large" in written()["failure"]["message"]
+    assert beside()["status"] == "failed"
+    assert "too large" in beside()["failure"]["message"]
 
 
 def test_so_does_one_that_fails_before_it_has_left_a_record(
@@ -90,7 +98,7 @@ def test_so_does_one_that_fails_before_it_has_left_a_record(
 
     monkeypatch.setattr(FakeChapter, "devices", devices)
     assert start("--quiet") == 1
-    assert (written()["status"], written()["config"]["devices"]) == ("failed", 3)
+    assert (beside()["status"], beside()["config"]["devices"]) == ("failed", 3)
 
 
 def test_what_is_refused_once_the_run_has_begun_is_no_running_run(
@@ -101,42 +109,41 @@ def test_what_is_refused_once_the_run_has_begun_is_no_running_run(
 
     monkeypatch.setattr(FakeChapter, "replicate", replicate)
     assert start("--quiet") == 2
-    assert written()["status"] == "failed"
-    assert written()["failure"]["message"] == "not with these options"
+    assert beside()["status"] == "failed"
+    assert beside()["failure"]["message"] == "not with these options"
+
+
+def not_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def launch(*_: object) -> None:
+        raise RunError("processes cannot meet")
+
+    monkeypatch.setattr(FakeChapter, "launch", launch)
 
 
 def test_so_does_one_whose_processes_cannot_be_launched(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def launch(*_: object) -> None:
-        raise RunError("processes cannot meet")
-
-    monkeypatch.setattr(FakeChapter, "launch", launch)
+    not_launched(monkeypatch)
     assert start("--quiet") == 1
-    assert (written()["status"], written()["failure"]["message"]) == (
-        "failed",
-        "processes cannot meet",
-    )
-    assert (written()["config"]["devices"], written()["devices"]) == (3, [])
+    found = beside()
+    assert (found["status"], found["failure"]["message"]) == ("failed", "processes cannot meet")
+    assert (found["config"]["devices"], found["devices"]) == (3, [])
 
 
 @pytest.mark.parametrize(("flags", "kind"), [([], "gpu"), (["--devices=3"], "gpu"), ([], "cpu")])
 def test_without_a_number_the_devices_are_those_that_there_are(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch, flags: list[str], kind: str
 ) -> None:
-    def launch(*_: object) -> None:
-        raise RunError("processes cannot meet")
-
     def devices(_: object, process: Process, request: DeviceRequest) -> Devices[str]:
         assert request.count == (3 if flags else None)
         return Devices.of(kind, [f"{kind}:{index}" for index in range(3)], process)
 
-    monkeypatch.setattr(FakeChapter, "launch", launch)
+    not_launched(monkeypatch)
     monkeypatch.setattr(FakeChapter, "devices", devices)
     monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
     assert start("--quiet", *flags) == 1
-    assert (written()["status"], written()["config"]["devices"]) == ("failed", 3)
-    assert list(RECORD.parent.glob("*.json")) == [RECORD]
+    assert (beside()["status"], beside()["config"]["devices"]) == ("failed", 3)
+    assert sorted(RECORD.parent.glob("*.json")) == sorted([RECORD, BESIDE])
 
 
 def test_where_it_is_not_known_how_many_nothing_is_written(
@@ -148,12 +155,11 @@ def test_where_it_is_not_known_how_many_nothing_is_written(
     monkeypatch.setattr(FakeChapter, "devices", fail)
     monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
     assert start("--quiet") == 1
-    assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
-    assert list(RECORD.parent.glob("*.json")) == [RECORD]
+    require_alone()
 
 
 @pytest.mark.parametrize("asked", ["launch", "devices"])
-def test_a_refused_request_leaves_an_earlier_record(
+def test_a_refused_request_leaves_nothing(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     def refuse(*_: object) -> None:
@@ -161,15 +167,28 @@ def test_a_refused_request_leaves_an_earlier_record(
 
     monkeypatch.setattr(FakeChapter, asked, refuse)
     assert start("--quiet") == 2
-    assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
+    require_alone()
 
 
-def test_a_later_run_keeps_the_record_that_it_has_taken_over(start: CommandLine) -> None:
-    taken_over = "2999-02-03T04:05:06+00:00"
+def test_a_run_that_never_began_leaves_a_name_that_another_one_holds(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    not_launched(monkeypatch)
+    with held(RECORD.parent, RECORD.stem):
+        assert start("--quiet") == 1
+    require_alone()
 
+
+def test_a_complete_run_takes_the_place_of_both(start: CommandLine) -> None:
     def fail(step: int) -> float:
-        edit(RECORD, started=taken_over)
         raise KeyboardInterrupt
 
     assert start("--quiet", loss=fail) == 130
-    assert (written()["status"], written()["started"]) == ("running", taken_over)
+    assert beside()["status"] == "interrupted"
+    assert overtaken(RECORD) == (
+        f"a later run of it was interrupted: run it again, or remove {BESIDE}"
+    )
+    assert start("--quiet") == 0
+    assert written()["started"] != LONG_AGO
+    assert sorted(RECORD.parent.glob("*.json")) == [RECORD]
+    assert overtaken(RECORD) == ""

@@ -92,7 +92,7 @@ def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(
     ("failure", "status", "line"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
-        (MemoryError("out of memory\nwith details"), 1, "MemoryError: out of memory"),
+        (ValueError("no such kernel\nwith details"), 1, "ValueError: no such kernel"),
         (RunError("replicas diverge"), 1, "replicas diverge"),
     ],
 )

@@ -1,5 +1,6 @@
 """A chapter without a framework: its losses are scripted, and it notes what it is asked to do."""
 
+import errno
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -109,6 +110,20 @@ def written() -> dict[str, Any]:
     """The record that the command left, as JSON."""
     content: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     return content
+
+
+def full_after(monkeypatch: pytest.MonkeyPatch, texts: int) -> None:
+    """Lets the disk be full as soon as so many more texts have been written."""
+    write: Callable[..., int] = Path.write_text
+    done: list[str] = []
+
+    def write_text(path: Path, text: str, **options: Any) -> int:
+        done.append(text)
+        if len(done) > texts:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
 
 
 CONFIG = Config(

@@ -67,6 +67,11 @@ class Runner:
     case: Case
     folder: Path
 
+    @property
+    def name(self) -> str:
+        """What the files of its runs are called."""
+        return self.case.name(self.framework)
+
     def start(self, name: str, *flags: str) -> "subprocess.Popen[str]":
         """Starts a run that has its record and its checkpoints in the folder `name`."""
         case = self.case

@@ -2,9 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from common.data.download import SHA256
+
+MOST = 1 << 20
+"""Bytes that are received at most, in a test."""
 
 CONTENTS = {name: name.encode() * 1000 for name in SHA256}
 Answer = Callable[["Handler"], None]
@@ -80,6 +85,44 @@ def hang(handler: Handler) -> None:
     handler.server.is_over.wait(10)
 
 
+def slow(handler: Handler) -> None:
+    """Sends a byte now and then: fewer than one a second, if a test has a second's patience."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(CONTENTS[handler.name])))
+    handler.end_headers()
+    while not handler.server.is_over.wait(1.2):
+        with suppress(OSError):  # nobody listens any longer
+            handler.wfile.write(b"x")
+
+
+def slow_to_begin(handler: Handler) -> None:
+    """Answers with a header that has no end, in the same way."""
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\nX: ")
+    while not handler.server.is_over.wait(0.5):
+        with suppress(OSError):
+            handler.wfile.write(b"x")
+
+
+def endless(handler: Handler) -> None:
+    """Sends more and more, and never said how much."""
+    handler.send_response(200)
+    handler.end_headers()
+    with suppress(OSError):
+        while not handler.server.is_over.is_set():
+            handler.wfile.write(bytes(1 << 16))
+
+
+def circle(handler: Handler) -> None:
+    """Sends whoever asks back to where they were."""
+    handler.send_response(302)
+    handler.send_header("Location", f"/{handler.path.count('/') % 2 * 'round/'}{handler.name}")
+    handler.end_headers()
+
+
+BAD = (garbage, cut, hang, missing, slow, slow_to_begin, endless, circle)
+"""Answers that hold no file."""
+
+
 def after(other: Mirror) -> Answer:
     """Answers once the other mirror, being quicker, has been asked for a file."""
 
@@ -88,3 +131,12 @@ def after(other: Mirror) -> Answer:
         serve(handler)
 
     return answer
+
+
+def unheard(text: str) -> None:
+    """Takes a notice and drops it."""
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """What is in a folder, by its name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}

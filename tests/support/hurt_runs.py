@@ -1,0 +1,151 @@
+"""Runs of a chapter in NumPy that something goes wrong with, and what must be true afterwards."""
+
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from killed_runs import Case, Runner
+from numpy_chapter import NumpyChapter
+
+from common.base.arrays import Weights
+from common.data.synthetic import synthetic
+from common.records.record import Record
+from common.records.store import read_record, read_tensors, unfinished
+from common.training.checkpoints import checkpoints_in, read_checkpoint
+from common.training.cli import main
+
+SCRATCH = Case("scratch", 2, ())
+NAME = SCRATCH.name("pytorch")
+FLAGS = (
+    *("--devices=2", "--dataset=synthetic", "--batch-size=8", "--train-examples=20"),
+    *("--test-examples=10", "--epochs=2", "--threads=1", "--quiet"),
+)
+"""Two epochs of three steps."""
+
+
+@dataclass
+class Hurt:
+    """Runs the chapter through the command line, below a folder; notes what it said."""
+
+    monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str]
+    folder: Path
+    chapter: Callable[[], Any] = NumpyChapter
+    case: Case = SCRATCH
+    said: str = ""
+    runner: Runner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.move(self.folder)
+        self.monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        self.monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(20, 10))
+
+    def move(self, folder: Path) -> None:
+        """From now on, runs lie below another folder."""
+        self.folder = folder
+        self.runner = Runner("pytorch", self.case, folder)
+
+    def turn(self, case: Case, chapter: Callable[[], Any]) -> None:
+        """From now on, it runs another chapter."""
+        self.case, self.chapter = case, chapter
+        self.move(self.folder)
+
+    def run(self, *flags: str) -> int:
+        """Runs with `FLAGS` and `flags`; returns the exit status."""
+        name = self.case.chapter
+        self.monkeypatch.setitem(sys.modules, f"frameworks.pytorch.{name}", self.chapter())
+        self.capfd.readouterr()
+        try:
+            return main("pytorch", name, [*FLAGS, *self.case.options, *flags])
+        except SystemExit as end:
+            return int(str(end.code))
+        finally:
+            self.said = self.capfd.readouterr().err
+
+    def kept(self, name: str, *flags: str) -> int:
+        """Runs with its record and its checkpoints in the folder `name`."""
+        place = f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}"
+        return self.run(*place, "--checkpoint-every=2", "--resume", *flags)
+
+    def earlier(self, name: str) -> tuple[Record, Weights]:
+        """Leaves a complete record of another run in a folder."""
+        assert self.run(f"--out={self.folder / name}", "--seed=1") == 0, self.said
+        return self.record(name), read_tensors(self.path(name), self.record(name))
+
+    def path(self, name: str) -> Path:
+        """Where the record is."""
+        return self.folder / name / f"{self.runner.name}.json"
+
+    def record(self, name: str) -> Record:
+        """The record in a folder."""
+        return read_record(self.path(name))
+
+    def require_one_line(self, words: str) -> None:
+        """What was said is one line, which says what went wrong."""
+        lines = self.said.splitlines()
+        assert len(lines) == 1, self.said
+        assert re.match(rf"python -m frameworks\.\w+\.\w+: error: .*({words})", lines[0]), lines
+
+    def require_kept(self, name: str, earlier: tuple[Record, Mapping[str, Any]]) -> None:
+        """The earlier record still reads as complete, with its own tensors."""
+        require_kept(self.path(name), earlier)
+
+    def require_tidy(self, name: str) -> None:
+        """What is there is whole, and nothing else is there."""
+        require_tidy(self.folder / name, self.runner.name)
+
+
+@pytest.fixture
+def hurt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Hurt:
+    """Runs of a chapter in NumPy, that something is to go wrong with."""
+    return Hurt(monkeypatch, capfd, tmp_path)
+
+
+class Disturbed(NumpyChapter):
+    """Something happens before the step of a number, counted from 1 in each process."""
+
+    def __init__(self, number: int, then: Callable[[], object]) -> None:
+        self.left, self.then = number, then
+
+    def train_batch(self, *arguments: Any) -> float:
+        self.left -= 1
+        if self.left == 0:
+            self.then()
+        return super().train_batch(*arguments)
+
+
+def terminated() -> None:
+    """What a scheduler does to a run."""
+    signal.raise_signal(signal.SIGTERM)
+
+
+def require_kept(path: Path, earlier: tuple[Record, Mapping[str, Any]]) -> None:
+    """An earlier record at `path` still reads as complete, with its own tensors."""
+    record, tensors = earlier
+    assert read_record(path) == record
+    found = read_tensors(path, record)
+    assert found.keys() == tensors.keys()
+    assert [key for key in found if found[key].tobytes() != tensors[key].tobytes()] == []
+
+
+def require_tidy(folder: Path, name: str) -> None:
+    """What lies in a folder is whole, or says that it is not, and nothing else is there."""
+    if not folder.exists():
+        return
+    every = {path.name for path in folder.iterdir()} - {"filler"}
+    known = {f"{name}.json", unfinished(folder / f"{name}.json").name}
+    for path in checkpoints_in(folder, name):
+        read_checkpoint(path)
+        known |= {path.name, path.with_suffix(".safetensors").name}
+    path = folder / f"{name}.json"
+    if path.exists() and (record := read_record(path)).tensors is not None:
+        read_tensors(path, record)
+        known.add(path.with_suffix(".safetensors").name)
+    assert every <= known, every - known

@@ -1,0 +1,114 @@
+"""Writes docs/reliability.md from the figures of tests of faults, and of inputs made at random.
+
+python tests/support/reliability.py faults.jsonl [fuzz.jsonl ...] --command "nox -s faults"
+
+Each line of a file is a fault, as `pytest --figures FILE` leaves it, or what a reader was given:
+`{"reader": ..., "inputs": ..., "seconds": ..., "findings": ...}`.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
+from common.base.files import write_text
+from common.terminal.command import status
+from common.terminal.tables import markdown
+
+Line = dict[str, Any]
+
+PAGE: Final = Path("docs/reliability.md")
+
+INTRODUCTION: Final = """\
+# What goes wrong, and what is lost
+
+Each fault below was made on purpose, with real processes, disks and servers. Afterwards:
+
+- the command ended in time, with the right status and one line that says what to do;
+- nothing half-written was taken for whole;
+- an earlier record that was complete still was, with its own tensors;
+- a run that keeps checkpoints went on with `--resume`, and ended with the same bits as one that
+  was never stopped.
+
+A fault counts once all of this held: the test fails that sees anything else.
+"""
+
+READERS: Final = """\
+## Files made at random
+
+Each reader was given files made at random from good ones. It takes them or refuses them in a line.
+"""
+
+
+def read(paths: Iterable[Path]) -> list[Line]:
+    """The lines of all files. Raises RunError that names a file that holds something else."""
+    found: list[Line] = []
+    for path in paths:
+        try:
+            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} cannot be read: {error}") from None
+        if odd := [line for line in lines if not line.keys() & {"fault", "reader"}]:
+            raise RunError(f"{path} has a line that is no figure: {odd[0]}")
+        found += lines
+    return found
+
+
+def page(lines: Sequence[Line], command: str) -> str:
+    """The page that these figures make; `command` is the one that they come from."""
+    faults = [line for line in lines if "fault" in line]
+    readers = [line for line in lines if "reader" in line]
+    parts = [INTRODUCTION, *markdown(("fault", "made", "with", "lost"), _faults(faults), (0, 2))]
+    machines = sorted({line["machine"] for line in faults})
+    dates = sorted({line["date"] for line in faults})
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    parts += ["", f"{'; '.join(machines)}; {when}; `{command}`."]
+    if readers:
+        headings = ("reader", "inputs", "seconds", "findings")
+        parts += ["", READERS, *markdown(headings, _readers(readers))]
+    return "\n".join(parts) + "\n"
+
+
+def _faults(lines: Sequence[Line]) -> Iterator[list[str]]:
+    """A row for each kind of fault, and one for all of them."""
+    for kind in sorted({line["fault"] for line in lines}):
+        own = [line for line in lines if line["fault"] == kind]
+        yield [kind, f"{_sum(own, 'number'):,.0f}", _frameworks(own), "0"]
+    yield ["all", f"{_sum(lines, 'number'):,.0f}", _frameworks(lines), "0"]
+
+
+def _frameworks(lines: Sequence[Line]) -> str:
+    """The frameworks in which there were any; NumPy stands for tests that need none."""
+    there = {line["framework"] for line in lines}
+    return ", ".join([*(["NumPy"] if "" in there else []), *(f for f in FRAMEWORKS if f in there)])
+
+
+def _readers(lines: Sequence[Line]) -> Iterator[list[str]]:
+    for reader in sorted({line["reader"] for line in lines}):
+        own = [line for line in lines if line["reader"] == reader]
+        yield [reader, *(f"{_sum(own, each):,.0f}" for each in ("inputs", "seconds", "findings"))]
+
+
+def _sum(lines: Sequence[Line], name: str) -> float:
+    return sum(float(line[name]) for line in lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the page. Returns 0; raises RunError if a file holds no figures."""
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files of figures")
+    made.add_argument("--command", required=True, help="what they come from")
+    made.add_argument("--out", type=Path, default=PAGE, metavar="FILE", help="(%(default)s)")
+    flags = made.parse_args(argv)
+    lines = read(flags.files)
+    if not any("fault" in line for line in lines):
+        raise RunError("there are no faults in these files: pytest --figures FILE leaves them")
+    write_text(flags.out, page(lines, flags.command))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(status("reliability.py", main))
