@@ -17,6 +17,7 @@ import numpy_chapter
 import pytest
 from disks import disk as disk
 from figures import figures as figures
+from figures import pytest_runtest_makereport as pytest_runtest_makereport
 from hurt_runs import hurt as hurt
 
 from bench.d2l_package import home

@@ -1,29 +1,37 @@
 """The page on faults says what the figures of the tests say."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from figures import Figures
 from reliability import main, page, read
 
 from common.base.errors import RunError
 
 COMMAND = "nox -s faults"
+ROOT = Path(__file__).parents[2]
+OPTIONS = """
+def pytest_addoption(parser):
+    parser.addoption("--figures")
+    parser.addoption("--framework")
+"""
 
 
 def fault(kind: str, number: int, framework: str, **changes: Any) -> dict[str, Any]:
-    machine = {"date": "2031-02-03", "machine": "a processor, 2 cores"}
+    machine = {"date": "2031-02-03", "machine": "a processor, 2 cores", "lost": 0}
     return {"fault": kind, "number": number, "framework": framework, **machine, **changes}
 
 
 LINES = [
     fault("SIGKILL at a random moment", 1200, "jax"),
     fault("disk full at a write", 9, ""),
-    fault("disk full at a write", 1, "pytorch", date="2031-02-05"),
-    {"reader": "records", "inputs": 1_000_000, "seconds": 61.4, "findings": 2},
-    {"reader": "records", "inputs": 500, "seconds": 1.0, "findings": 1},
+    fault("disk full at a write", 1, "pytorch", date="2031-02-05", lost=1),
+    {"reader": "records", "inputs": 1_000_000, "seconds": 61.4, "findings": ["a", "b"]},
+    {"reader": "records", "inputs": 500, "seconds": 1.0, "findings": ["c"]},
 ]
 
 
@@ -37,8 +45,8 @@ def test_each_kind_of_fault_has_a_row_and_all_of_them_a_sum() -> None:
         "| fault | made | with | lost |",
         "| --- | ---: | --- | ---: |",
         "| SIGKILL at a random moment | 1,200 | jax | 0 |",
-        "| disk full at a write | 10 | NumPy, pytorch | 0 |",
-        "| all | 1,210 | NumPy, pytorch, jax | 0 |",
+        "| disk full at a write | 10 | NumPy, pytorch | 1 |",
+        "| all | 1,210 | NumPy, pytorch, jax | 1 |",
         "| reader | inputs | seconds | findings |",
         "| --- | ---: | ---: | ---: |",
         "| records | 1,000,500 | 62 | 3 |",
@@ -51,14 +59,32 @@ def test_without_readers_there_is_no_word_of_them() -> None:
     assert "; 2031-02-03; `" in page(LINES[:1], COMMAND)
 
 
+TESTS = """
+def test_one(figures):
+    figures("clock set back", 3, chapter="scratch")
+    figures("clock set back", 0)
+
+def test_another(figures):
+    figures("clock set back", 4)
+    assert not "as it should be"
+
+def test_a_third(figures):
+    assert not "before it has made any"
+"""
+
+
 def test_what_tests_count_comes_to_the_page(tmp_path: Path) -> None:
-    path, out = tmp_path / "figures", tmp_path / "page.md"
-    for framework, number in (("mxnet", 3), (None, 4), ("mxnet", 0)):
-        Figures(path, framework)("clock set back", number, chapter="scratch")
+    path, out, test = tmp_path / "figures", tmp_path / "page.md", tmp_path / "test_faults.py"
+    test.write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", f"--confcutdir={tmp_path}", "-pfigures"]
+    options = ["-p", "plain_options", f"--figures={path}", str(test)]
+    (tmp_path / "plain_options.py").write_text(OPTIONS)
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}:{tmp_path}"}
+    ran = subprocess.run([*command, *options], env=environment, cwd=tmp_path, check=False)
+    assert ran.returncode == 1
     assert main([str(path), f"--command={COMMAND}", f"--out={out}"]) == 0
-    assert "| clock set back | 7 | NumPy, mxnet | 0 |" in out.read_text()
-    Figures(None, None)("clock set back")
-    assert len(path.read_text().splitlines()) == 2
+    assert "| clock set back | 7 | NumPy | 4 |" in out.read_text()
+    assert "| test_a_third | 1 | NumPy | 1 |" in out.read_text()
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "", json.dumps(LINES[-1])])

@@ -1,9 +1,9 @@
 """Writes docs/reliability.md from the figures of tests of faults, and of inputs made at random.
 
-python tests/support/reliability.py faults.jsonl [fuzz.jsonl ...] --command "nox -s faults"
+python tests/support/reliability.py faults.jsonl [idx.json ...] --command "nox -s faults"
 
-Each line of a file is a fault, as `pytest --figures FILE` leaves it, or what a reader was given:
-`{"reader": ..., "inputs": ..., "seconds": ..., "findings": ...}`.
+Each line of a .jsonl file is a fault, as `pytest --figures FILE` leaves it; a .json file is what a
+reader was given, as `python -m fuzz` leaves it.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Each fault below was made on purpose, with real processes, disks and servers. Af
 - a run that keeps checkpoints went on with `--resume`, and ended with the same bits as one that
   was never stopped.
 
-A fault counts once all of this held: the test fails that sees anything else.
+A fault counts as lost if anything else was seen.
 """
 
 READERS: Final = """\
@@ -48,13 +48,18 @@ def read(paths: Iterable[Path]) -> list[Line]:
     found: list[Line] = []
     for path in paths:
         try:
-            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            text = path.read_text(encoding="utf-8")
+            lines = [json.loads(text)] if path.suffix == ".json" else _lines(text)
         except (OSError, ValueError) as error:
             raise RunError(f"{path} cannot be read: {error}") from None
         if odd := [line for line in lines if not line.keys() & {"fault", "reader"}]:
             raise RunError(f"{path} has a line that is no figure: {odd[0]}")
         found += lines
     return found
+
+
+def _lines(text: str) -> list[Line]:
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def page(lines: Sequence[Line], command: str) -> str:
@@ -76,8 +81,14 @@ def _faults(lines: Sequence[Line]) -> Iterator[list[str]]:
     """A row for each kind of fault, and one for all of them."""
     for kind in sorted({line["fault"] for line in lines}):
         own = [line for line in lines if line["fault"] == kind]
-        yield [kind, f"{_sum(own, 'number'):,.0f}", _frameworks(own), "0"]
-    yield ["all", f"{_sum(lines, 'number'):,.0f}", _frameworks(lines), "0"]
+        yield [kind, *_made_and_lost(own)]
+    yield ["all", *_made_and_lost(lines)]
+
+
+def _made_and_lost(lines: Sequence[Line]) -> list[str]:
+    """How many faults were made, in which frameworks, and of how many a test has failed."""
+    made, lost = (f"{_sum(lines, name):,.0f}" for name in ("number", "lost"))
+    return [made, _frameworks(lines), lost]
 
 
 def _frameworks(lines: Sequence[Line]) -> str:
@@ -89,7 +100,8 @@ def _frameworks(lines: Sequence[Line]) -> str:
 def _readers(lines: Sequence[Line]) -> Iterator[list[str]]:
     for reader in sorted({line["reader"] for line in lines}):
         own = [line for line in lines if line["reader"] == reader]
-        yield [reader, *(f"{_sum(own, each):,.0f}" for each in ("inputs", "seconds", "findings"))]
+        findings = sum(len(line["findings"]) for line in own)
+        yield [reader, *(f"{_sum(own, each):,.0f}" for each in ("inputs", "seconds")), f"{findings}"]
 
 
 def _sum(lines: Sequence[Line], name: str) -> float:

@@ -1,0 +1,102 @@
+"""A process of DDP that is killed, frozen or never there ends the run soon, by name."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from figures import Figures
+from killed_runs import Case, Runner, descendants, require_gone
+
+pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
+
+DEVICES = 3
+ENDLESS = Case("concise", DEVICES, ("--width=4", "--steps=1000000"))
+
+SOON = 30
+"""Seconds in which it has to be known."""
+
+EVERYONE = {
+    "the process of devices 0 to 2": 1,
+    **{f"the process of device {rank}": rank + 2 for rank in range(DEVICES)},
+}
+"""Whom a message may name, and its place among all whom the run has started.
+
+The first is multiprocessing's own, which only tidies up.
+"""
+
+
+def begun(runner: Runner) -> "tuple[subprocess.Popen[str], list[int]]":
+    """A run that trains, and everyone whom it has started."""
+    run = runner.start("out")
+    limit = time.monotonic() + 200
+    while not runner.stamp("out"):
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    return run, descendants(run.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("who", EVERYONE)
+def test_a_process_that_is_lost_is_named(
+    tmp_path: Path, who: str, number: signal.Signals, figures: Figures
+) -> None:
+    runner = Runner("pytorch", ENDLESS, tmp_path)
+    run, everyone = begun(runner)
+    started = time.monotonic()
+    os.kill(everyone[EVERYONE[who]], number)
+    _, err = run.communicate(timeout=2 * SOON)
+    assert time.monotonic() - started < SOON
+    frozen = "has not answered for 15 seconds: it is frozen"
+    became = "was ended by SIGKILL" if number == signal.SIGKILL else frozen
+    assert err == f"python -m frameworks.pytorch.concise: error: {who} {became}\n"
+    assert run.returncode == 1
+    require_gone(everyone)
+    record = runner.record("out")
+    assert record.status == "failed"
+    assert record.failure is not None
+    assert record.failure.message == f"{who} {became}"
+    figures("process of DDP killed" if number == signal.SIGKILL else "process of DDP frozen")
+
+
+def test_a_server_that_never_starts_its_processes_is_named(
+    tmp_path: Path, figures: Figures
+) -> None:
+    run = Runner("pytorch", ENDLESS, tmp_path).start("out")
+    limit = time.monotonic() + 200
+    while len(everyone := descendants(run.pid)) < 2:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    os.kill(everyone[1], signal.SIGSTOP)
+    started = time.monotonic()
+    _, err = run.communicate(timeout=2 * SOON)
+    assert time.monotonic() - started < SOON
+    assert "the process of devices 0 to 2 has not answered for 15 seconds: it is frozen" in err
+    assert run.returncode == 1
+    require_gone(everyone)
+    figures("process of DDP never started")
+
+
+@pytest.mark.parametrize("absent", [0, 2])
+def test_a_process_that_no_launcher_starts_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: int, figures: Figures
+) -> None:
+    runner = Runner("pytorch", ENDLESS, tmp_path)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "by hand")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", str(29600 + os.getpid() % 1000))
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, str(DEVICES))
+    runs = []
+    for rank in set(range(DEVICES)) - {absent}:
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("LOCAL_RANK", str(rank))
+        runs.append(runner.start("out"))
+    for run in runs:
+        _, err = run.communicate(timeout=200)
+        assert f"process {absent} of 3 has not come within 25 seconds: start all processes" in err
+        assert run.returncode == 1
+    figures("process of DDP never started")
