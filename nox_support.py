@@ -6,6 +6,7 @@ Only the standard library, as for the plan of runs.
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 from ast import literal_eval
@@ -18,6 +19,7 @@ from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
+from nox_pins import versions
 
 UV_VARIABLES: Final = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -29,15 +31,16 @@ UV_VARIABLES: Final = {
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment with what is `wanted`, in the versions of the files `constraints`.
+    """An environment with what the files `pins` name, and nothing else.
 
-    The package `alone` is added without what it asks for.
+    Of the files `builds`, one is added: the first that can be had here, or the last. What the files
+    `alone` name is added without what it asks for.
     """
 
     folder: Path
-    wanted: Sequence[str]
-    constraints: Sequence[Path]
-    alone: str | None = None
+    pins: Sequence[Path]
+    builds: Sequence[Path] = ()
+    alone: Sequence[Path] = ()
 
     @property
     def python(self) -> Path:
@@ -72,9 +75,12 @@ class Environment:
         yield [made, *self._installed([str(self.python), "-m", "pip", "install", "--quiet"])]
 
     def _installed(self, install: list[str]) -> list[list[str]]:
-        install = [*install, *(part for file in self.constraints for part in ("-c", str(file)))]
-        alone = [[*install, "--no-deps", self.alone]] if self.alone else []
-        return [[*install, *self.wanted], *alone]
+        # What is in no file, or has another digest, is refused.
+        install = [*install, "--require-hashes"]
+        build = [*filter(is_offered, self.builds), *self.builds[-1:]][:1]
+        together = [f"--requirement={file}" for file in (*self.pins, *build)]
+        alone = [[*install, "--no-deps", f"--requirement={file}"] for file in self.alone]
+        return [[*install, *together], *alone]
 
     def complete(self) -> bool:
         """Whether it was made from the same wishes and versions, to the end, and still runs."""
@@ -91,10 +97,16 @@ class Environment:
         return self.folder / "installed"
 
     def _digest(self) -> str:
-        versions = [file.read_text(encoding="utf-8") for file in self.constraints]
-        alone = [self.alone] if self.alone else []
-        recipe = "\n".join([sys.version, *self.wanted, *alone, *versions])
+        files = [*self.pins, *self.builds, *self.alone]
+        recipe = "\n".join([sys.version, *(file.read_text(encoding="utf-8") for file in files)])
         return hashlib.sha256(recipe.encode()).hexdigest()
+
+
+def is_offered(build: Path) -> bool:
+    """Whether the places that pip looks in have the version of PyTorch that a file names."""
+    asked = [sys.executable, "-m", "pip", "index", "versions", "torch"]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    return versions(build.read_text(encoding="utf-8"))["torch"] in re.findall(r"[^\s,]+", listed)
 
 
 def pip_settings() -> dict[str, str]:
@@ -140,9 +152,9 @@ def available() -> list[str]:
 
 
 def handover(framework: str, chapter: str, folder: Path) -> list[str]:
-    """The short run whose weights the other frameworks' tests find in `folder`: its arguments."""
-    flags = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+    """The short run whose weights and checkpoints the others' tests find: its arguments."""
+    data = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20"
+    flags = f"{data} --devices=1 --dtype=float64 --steps=3 --checkpoint-every=2 --quiet"
     weights = folder / f"{framework}-{chapter}.safetensors"
-    files = [f"--out={folder}", f"--save-weights={weights}"]
-    module = ["-m", f"frameworks.{framework}.{chapter}"]
-    return [*module, *flags.split(), "--devices=1", "--dtype=float64", "--quiet", *files]
+    files = [f"--out={folder}", f"--save-weights={weights}", f"--checkpoint-dir={folder / 'kept'}"]
+    return ["-m", f"frameworks.{framework}.{chapter}", *flags.split(), *files]

@@ -1,5 +1,6 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
+import shutil
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,11 +11,13 @@ import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
+import nox_checks as nox_checks
 import nox_environments as python_of
+import nox_faults as nox_faults
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from notebooks.text.chapter import SHARED
-from nox_kills import kill_on_its_way
+from nox_kills import train_through_kills
 from nox_support import available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
@@ -93,6 +96,7 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
         session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
+    shutil.rmtree(HANDOVER, ignore_errors=True)  # or its checkpoints would be in the way
     for framework, chapter in product(available(), CHAPTERS):
         # Each leaves weights where the other frameworks' tests find them.
         python = python_of.framework(session, framework)
@@ -132,16 +136,6 @@ def book(session: nox.Session) -> None:
             for devices in (1, 2):
                 session.run(*command, f"--devices={devices}", f"--out={folder}")
     run_common(session, "common.summary", str(folder), f"--picture={folder / 'accuracy.svg'}")
-
-
-def train_through_kills(session: nox.Session, framework: str, folder: Path) -> None:
-    """Trains the concise chapter for the book's ten epochs, and kills it twice on its way."""
-    python = python_of.framework(session, framework)
-    setting = "--preset=book --width=16 --devices=2 --batch-size=256 --lr=0.1 --device-kind=cpu"
-    files = f"--out={folder}", f"--checkpoint-dir={folder / 'kept'}", "--resume"
-    command = [python, "-m", f"frameworks.{framework}.concise", *setting.split(), *files]
-    kill_on_its_way(command, folder / "kept", f"{framework}-concise-2dev", epochs=10, kills=2)
-    session.run(*command)
 
 
 @nox.session(venv_backend="none")
@@ -200,22 +194,3 @@ def site(session: nox.Session) -> None:
     if "--drafts" not in session.posargs:
         session.run(python, "-m", "notebooks.build", "--check")
     session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)
-
-
-@nox.session(venv_backend="none")
-def lint(session: nox.Session) -> None:
-    """Check style and format."""
-    ruff = [python_of.lint(session), "-m", "ruff"]
-    session.run(*ruff, "check", ".")
-    session.run(*ruff, "format", "--check", ".")
-
-
-@nox.session(venv_backend="none")
-def typing(session: nox.Session) -> None:
-    """Check types, of each backend against its own framework."""
-    mypy = [python_of.lint(session), "-m", "mypy"]
-    folders = ("bench", "common", "notebooks", "tests")
-    session.run(*mypy, *folders, *map(str, Path().glob("nox*.py")))
-    for framework in available():
-        python = python_of.framework(session, framework)
-        session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)

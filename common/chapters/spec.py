@@ -121,7 +121,9 @@ def foreign(settings: Mapping[str, Any]) -> Options:
     Nothing is known of its net. Raises ValueError if a name is none.
     """
     for name in settings:
-        if not name.isidentifier() or iskeyword(name) or hasattr(Options, name):
+        # Python takes some letters for others, and names that begin with _ for its own.
+        plain = name.isascii() and name.isidentifier() and not name.startswith("_")
+        if not plain or iskeyword(name) or hasattr(Options, name):
             raise ValueError(f"{name!r} is no name of an option")
     kind = make_dataclass(
         "ForeignOptions",

@@ -22,6 +22,9 @@ UNSIGNED_BYTE: Final = 0x08
 LARGEST: Final = 1 << 30
 """No file of more elements is read: a damaged header must not exhaust the memory."""
 
+PIECE: Final = 1 << 20
+"""Bytes that are asked for at once. Python makes room for what is asked for, not what is there."""
+
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The unsigned bytes of an IDX file, in `dimensions` dimensions.
@@ -47,11 +50,19 @@ def parse_idx(stream: BinaryIO, name: str, dimensions: int) -> NDArray[np.uint8]
     if claimed > LARGEST:
         raise RequestError(f"{name}: claims {claimed} elements, expected at most {LARGEST}")
     expected = math.prod(shape)
-    content = stream.read(expected + 1)
+    content = _read(stream, expected + 1)
     if len(content) != expected:
         found = f"{len(content)} bytes" if len(content) < expected else "more"
         raise RequestError(f"{name}: holds {found} after its header, expected {expected} bytes")
     return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def _read(stream: BinaryIO, most: int) -> bytes:
+    """At most so many bytes: as many as there are, whatever the header promises."""
+    content = bytearray()
+    while len(content) < most and (piece := stream.read(min(PIECE, most - len(content)))):
+        content += piece
+    return bytes(content)
 
 
 def _read_shape(stream: BinaryIO, name: str, dimensions: int) -> tuple[int, ...]:

@@ -1,10 +1,12 @@
 """The files that weights travel in, and their digest."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -13,6 +15,9 @@ from safetensors.numpy import load_file, save_file
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.files import require_regular, write_atomically
+
+LARGEST: Final = 1 << 48
+"""More entries than any array that there is; one without entries may claim more."""
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -56,6 +61,10 @@ def load_arrays(path: Path) -> Weights:
     except (TypeError, AttributeError) as error:
         why = f"{error}: NumPy lacks this type, convert it to float32"
         raise RequestError(f"cannot read weights from {path}: {why}") from None
+    for name, values in weights.items():
+        # NumPy minds huge sizes beside a 0, too, as soon as it converts such an array.
+        if math.prod(max(size, 1) for size in values.shape) > LARGEST:
+            raise RequestError(f"cannot read weights from {path}: {name} has shape {values.shape}")
     return weights
 
 
@@ -73,7 +82,8 @@ def digest(arrays: Mapping[str, Array]) -> str:
     """The SHA-256 over names, shapes and values as float64: the same for either dtype."""
     state = hashlib.sha256()
     for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name], dtype="<f8")
+        with np.errstate(invalid="ignore"):  # of some kinds of NaN
+            values = np.ascontiguousarray(arrays[name], dtype="<f8")
         state.update(f"{name}{values.shape}".encode())
         state.update(values.tobytes())
     return state.hexdigest()
@@ -90,7 +100,7 @@ def _checked(path: Path, name: str, values: Array, shape: tuple[int, ...], dtype
         raise RequestError(f"{name} in {path} has shape {values.shape}, expected {shape}")
     if values.dtype.kind != "f":
         raise RequestError(f"{name} in {path} holds {values.dtype}, expected floating point")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # some kinds of NaN are told of, too
         converted = values.astype(dtype)
     if not np.isfinite(converted).all():
         raise RequestError(f"{name} in {path} holds NaN, infinity or what is too large for {dtype}")

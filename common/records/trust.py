@@ -12,7 +12,13 @@ from common.models.weights_file import digest
 from common.records.new import traffic
 from common.records.record import Record
 from common.records.store import seal
-from common.settings.steps import examples_in, steps_of_epochs
+from common.settings.steps import (
+    examples_in,
+    number_of_epochs,
+    number_of_steps,
+    steps_of_epochs,
+)
+from common.terminal.values import DEVICES
 
 
 def distrust(record: Record) -> str:
@@ -37,8 +43,6 @@ def _troubles(record: Record) -> Iterator[str]:
     ):
         yield f"its data is {data.train_examples} images of {data.name}, its configuration differs"
     yield from _of_figures(record)
-    if config.init_weights is None and config.chapter in SPECS and not _from_seed(record):
-        yield f"its initial weights are not those of seed {config.seed}"
     if record.sha256 != seal(record):
         yield "was changed after it was written"
 
@@ -52,6 +56,8 @@ def _unfinished(record: Record) -> str:
 
 def _of_devices(record: Record) -> Iterator[str]:
     names, config = record.devices, record.config
+    if config.devices > DEVICES:
+        yield f"ran on {config.devices} devices, and a run takes {DEVICES} at most"
     if len(names) != config.devices:
         yield f"ran on {len(names)} devices, and {config.devices} were asked for"
     if len(set(names)) != len(names):
@@ -75,12 +81,16 @@ def _of_options(record: Record) -> Iterator[str]:
 
 
 def _of_figures(record: Record) -> Iterator[str]:
-    steps = steps_of_epochs(record.config)
-    if len(record.losses) != sum(steps):
-        yield f"has {len(record.losses)} losses, of {sum(steps)}"
-    if len(record.epochs) != len(steps):
-        yield f"has the figures of {len(record.epochs)} epochs, of {len(steps)}"
-    for number, (epoch, planned) in enumerate(zip(record.epochs, steps, strict=False), start=1):
+    steps, epochs = number_of_steps(record.config), number_of_epochs(record.config)
+    if len(record.losses) != steps:
+        yield f"has {len(record.losses)} losses, of {steps}"
+    if len(record.epochs) != epochs:
+        yield f"has the figures of {len(record.epochs)} epochs, of {epochs}"
+        return  # a list of as many as it asks for could be larger than the memory
+    planned_steps = steps_of_epochs(record.config)
+    for number, (epoch, planned) in enumerate(
+        zip(record.epochs, planned_steps, strict=True), start=1
+    ):
         if (epoch.epoch, epoch.steps) != (number, planned):
             yield f"epoch {number} is called {epoch.epoch}, with {epoch.steps} steps of {planned}"
         images = epoch.images_per_second * epoch.seconds
@@ -88,8 +98,15 @@ def _of_figures(record: Record) -> Iterator[str]:
             yield f"the speed of epoch {number} is not its images over its seconds"
 
 
-def _from_seed(record: Record) -> bool:
+def _from_seed(record: Record, arrays: Mapping[str, Array]) -> bool:
+    """Whether its initial weights are those of its seed, or that cannot be told."""
     config = record.config
+    if config.init_weights is not None or config.chapter not in SPECS:
+        return True
+    # Only of a net whose weights are there: a record alone could ask for more than there is memory.
+    for name, shape in config.shapes().items():
+        if f"weights/{name}" not in arrays or arrays[f"weights/{name}"].shape != shape:
+            return True
     weights = initial_weights(config.shapes(), config.seed, config.dtype)
     return digest(weights) == record.initial_weights_sha256
 
@@ -97,20 +114,25 @@ def _from_seed(record: Record) -> bool:
 def contradiction(record: Record, arrays: Mapping[str, Array]) -> str:
     """What a record says that its own tensors deny; empty if nothing.
 
-    Tensors that are not there, or of another shape, are somebody else's business.
+    Tensors that are not there, or of another shape or type, are somebody else's business.
     """
+    if not _from_seed(record, arrays):
+        return f"its initial weights are not those of seed {record.config.seed}"
     first = {
         name.removeprefix("trace/weights/0/"): values
         for name, values in arrays.items()
-        if name.startswith("trace/weights/0/")
+        if name.startswith("trace/weights/0/") and values.dtype.kind == "f"
     }
     if first and digest(first) != record.initial_weights_sha256:
         return "its trace begins with other weights than its initial ones"
     labels, predictions = (arrays.get(f"test/{name}") for name in ("labels", "predictions"))
-    if labels is None or predictions is None or predictions.shape[1:] != labels.shape:
+    if labels is None or predictions is None or not labels.size:
+        return ""
+    if predictions.ndim != 2 or predictions.shape[1:] != labels.shape:
         return ""
     for epoch, found in zip(record.epochs, predictions, strict=False):
-        share = float(np.mean(found == labels))
+        with np.errstate(invalid="ignore"):  # they may be of any type, and hold any kind of NaN
+            share = float(np.mean(found == labels))
         if not math.isclose(epoch.test_accuracy, share, abs_tol=1e-9):
             return (
                 f"its test accuracy of epoch {epoch.epoch} is {epoch.test_accuracy:g}, "

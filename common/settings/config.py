@@ -1,6 +1,7 @@
 """What a run does, once flags, preset and the data set at hand are reconciled."""
 
 from dataclasses import asdict
+from functools import cache
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -57,7 +58,7 @@ class Config(BaseModel):
             return value
         spec = SPECS.get(info.data.get("chapter", ""))
         kind: Any = dict[str, Any] if spec is None else spec.options
-        found = TypeAdapter(kind).validate_python(value)
+        found = _validator(kind).validate_python(value)
         return foreign(found) if spec is None else found
 
     @model_validator(mode="after")
@@ -90,3 +91,9 @@ class Config(BaseModel):
     def shards(self) -> int | None:
         """How many shards are normalized each for itself; None where the devices do not count."""
         return self.options.shards(self.devices)
+
+
+@cache
+def _validator(kind: Any) -> TypeAdapter[Any]:
+    """Made once for each chapter: that takes longer than to read a record."""
+    return TypeAdapter(kind)

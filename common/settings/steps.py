@@ -14,6 +14,13 @@ def steps_of_epochs(config: Config) -> list[int]:
     return [whole] * epochs + [rest] * (rest > 0)
 
 
+def number_of_epochs(config: Config) -> int:
+    """How many epochs a run trains for; with `steps`, the last one counts, however short."""
+    if config.steps is None:
+        return config.epochs or 0
+    return math.ceil(config.steps / math.ceil(config.train_examples / config.batch_size))
+
+
 def number_of_steps(config: Config) -> int:
     """How many minibatches a run trains on."""
     whole = math.ceil(config.train_examples / config.batch_size)

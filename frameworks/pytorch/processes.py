@@ -1,18 +1,14 @@
 """One process for each device, as DistributedDataParallel wants it: started, watched, ended."""
 
 import gc
-import importlib
 import multiprocessing
 import os
-import signal
 import socket
-import traceback
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import time
+from collections.abc import Callable
 from datetime import timedelta
-from multiprocessing.connection import Connection, Pipe, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Final, NamedTuple
+from functools import partial
+from multiprocessing.connection import Pipe
 
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
@@ -21,37 +17,19 @@ from torch import distributed as dist
 
 from common.backends.devices import Process
 from common.backends.torchrun import place
-from common.base.children import end, end_with, fork
+from common.base.children import end
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.signals import stoppable, uninterrupted
-from frameworks.pytorch import PRELOAD
-
-Worker = Callable[[Process], None]
-
-Outcomes = dict[Any, tuple[int, BaseProcess]]
-"""By the pipe that tells how a process ends: which device's it is, and the process."""
+from common.base.signals import Stop, stoppable, uninterrupted
+from frameworks.pytorch.members import GRACE, KILLED, Ending, Worker, ask_to_stop, ending, serve
 
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
-GRACE = 5
-"""Seconds that the others have to end by themselves once a process has failed."""
+COMING = 25
+"""Seconds that processes which a launcher starts wait for the last of them."""
 
-
-KILLED: Final = 1
-"""The order of an ending that nobody tells of: a process was killed."""
-
-
-class Ending(NamedTuple):
-    """Why a run ended; of several failures, the first one of the lowest `order` is the cause.
-
-    The order: what a worker said, then who was killed, then the rest. The death of another process
-    may have caused the rest.
-    """
-
-    order: int
-    error: Exception
-    details: str
+LOOK = 0.2
+"""Seconds between two looks at whether somebody has come."""
 
 
 def launch_processes(worker: Worker, count: int) -> None:
@@ -73,9 +51,11 @@ def launch_processes(worker: Worker, count: int) -> None:
 def run_in_group(worker: Worker, process: Process, store: dist.Store | None = None) -> None:
     """Calls `worker` in one of several processes, which find each other through `store`.
 
-    Without one, the environment says where to meet, as torchrun sets it.
+    Without one, the environment says where to meet, as torchrun sets it. Raises RunError if one of
+    them does not come.
     """
     try:
+        store = meet(process) if store is None else store
         dist.init_process_group(
             store=store, rank=process.rank, world_size=process.count, timeout=PATIENCE
         )
@@ -88,6 +68,46 @@ def run_in_group(worker: Worker, process: Process, store: dist.Store | None = No
         # A wrapper that outlives its group may abort the process at its end.
         gc.collect()
         dist.destroy_process_group()
+
+
+def meet(process: Process) -> dist.Store:
+    """Where all processes meet that a launcher has started. Raises RunError if one is missing."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    # torchrun keeps the store itself, as it starts all processes anew if one of them fails.
+    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    hosts = process.rank == 0 and not kept
+    if not hosts and not came(partial(reaches, address, port)):
+        raise missing("torchrun" if kept else f"process 0 of {process.count}")
+    store = dist.TCPStore(address, port, is_master=hosts, wait_for_workers=False)
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    here = dist.PrefixStore(f"attempt {attempt}", store)
+    here.set(f"{process.rank}", "here")
+    for rank in range(process.count):
+        if not came(partial(here.check, [f"{rank}"])):
+            raise missing(f"process {rank} of {process.count}")
+    return here
+
+
+def came(there: Callable[[], bool]) -> bool:
+    """Whether something comes true within COMING seconds."""
+    limit = time.monotonic() + COMING
+    while not (found := there()) and time.monotonic() < limit:
+        time.sleep(LOOK)
+    return found
+
+
+def reaches(address: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection((address, port), timeout=GRACE).close()
+    except OSError:
+        return False
+    return True
+
+
+def missing(who: str) -> RunError:
+    """What to raise if somebody does not come."""
+    return RunError(f"{who} has not come within {COMING} seconds: start all processes")
 
 
 def require_loopback() -> None:
@@ -109,99 +129,29 @@ def _spawn(worker: Worker, count: int) -> None:
     outcome, tell = Pipe(duplex=False)
     # They are forked by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
-        target=_serve, args=(os.getpid(), worker, count, store.port, tell)
+        target=serve, args=(os.getpid(), worker, count, store.port, tell)
     )
     try:
         with uninterrupted():
             server.start()
         tell.close()
         with stoppable(lambda _: ask_to_stop([server])) as stop:
-            failure = _outcome(outcome, server, count)
+            failure = ending(server, outcome, count)
     finally:
         end([server])
-    if failure is None:
-        return
+    if failure is not None:
+        raise _cause(failure, stop) from RuntimeError(failure.details)
+
+
+def join_group(worker: Worker, process: Process, port: int) -> None:
+    """Calls `worker` in one of the processes of this machine, which find each other at `port`."""
+    run_in_group(worker, process, dist.TCPStore("127.0.0.1", port, is_master=False))
+
+
+def _cause(failure: Ending, stop: Stop) -> Exception:
+    """What to raise: processes that were asked to stop do not know by what signal."""
     if stop.asked and failure.order == KILLED:
-        raise StoppedError("stopped before the first step", status=stop.status)
-    if isinstance(failure.error, StoppedError):  # the devices' processes do not know by what
+        return StoppedError("stopped before the first step", status=stop.status)
+    if isinstance(failure.error, StoppedError):
         failure.error.status = stop.status
-    raise failure.error from RuntimeError(failure.details)
-
-
-def _outcome(outcome: Connection, server: BaseProcess, count: int) -> Ending | None:
-    """How the run ended, once it has."""
-    try:
-        found: Ending | None = outcome.recv()
-        return found
-    except EOFError:
-        server.join()
-        error = RunError(f"the process of devices 0 to {count - 1} {_end(server)}")
-        return Ending(KILLED, error, "it did not say")
-
-
-def _serve(parent: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
-    """Forks a process for each device, and tells how they ended."""
-    for module in PRELOAD:
-        importlib.import_module(module)
-    outcomes: Outcomes = {}
-    for rank in range(count):
-        outcome, of_rank = Pipe(duplex=False)
-        process = fork(_process, rank, worker, count, port, of_rank)
-        of_rank.close()  # or the next process would keep it open
-        outcomes[outcome] = rank, process
-    end_with(parent)
-    processes = [process for _, process in outcomes.values()]
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda *_: ask_to_stop(processes))
-    failures = _failures(outcomes)
-    end(processes)
-    tell.send(min(failures, key=lambda failure: failure.order, default=None))
-
-
-def ask_to_stop(processes: Iterable[BaseProcess]) -> None:
-    """Asks processes to stop in order: after the same step, all of them."""
-    for process in processes:
-        if process.pid and process.is_alive():
-            os.kill(process.pid, signal.SIGUSR1)
-
-
-def _process(rank: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
-    """What the process of a device does; it tells how it ended."""
-    failure = None
-    try:
-        store = dist.TCPStore("127.0.0.1", port, is_master=False)
-        run_in_group(worker, Process(rank, count, rank, count), store)
-    except (RequestError, RunError) as error:
-        failure = Ending(0, error, traceback.format_exc())
-    except Exception as error:
-        last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
-        failure = Ending(2, RunError(f"a process failed: {last}"), traceback.format_exc())
-    tell.send(failure)
-
-
-def _failures(outcomes: Outcomes) -> list[Ending]:
-    """What went wrong, in this order; after a failure, the others have GRACE seconds to end."""
-    found: list[Ending] = []
-    while outcomes and (ready := wait(list(outcomes), GRACE if found else None)):
-        for outcome in ready:
-            failure = _failure(outcome, *outcomes.pop(outcome))
-            found += [failure] if failure else []
-    return found
-
-
-def _failure(outcome: Any, rank: int, process: BaseProcess) -> Ending | None:
-    """What went wrong in the process of a device, by what it told or how it ended."""
-    failure: Ending | None = None
-    with suppress(EOFError):
-        failure = outcome.recv()
-    process.join(GRACE)
-    if failure or not process.exitcode:
-        return failure
-    error = RunError(f"the process of device {rank} {_end(process)}")
-    return Ending(KILLED, error, "it did not say")
-
-
-def _end(process: BaseProcess) -> str:
-    status = process.exitcode or 0
-    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-    return f"was ended {how}"
+    return failure.error

@@ -13,7 +13,7 @@ import resnet_judge
 from concise_steps import RATES, Steps, far, part
 
 from common.base.arrays import Weights
-from common.models.nets import layer_shapes
+from common.models.nets import layer_shapes, resnet18_shapes
 
 # Every mode means minutes of compiling: two devices are what three are, and evenly shared.
 MODES = [(1, "per-device"), *itertools.product((3, 4), ("per-device", "sync"))]
@@ -49,6 +49,17 @@ def test_logits_are_those_of_the_running_statistics(found: Weights) -> None:
     X, _ = concise_steps.batches("float64")[0]
     expected = resnet_judge.logits(X, concise_steps.start("float64"))
     assert far(found["logits/before"], expected) < 1e-12
+
+
+def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: tuple[int, str]) -> None:
+    k, batch_norm = mode
+    for before, after in (("saved", "restored"), ("on", "resumed")):
+        ours, theirs = part(found, f"{before}/"), part(found, f"{after}/")
+        assert ours.keys() == theirs.keys() == resnet18_shapes(concise_steps.WIDTH).keys()
+        assert [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()] == []
+    statistics = part(found, "on/")["bn1.running_mean"]
+    assert statistics.shape == (k, concise_steps.WIDTH)
+    assert len({row.tobytes() for row in statistics}) == (k if batch_norm == "per-device" else 1)
 
 
 def test_gradient_is_that_of_the_whole_minibatch(found: Weights, mode: tuple[int, str]) -> None:

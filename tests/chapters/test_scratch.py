@@ -21,6 +21,7 @@ from scratch_steps import (
 from common.base.arrays import Array
 from common.base.errors import RunError
 from common.chapters.scratch import ScratchOptions
+from common.models.nets import LENET
 
 
 @pytest.mark.parametrize("k", COUNTS)
@@ -165,6 +166,19 @@ def test_export_refuses_replicas_that_part(scratch: Any, all_devices: Sequence[A
     train_alone(scratch, replicas, all_devices, 1, X, y)
     with pytest.raises(RunError, match=r"conv1\.weight on device 1 differs"):
         scratch.export(replicas)
+
+
+def test_restored_replicas_go_on_as_those_that_were_saved(
+    scratch: Any, all_devices: Sequence[Any]
+) -> None:
+    devices, (first, second) = all_devices[:3], batches(2, 8, "float32")
+    ours, theirs = (scratch.replicate(start("float32"), devices, ScratchOptions()) for _ in "ab")
+    scratch.train_batch(*first, ours, devices, LR, ScratchOptions())
+    scratch.restore(scratch.save(ours), theirs, devices)
+    for replicas in (ours, theirs):
+        scratch.train_batch(*second, replicas, devices, LR, ScratchOptions())
+    saved, restored = scratch.save(ours), scratch.save(theirs)
+    assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
 
 
 def test_training_leaves_its_inputs_alone(scratch: Any, all_devices: Sequence[Any]) -> None:

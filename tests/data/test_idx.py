@@ -3,6 +3,7 @@
 import gzip
 import io
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from bench.d2l_package import write
 from common.base.errors import RequestError
-from common.data.idx import LARGEST, parse_idx, read_idx
+from common.data.idx import LARGEST, PIECE, parse_idx, read_idx
 
 Bytes = NDArray[np.uint8]
 
@@ -117,6 +118,27 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_read() -> N
 
     with pytest.raises(RequestError, match="expected at most"):
         parse_idx(Endless(header(2**32 - 1)), "it", 1)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_header_that_promises_much_takes_no_memory(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "promise"
+    path.write_bytes(compress(header(LARGEST) + b"few"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RequestError, match="holds 3 bytes after its header"):
+            read_idx(path, 1)
+        assert tracemalloc.get_traced_memory()[1] < 8 * PIECE
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_longer_than_a_piece_is_read_whole(tmp_path: Path) -> None:
+    path, values = tmp_path / "long", np.arange(2 * PIECE + 1, dtype=np.uint8)
+    path.write_bytes(idx(values))
+    assert np.array_equal(read_idx(path, 1), values)
 
 
 def test_a_path_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
-from common.models.weights_file import digest, load_weights, save_weights
+from common.models.weights_file import digest, load_arrays, load_weights, save_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
 SMALL = {"weight": (3, 4), "bias": (4,)}
@@ -109,6 +109,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 nan, infinite, huge = (np.full(4, value) for value in (np.nan, -np.inf, 1e39))
+signalling = np.frombuffer(bytes.fromhex("010000000000f07f") * 4, "<f8")  # NaN that NumPy tells of
 WRONG: dict[str, tuple[Weights, str]] = {
     "missing": ({"weight": small()["weight"]}, "^bias is missing from .* must hold weight, bias"),
     "extra": ({**small(), "gamma": np.ones(1)}, "^gamma is not expected in "),
@@ -121,6 +122,7 @@ WRONG: dict[str, tuple[Weights, str]] = {
     "integer": ({**small(), "bias": np.ones(4, int)}, "^bias .* int64, expected floating point"),
     "boolean": ({**small(), "bias": np.ones(4, bool)}, "^bias .* bool, expected floating point"),
     "nan": ({**small(), "bias": nan}, "^bias in .* holds NaN"),
+    "signalling": ({**small(), "bias": signalling}, "^bias in .* holds NaN"),
     "infinite": ({**small(), "bias": infinite}, "^bias in .* infinity"),
     "huge": ({**small(), "bias": huge}, "^bias in .* too large for float32"),
 }
@@ -148,6 +150,15 @@ def test_a_type_that_numpy_lacks_is_refused(tmp_path: Path, kind: str, width: in
         RequestError, match=f"cannot read weights from {path}|expected floating point"
     ):
         load_weights(path, {"bias": (4,)}, "float32")
+
+
+@pytest.mark.parametrize("sizes", [[0, 2**60], [2**30, 0, 2**31]])
+def test_an_impossible_size_beside_a_0_is_refused(tmp_path: Path, sizes: list[int]) -> None:
+    path = tmp_path / "w.safetensors"
+    header = json.dumps({"bias": {"dtype": "F32", "shape": sizes, "data_offsets": [0, 0]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(RequestError, match=f"cannot read weights from {path}"):
+        load_arrays(path)
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:

@@ -19,24 +19,27 @@ def install_python(made: Environment, interpreter: str) -> None:
 
 
 def test_an_environment_is_complete_until_its_recipe_changes(tmp_path: Path) -> None:
-    versions = tmp_path / "versions.txt"
-    versions.write_text("numpy==1\n")
-    made = Environment(tmp_path / "made", ["numpy"], [versions])
+    files = pins, build, alone = [tmp_path / f"{name}.txt" for name in ("pins", "build", "alone")]
+    for file in files:
+        file.write_text("numpy==1\n")
+    made = Environment(tmp_path / "made", [pins], [build], [alone])
     install_python(made, sys.executable)
     assert not made.complete()
     made.confirm()
     assert made.complete()
-    assert not replace(made, wanted=["numpy", "rich"]).complete()
-    assert not replace(made, alone="d2l").complete()
-    versions.write_text("numpy==2\n")
-    assert not made.complete()
+    assert not replace(made, pins=[pins, alone]).complete()
+    assert not replace(made, alone=[]).complete()
+    for file in files:
+        file.write_text("numpy==2\n")
+        assert not made.complete()
+        made.confirm()
 
 
 def test_an_environment_whose_interpreter_is_gone_is_not_complete(tmp_path: Path) -> None:
-    versions, interpreter = tmp_path / "versions.txt", tmp_path / "python"
-    versions.touch()
+    pins, interpreter = tmp_path / "pins.txt", tmp_path / "python"
+    pins.touch()
     interpreter.symlink_to(sys.executable)
-    made = Environment(tmp_path / "made", ["numpy"], [versions])
+    made = Environment(tmp_path / "made", [pins])
     install_python(made, str(interpreter))
     made.confirm()
     assert made.complete()
@@ -63,11 +66,18 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return tell
 
 
+def asked_for(made: Environment) -> Commands:
+    """What both tools are told to install: nothing that is not in a file, with its digest."""
+    files = [f"--requirement={file}" for file in (*made.pins, *made.alone)]
+    return [["--require-hashes", *files[:2]], ["--require-hashes", "--no-deps", *files[2:]]]
+
+
 def made_by(folder: Path, fails: str = "") -> tuple[Environment, Commands]:
     """An environment, and what was run to make it: commands with the word `fails` do."""
-    versions = folder / "pins.txt"
-    versions.touch()
-    made = Environment(folder / "made", ["numpy", "rich"], [versions], alone="d2l")
+    files = [folder / name for name in ("jax.txt", "notebooks.txt", "d2l.txt")]
+    for file in files:
+        file.touch()
+    made = Environment(folder / "made", files[:2], alone=files[2:])
     ran: Commands = []
 
     def run(*command: str, env: Mapping[str, str] | None = None) -> None:
@@ -95,11 +105,9 @@ def test_uv_makes_it_where_it_can(
     made, ran = made_by(tmp_path)
     uv = [sys.executable, "-m", "uv", "--quiet"]
     install = [*uv, "pip", "install", "--compile-bytecode", "--python", str(made.python)]
-    pinned = [*install, "-c", str(made.constraints[0])]
     assert ran == [
         [*uv, "venv", "--clear", "--python", sys.executable, str(made.folder), *env],
-        [*pinned, "numpy", "rich", *env],
-        [*pinned, "--no-deps", "d2l", *env],
+        *([*install, *files, *env] for files in asked_for(made)),
     ]
     assert made.complete()
 
@@ -113,11 +121,10 @@ def test_and_else_pip(
     made, ran = made_by(tmp_path, fails="--compile-bytecode" if tried == 2 else "uv")
     assert len(ran) == tried + 3
     assert all(command[1:3] == ["-m", "uv"] for command in ran[:tried])
-    pip = [str(made.python), "-m", "pip", "install", "--quiet", "-c", str(made.constraints[0])]
+    pip = [str(made.python), "-m", "pip", "install", "--quiet"]
     assert ran[tried:] == [
         [sys.executable, "-m", "venv", "--clear", str(made.folder)],
-        [*pip, "numpy", "rich"],
-        [*pip, "--no-deps", "d2l"],
+        *([*pip, *files] for files in asked_for(made)),
     ]
     assert made.complete()
 
@@ -136,7 +143,7 @@ def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
         raise OSError("no place")
 
     with pytest.raises(OSError, match="no place"):
-        Environment(tmp_path / "made", [], [tmp_path / "pins.txt"]).make(run)
+        Environment(tmp_path / "made", [tmp_path / "pins.txt"]).make(run)
     assert not list(tmp_path.iterdir())
 
 
@@ -167,3 +174,20 @@ def test_uv_looks_where_pip_does(
     told(listed)
     best = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if places else {}
     assert places_of_pip() == places | best
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"), [("2.1, 2.0+cpu, 2.0", "cpu"), ("2.1+cpu, 2.0", "other"), ("", "other")]
+)
+def test_a_build_is_taken_where_it_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: str, chosen: str
+) -> None:
+    listed = f"torch (2.1)\nAvailable versions: {offered}\n"
+    done = subprocess.CompletedProcess([], 0, stdout=listed)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    monkeypatch.setattr("nox_support.find_spec", lambda name: None)
+    cpu, other = tmp_path / "cpu.txt", tmp_path / "other.txt"
+    cpu.write_text("torch==2.0+cpu \\\n    --hash=sha256:0\n")
+    other.write_text("torch==2.0 \\\n    --hash=sha256:1\n")
+    [(_, install)] = Environment(tmp_path / "made", [], [cpu, other]).ways()
+    assert install[-1] == f"--requirement={tmp_path / chosen}.txt"

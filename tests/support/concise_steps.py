@@ -107,7 +107,23 @@ class Steps:
             **{f"weights/{name}": values for name, values in chapter.export(replicas).items()},
             **{f"layers/{when}/{name}": v for when in layers for name, v in layers[when].items()},
         }
+        found |= self.resumed(chapter, replicas, devices)
         save_weights(self.folder / f"{process.rank}.safetensors", found)
+
+    def resumed(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
+        """What is saved, and of replicas it was restored to; of both, too, after another step."""
+        chosen, (X, y) = self.options(), batches(self.dtype)[2]
+        others = chapter.replicate(start(self.dtype), devices, chosen)
+        # As a run does that goes on: PyTorch's DDP sums otherwise in its very first pass.
+        chapter.gradients(X, y, others, devices, chosen)
+        saved = chapter.save(replicas)
+        chapter.restore(saved, others, devices)
+        found = {f"saved/{name}": values for name, values in saved.items()}
+        found |= {f"restored/{name}": v for name, v in chapter.save(others).items()}
+        for when, each in (("on", replicas), ("resumed", others)):
+            chapter.train_batch(X, y, each, devices, RATES[0], chosen)
+            found |= {f"{when}/{name}": values for name, values in chapter.save(each).items()}
+        return found
 
     def run(self, chapter: Any) -> Weights:
         """Launches the steps; what the first process saved."""

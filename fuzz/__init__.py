@@ -1,0 +1,1 @@
+"""Hostile files for every reader of the project, millions of them, led by coverage."""

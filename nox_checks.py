@@ -1,0 +1,75 @@
+"""The sessions that check what is written, and what is installed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nox
+
+import nox_audit as about
+import nox_environments as python_of
+import nox_pins
+from nox_support import available
+
+CONSTRAINTS = Path("constraints")
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """Check style and format."""
+    ruff = [python_of.lint(session), "-m", "ruff"]
+    session.run(*ruff, "check", ".")
+    session.run(*ruff, "format", "--check", ".")
+
+
+@nox.session(venv_backend="none")
+def typing(session: nox.Session) -> None:
+    """Check types, of each backend against its own framework."""
+    mypy = [python_of.lint(session), "-m", "mypy"]
+    folders = ("bench", "common", "fuzz", "notebooks", "tests")
+    session.run(*mypy, *folders, *map(str, Path().glob("nox*.py")))
+    for framework in available():
+        python = python_of.framework(session, framework)
+        session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)
+
+
+@nox.session(venv_backend="none")
+def pins(session: nox.Session) -> None:
+    """Write constraints/ anew, in the versions that are named there; `-- jax`: one file."""
+    for name in session.posargs or nox_pins.PINS:
+        session.log(f"writing {CONSTRAINTS / name}.txt")
+        nox_pins.write(name)
+
+
+@nox.session(venv_backend="none")
+def audit(session: nox.Session) -> None:
+    """Check licences, and look up weaknesses; `-- --write`: write constraints/licences.txt anew."""
+    python, names = python_of.audit(session), about.pinned(CONSTRAINTS)
+    made = sorted(stamp.parent for stamp in Path(".nox").glob("*/installed"))
+    found = {pair for each in made for pair in about.installed(each)}
+    if "--write" in session.posargs:
+        about.write(found, names)
+    listed = about.read(about.FILE.read_text(encoding="utf-8"))
+    print(about.table(names, listed))
+    session.log(f"the licences above are those in {', '.join(each.name for each in made)}")
+    faults = [*about.faults(found, names, listed), *look_up(session, python)]
+    if faults:
+        session.error("\n".join(faults))
+
+
+def look_up(session: nox.Session, python: str) -> Iterator[str]:
+    """The weaknesses that are known of any package; warns where they cannot be looked up."""
+    command = [python, "-m", "pip_audit", "--disable-pip", "--require-hashes", "--format=json"]
+    for name in nox_pins.PINS:
+        with TemporaryDirectory() as folder:
+            report = Path(folder, "report")
+            asked = ["-r", str(CONSTRAINTS / f"{name}.txt"), f"--output={report}"]
+            session.run(*command, *asked, silent=True, success_codes=[0, 1])
+            text = report.read_text(encoding="utf-8") if report.exists() else ""
+        weak, known, unknown = about.weaknesses(text)
+        yield from weak
+        if not known:
+            session.warn("NOT AUDITED: no weaknesses can be looked up from here")
+            return
+        if unknown:
+            session.warn(f"NOT AUDITED in {name}.txt: {', '.join(sorted(unknown))}")

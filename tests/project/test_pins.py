@@ -1,0 +1,95 @@
+"""Everything that is installed has one version, digests, and a licence that is listed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import nox_pins
+
+CONSTRAINTS = Path(__file__).parents[2] / "constraints"
+FILES = [*nox_pins.PINS, "torch-cpu"]
+FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mxnet")
+TOGETHER = [
+    *((each, "notebooks") for each in FRAMEWORKS),
+    *((each, "torch") for each in ("pytorch", "bench-pytorch", "notebooks")),
+]
+"""The files that are installed into one environment."""
+
+PIN = re.compile(r"[a-z0-9-]+==\S+( ; [^\\\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n")
+
+
+def read(name: str) -> str:
+    return (CONSTRAINTS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def pins(name: str) -> dict[str, str]:
+    """By the name of a package: its lines, without the machines that they are for."""
+    found = (match.group().replace(match.group(1) or "", "") for match in PIN.finditer(read(name)))
+    return {lines.partition("==")[0]: lines for lines in found}
+
+
+def test_there_is_a_file_for_each_purpose() -> None:
+    assert {path.stem for path in CONSTRAINTS.iterdir()} == {*FILES, "licences"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_versions_with_digests_and_nothing_else(name: str) -> None:
+    title, _, rest = read(name).partition("\n")
+    assert title.startswith("# ")
+    assert PIN.sub("", rest) == ""
+    assert len(pins(name)) == len(PIN.findall(rest))
+
+
+@pytest.mark.parametrize("name", nox_pins.PINS)
+def test_a_file_has_what_the_project_asks_for(name: str) -> None:
+    versions = nox_pins.versions(read(name))
+    if name in ("pytorch", "bench-pytorch"):
+        versions |= nox_pins.versions(read("torch"))
+    for need in map(Requirement, nox_pins.wanted(name)):
+        assert versions[nox_pins.canonical(need.name)] in need.specifier, need
+
+
+@pytest.mark.parametrize(("one", "other"), TOGETHER)
+def test_files_that_are_installed_together_agree(one: str, other: str) -> None:
+    some, others = pins(one), pins(other)
+    shared = some.keys() & others.keys()
+    assert {name: some[name] for name in shared} == {name: others[name] for name in shared}
+
+
+def test_both_builds_of_pytorch_are_of_one_version() -> None:
+    cpu, other = (nox_pins.versions(read(name))["torch"] for name in ("torch-cpu", "torch"))
+    assert cpu == f"{other}+cpu"
+    assert not set(re.findall("[0-9a-f]{64}", read("torch-cpu"))) & set(
+        re.findall("[0-9a-f]{64}", read("torch"))
+    )
+
+
+def lines_of(*tags: str) -> str:
+    """What a file says of a package with wheels of these tags; each digest is a wheel's number."""
+    place = "https://x.example/toy-1.0"
+    urls = [f"{place}-{tag}.whl" for tag in tags]
+    wheels = [{"url": url, "hashes": {"sha256": str(each)}} for each, url in enumerate(urls)]
+    source = {"url": f"{place}.tar.gz", "hashes": {"sha256": "source"}}
+    return nox_pins.entry({"name": "toy", "version": "1", "sdist": source, "wheels": wheels})
+
+
+def test_the_digests_of_a_package_are_those_of_wheels_that_can_be_used() -> None:
+    used = [
+        "py3-none-any",
+        "cp312-cp312-manylinux_2_27_x86_64.manylinux_2_28_x86_64",
+        "cp39-abi3-macosx_11_0_arm64",
+        "cp311-cp311-win_arm64",
+    ]
+    others = [
+        "cp311-cp311-musllinux_1_2_x86_64",
+        "cp313-cp313t-win_amd64",
+        "pp311-pypy311_pp73-macosx_10_15_x86_64",
+        "cp312-cp312-manylinux2014_ppc64le",
+        "cp311-cp311-win32",
+    ]
+    digests = "".join(f" \\\n    --hash=sha256:{each}" for each in range(len(used)))
+    assert lines_of(*used, *others) == f"toy==1{digests}\n"
+    # A package's source is run when it is installed: it is listed only if there is nothing else.
+    assert lines_of(*others) == "toy==1 \\\n    --hash=sha256:source\n"

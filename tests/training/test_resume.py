@@ -1,0 +1,226 @@
+"""A run that was stopped goes on from its last checkpoint, or says why it does not."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_chapter import RECORD, CommandLine, written
+from safetensors.numpy import load_file
+
+from common.records.store import read_record
+from common.training.checkpoints import checkpoints_in, read_checkpoint
+
+NAME = RECORD.stem
+KEPT = Path("kept")
+EVERY = ["--checkpoint-dir=kept", "--checkpoint-every=2", "--batch-size=10", "--dtype=float64"]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line, in a folder of its own: three steps are an epoch."""
+    return CommandLine(monkeypatch, tmp_path)
+
+
+def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[int], float]:
+    """Losses of which one comes with a signal to this process."""
+
+    def loss(at: int) -> float:
+        if at == step:
+            os.kill(os.getpid(), number)
+        return 1 / at
+
+    return loss
+
+
+def end_of(start: CommandLine, *flags: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What a run leaves in the end, but for what clocks tell."""
+    assert start(*EVERY, *flags) == 0
+    tensors = load_file(RECORD.with_suffix(".safetensors"))
+    record = written()
+    figures = [epoch["test_accuracy"] for epoch in record["epochs"]]
+    return {"epochs": figures}, {name: values.tobytes() for name, values in tensors.items()}
+
+
+@pytest.mark.parametrize("step", range(1, 8))
+def test_a_stopped_run_goes_on_to_what_it_would_have_been(start: CommandLine, step: int) -> None:
+    whole = end_of(start, "--checkpoint-dir=elsewhere")
+    RECORD.unlink()
+    assert start(*EVERY, loss=stopping(step)) == 143
+    assert written()["status"] == "interrupted"
+    assert written()["losses"] == [1 / each for each in range(1, step + 1)]
+    assert end_of(start, "--resume") == whole
+    (again,) = written()["resumed"]
+    assert (again["step"], again["framework"], again["devices"]) == (step, "pytorch", 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 143)]
+)
+def test_a_signal_ends_a_run_after_its_step(
+    start: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    status: int,
+) -> None:
+    assert start("--quiet", loss=stopping(2, number)) == status
+    line = "stopped after step 2 of 7, and kept no checkpoint"
+    assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
+    assert written()["status"] == "interrupted"
+
+
+def test_without_a_checkpoint_it_starts_anew_and_says_so(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(*EVERY, "--resume") == 0
+    assert f"no checkpoint of {NAME} in kept: starting anew" in capsys.readouterr().err
+    assert written()["resumed"] == []
+
+
+def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None:
+    KEPT.mkdir()
+    leftovers = [f"{NAME}-step1.safetensors", f".{NAME}-step4.json.x7f", f"{NAME}-step99.json"]
+    for name in leftovers:
+        KEPT.joinpath(name).write_text("{")
+    KEPT.joinpath("jax-scratch-3dev-step1.json").write_text("another run's")
+    KEPT.joinpath(leftovers[-1]).unlink()
+    assert start(*EVERY) == 0
+    assert sorted(path.name for path in KEPT.iterdir()) == [
+        "jax-scratch-3dev-step1.json",
+        *(f"{NAME}-step{step}.{end}" for step in (6, 7) for end in ("json", "safetensors")),
+    ]
+
+
+def test_checkpoints_of_an_earlier_run_are_not_lost(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    before = {path.name: path.read_bytes() for path in KEPT.iterdir()}
+    assert start(*EVERY, "--lr=0.5") == 2
+    assert "step3.json is there already: --resume goes on from it" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in KEPT.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("flag", "why"),
+    [
+        ("--lr=0.5", "lr 0.2 there, 0.5 here"),
+        ("--seed=9", "seed 8 there, 9 here"),
+        ("--steps=8", "steps 7 there, 8 here"),
+        ("--train-examples=29", "train_examples 30 there, 29 here"),
+        ("--dtype=float32", "dtype float64 there, float32 here"),
+        ("--allreduce=ring", "allreduce star there, ring here"),
+        ("--threads=1000", "there, 1000 here"),
+    ],
+)
+def test_what_decides_numbers_must_be_the_same(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], flag: str, why: str
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    record = RECORD.read_bytes()
+    capsys.readouterr()
+    assert start(*EVERY, "--resume", "--quiet", flag) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
+    assert RECORD.read_bytes() == record
+
+
+def test_another_allreduce_goes_on_from_a_file_and_the_record_says_so(start: CommandLine) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    file = KEPT / f"{NAME}-step3.json"
+    flags = ["--batch-size=10", "--dtype=float64", "--allreduce=ring", f"--resume-from={file}"]
+    assert start(*flags) == 0
+    (again,) = written()["resumed"]
+    assert again["differences"] == ["allreduce star there, ring here"]
+    assert written()["losses"][:3] == [1, 1 / 2, 1 / 3]
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = end_of(start, "--checkpoint-dir=elsewhere")
+    assert start(*EVERY, loss=stopping(5)) == 143
+    damage(KEPT / f"{NAME}-step5.safetensors")
+    capsys.readouterr()
+    assert end_of(start, "--resume") == whole
+    assert "step5.safetensors is not the file that" in capsys.readouterr().err
+    assert written()["resumed"][0]["step"] == 4
+
+
+def test_nothing_starts_anew_over_damaged_checkpoints(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(*EVERY, loss=stopping(5)) == 143
+    for path in KEPT.glob("*.safetensors"):
+        damage(path)
+    assert start(*EVERY, "--resume") == 2
+    assert "no checkpoint in kept is whole: remove them to start anew" in capsys.readouterr().err
+    assert len(list(KEPT.iterdir())) == 4
+
+
+def test_a_complete_run_only_finishes_again(start: CommandLine) -> None:
+    whole = end_of(start)
+    files = {path: path.stat().st_ino for path in KEPT.iterdir()}
+    assert end_of(start, "--resume") == whole
+    assert {path: path.stat().st_ino for path in KEPT.iterdir()} == files
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_leaves_the_last_good_checkpoint(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], loss: float
+) -> None:
+    assert start(*EVERY, "--quiet", loss=lambda step: loss if step == 5 else 1 / step) == 1
+    assert f"the loss of step 5 is {loss}: try a smaller --lr" in capsys.readouterr().err
+    newest = checkpoints_in(KEPT, NAME)[0]
+    assert len(read_checkpoint(newest).record.losses) == 4
+    assert written()["status"] == "failed"
+    assert written()["failure"]["step"] == 5
+
+
+def test_an_epoch_that_goes_on_counts_all_of_its_seconds(start: CommandLine) -> None:
+    assert start(*EVERY, loss=stopping(2)) == 143
+    path = KEPT / f"{NAME}-step2.json"
+    seconds = float(read_checkpoint(path).tensors["epoch/seconds"][0])
+    assert seconds > 0
+    assert start(*EVERY, "--resume") == 0
+    first = written()["epochs"][0]
+    assert first["seconds"] > seconds
+    assert first["images_per_second"] == pytest.approx(30 / first["seconds"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--resume"], "--resume needs --checkpoint-dir"),
+        (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
+        (["--resume-from=nowhere.json"], "--resume-from: nowhere.json cannot be read"),
+        (["--checkpoint-dir=a.txt"], "--checkpoint-dir: a.txt is no folder"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
+) -> None:
+    Path("a.txt").write_text("")
+    assert start("--quiet", *flags) == 2
+    assert why in capsys.readouterr().err
+    assert not RECORD.exists()
+
+
+def test_a_checkpoint_is_a_record_that_says_running(start: CommandLine) -> None:
+    assert start(*EVERY, loss=stopping(5)) == 143
+    record = read_record(KEPT / f"{NAME}-step4.json")
+    assert record.status == "running"
+    assert record.losses == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert [epoch.epoch for epoch in record.epochs] == [1]
+    assert json.loads((KEPT / f"{NAME}-step4.json").read_text())["tensors"]["file"] == (
+        f"{NAME}-step4.safetensors"
+    )
