@@ -8,25 +8,33 @@ import nox
 import nox_environments as python_of
 from nox_support import available
 
-FAULTS: Final = Path("results/faults")
+FIGURES: Final = Path("results/faults")
+PAGE: Final = Path("docs/reliability.md")
 
 
 @nox.session(venv_backend="none")
 def faults(session: nox.Session) -> None:
-    """Kill runs, fill disks, freeze processes; 40 minutes on 2 cores, `-- --short`: 6 minutes."""
-    short = "--short" in session.posargs
-    chosen = [each for each in session.posargs if each != "--short"] or available()
-    FAULTS.mkdir(parents=True, exist_ok=True)
-    for framework in chosen:
-        figures = FAULTS / f"{framework}.jsonl"
-        figures.unlink(missing_ok=True)
-        command = ["-m", "pytest", "tests/faults", f"--kills={1 if short else 2}"]
-        command += ["--numprocesses=2", f"--figures={figures}", *(["--short"] if short else [])]
-        python = python_of.framework(session, framework)
-        session.run(python, *command, "--framework", framework)
+    """Kill runs, fill disks, freeze processes; `-- --short`: each kind once, `-- --write`: a page.
+
+    The page, docs/reliability.md, also has what `nox -s fuzz` has found.
+    """
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    kept = FIGURES / "faults.jsonl"
+    kept.unlink(missing_ok=True)
+    tests = ["-m", "pytest", "tests/faults", "--kills=2", "--numprocesses=2", f"--figures={kept}"]
+    tests += ["--short"] if "--short" in session.posargs else []
+    session.run(python_of.common(session), *tests)
+    for framework in available():
+        session.run(python_of.framework(session, framework), *tests, "--framework", framework)
+    if "--write" in session.posargs:
+        figures = [str(kept), *map(str, sorted(FIGURES.glob("*.json")))]
+        page = ["tests/support/reliability.py", *figures, "--command=nox -s faults fuzz"]
+        environment = {"PYTHONPATH": "."}
+        session.run(python_of.common(session), *page, f"--out={PAGE}", env=environment)
 
 
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
     """Give each reader of files a million hostile ones; an hour on 2 cores."""
-    session.run(python_of.fuzz(session), "-m", "fuzz", *session.posargs)
+    python = python_of.fuzz(session)
+    session.run(python, "-m", "fuzz", f"--out={FIGURES}", *session.posargs)

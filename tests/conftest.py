@@ -56,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
+    parser.addoption("--short", action="store_true", help="test each kind of fault once")
     parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from figures import Figures
-from killed_runs import Case, Runner, cases
+from killed_runs import Case, Runner, cases, first_cases
 
 from common.backends.frameworks import FRAMEWORKS
 
@@ -15,7 +15,9 @@ pytestmark = pytest.mark.faults
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     framework = metafunc.config.getoption("--framework") or FRAMEWORKS[0]
-    metafunc.parametrize("case", list(cases(framework)), ids=str)
+    short = metafunc.config.getoption("--short")
+    found = first_cases(framework) if short else list(cases(framework))
+    metafunc.parametrize("case", found, ids=str)
 
 
 def test_a_killed_run_ends_with_the_same_bits(
@@ -23,6 +25,7 @@ def test_a_killed_run_ends_with_the_same_bits(
 ) -> None:
     runner = Runner(framework, case, tmp_path)
     life, training = runner.finish("whole")
+    figures("SIGKILL at a random moment", kills, chapter=case.chapter, devices=case.devices)
     moments = random.Random(f"{framework} {case}")
     done = 0
     while done < kills:
@@ -35,4 +38,3 @@ def test_a_killed_run_ends_with_the_same_bits(
             shutil.rmtree(tmp_path / "killed")
     runner.finish("killed", "--resume")
     runner.require_same("whole", "killed")
-    figures("SIGKILL at a random moment", kills, chapter=case.chapter, devices=case.devices)

@@ -39,8 +39,15 @@ def begun(runner: Runner) -> "tuple[subprocess.Popen[str], list[int]]":
     return run, descendants(run.pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("who", EVERYONE)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "who" in metafunc.fixturenames:
+        found = [(who, number) for who in EVERYONE for number in (signal.SIGKILL, signal.SIGSTOP)]
+        short = metafunc.config.getoption("--short")
+        metafunc.parametrize(("who", "number"), [found[0], found[-1]] if short else found)
+    if "absent" in metafunc.fixturenames:
+        metafunc.parametrize("absent", [2] if metafunc.config.getoption("--short") else [0, 2])
+
+
 def test_a_process_that_is_lost_is_named(
     tmp_path: Path, who: str, number: signal.Signals, figures: Figures
 ) -> None:
@@ -80,7 +87,6 @@ def test_a_server_that_never_starts_its_processes_is_named(
     figures("process of DDP never started")
 
 
-@pytest.mark.parametrize("absent", [0, 2])
 def test_a_process_that_no_launcher_starts_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: int, figures: Figures
 ) -> None:

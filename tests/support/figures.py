@@ -1,7 +1,7 @@
 """The figures of tests of faults: each fault that was made counts, by its kind."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ class Figures:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Remembers that a test has failed."""
     report = yield
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed

@@ -47,6 +47,12 @@ class Case:
         return f"{framework}-{self.chapter}-{self.devices}dev"
 
 
+def first_cases(framework: str) -> list[Case]:
+    """One case of each chapter, on 3 devices, in the framework's default way."""
+    options = (f"--wrapper={WRAPPERS[framework][0]}", "--width=4")
+    return [Case("scratch", 3, ()), Case("concise", 3, options)]
+
+
 def cases(framework: str) -> Iterator[Case]:
     """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap."""
     for name in ALLREDUCES:

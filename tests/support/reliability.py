@@ -100,8 +100,8 @@ def _frameworks(lines: Sequence[Line]) -> str:
 def _readers(lines: Sequence[Line]) -> Iterator[list[str]]:
     for reader in sorted({line["reader"] for line in lines}):
         own = [line for line in lines if line["reader"] == reader]
-        findings = sum(len(line["findings"]) for line in own)
-        yield [reader, *(f"{_sum(own, each):,.0f}" for each in ("inputs", "seconds")), f"{findings}"]
+        inputs, seconds = (f"{_sum(own, each):,.0f}" for each in ("inputs", "seconds"))
+        yield [reader, inputs, seconds, str(sum(len(line["findings"]) for line in own))]
 
 
 def _sum(lines: Sequence[Line], name: str) -> float:
