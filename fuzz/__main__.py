@@ -23,8 +23,7 @@ from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
 from common.base.signals import interruptible
 from common.terminal.command import Parser, status
-from common.terminal.values import COUNT, LARGEST_SEED, count
-from common.terminal.values import seed as a_seed
+from common.terminal.values import COUNT, LARGEST_SEED, count, seed as a_seed
 
 READERS: Final = ("idx", "safetensors", "record", "run", "bench")
 """The names of `fuzz.targets`."""

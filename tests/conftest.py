@@ -16,8 +16,7 @@ import book
 import numpy_chapter
 import pytest
 from disks import disk as disk
-from figures import figures as figures
-from figures import pytest_runtest_makereport as pytest_runtest_makereport
+from figures import figures as figures, pytest_runtest_makereport as pytest_runtest_makereport
 from hurt_runs import hurt as hurt
 
 from bench.d2l_package import home
@@ -26,8 +25,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.records.store import read_record
 
 if find_spec("playwright"):
-    from browser_tabs import browser as browser
-    from browser_tabs import tab as tab
+    from browser_tabs import browser as browser, tab as tab
 
 MOST_DEVICES = 5
 

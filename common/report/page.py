@@ -10,8 +10,7 @@ from common.compare.layerwise import LayerDivergence, LayerTable
 from common.compare.suite import SuiteResult, Verdict
 from common.compare.tolerances import Tolerance
 from common.diagnose.suspects import Suspect, suspects
-from common.report import provenance
-from common.report import speed as speeds
+from common.report import provenance, speed as speeds
 from common.report.figures import Picture, epochs, losses
 from common.report.layers import rows
 from common.report.limits import limits

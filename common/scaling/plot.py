@@ -9,8 +9,7 @@ from common.base.files import write_atomically
 from common.scaling.formulas import FORMULAS, Link, seconds, winners
 from common.scaling.results import Constants
 from common.scaling.training_step import COUNTS, nets
-from common.scaling.units import of_bytes, rate
-from common.scaling.units import seconds as in_words
+from common.scaling.units import of_bytes, rate, seconds as in_words
 
 SIZES: Final = tuple(4**power for power in range(16))
 """The entries of the messages: 4 bytes to 4 GB."""

@@ -2,8 +2,7 @@
 
 import jax
 from flax import nnx
-from jax import Array as Tensor
-from jax import numpy as jnp
+from jax import Array as Tensor, numpy as jnp
 
 from common.models.nets import EPSILON, MOMENTUM
 

@@ -6,10 +6,8 @@ from itertools import accumulate
 
 import jax
 import numpy as np
-from jax import Array as Tensor
-from jax import numpy as jnp
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax import Array as Tensor, numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds

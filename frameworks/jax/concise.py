@@ -17,19 +17,15 @@ import numpy as np
 import optax
 from flax import nnx
 from jax import Array as Tensor
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
-from common.models.nets import trainable
 from common.parallel.shards import same_everywhere, saved_of, shard_bounds, shard_sizes
 from frameworks.jax.activations import layer_outputs
-from frameworks.jax.devices import devices as devices
-from frameworks.jax.devices import synchronize as synchronize
-from frameworks.jax.layouts import AXIS, State, copy_of, lay_out, on_host
+from frameworks.jax.devices import devices as devices, synchronize as synchronize
+from frameworks.jax.layouts import AXIS, State, copy_of, everyones, lay_out_own, on_host
 from frameworks.jax.optimizer import sgd
 from frameworks.jax.resnet import resnet18
 from frameworks.jax.wrappers import WRAPPERS, Graph, Step, evaluate, first_net
@@ -56,22 +52,8 @@ def replicate(
     mesh = Mesh(devices, (AXIS,))
     net = nnx.eval_shape(lambda: resnet18(len(weights["conv1.bias"]), options.batch_norm))
     params, statistics = nnx.state(net, nnx.Param), nnx.state(net, nnx.BatchStat)
-    replicas = Replicas(params, statistics, nnx.graphdef(net), mesh, options.wrapper)
-    place([weights] * len(devices), replicas)
-    return replicas
-
-
-def place(own: Sequence[Mapping[str, Array]], replicas: Replicas) -> None:
-    """Gives all devices weights, and each of them running statistics of its own."""
-    dtype = own[0]["fc.bias"].dtype
-    stacks = {
-        name: np.stack([each[name] for each in own]).astype(dtype)
-        for name in own[0]
-        if not trainable(name)
-    }
-    same, each = NamedSharding(replicas.mesh, P()), NamedSharding(replicas.mesh, P(AXIS))
-    replicas.params = lay_out(replicas.params, own[0], same)
-    replicas.statistics = lay_out(replicas.statistics, stacks, each)
+    params, statistics = lay_out_own([weights] * len(devices), params, statistics, mesh)
+    return Replicas(params, statistics, nnx.graphdef(net), mesh, options.wrapper)
 
 
 def scatter(batch: Array, replicas: Replicas) -> Tensor:
@@ -131,30 +113,24 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
-def everyones(replicas: Replicas) -> tuple[list[Weights], list[Weights]]:
-    """What each device has: weights and running statistics, by canonical names."""
-    indices = range(replicas.mesh.size)
-    statistics = [copy_of(replicas.statistics, index) for index in indices]
-    own = [{name: stack[0] for name, stack in each.items()} for each in statistics]
-    return [copy_of(replicas.params, index) for index in indices], own
-
-
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
-    params, statistics = everyones(replicas)
+    params, statistics = everyones(replicas.params, replicas.statistics, replicas.mesh.size)
     return same_everywhere(params) | statistics[0]
 
 
 def save(replicas: Replicas) -> Weights:
     """All that the next step depends on: the weights, and every device's running statistics."""
-    params, statistics = everyones(replicas)
+    params, statistics = everyones(replicas.params, replicas.statistics, replicas.mesh.size)
     stacks = {name: np.stack([own[name] for own in statistics]) for name in statistics[0]}
     return same_everywhere(params) | stacks
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
     """Puts all replicas where `save` found others."""
-    place([saved_of(saved, index) for index in range(len(devices))], replicas)
+    own = [saved_of(saved, index) for index in range(len(devices))]
+    states = replicas.params, replicas.statistics
+    replicas.params, replicas.statistics = lay_out_own(own, *states, replicas.mesh)
 
 
 def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:

@@ -5,9 +5,7 @@ from functools import partial
 from typing import Any
 
 import jax
-from jax import Array as Tensor
-from jax import lax
-from jax import numpy as jnp
+from jax import Array as Tensor, lax, numpy as jnp
 
 from common.base.machine import cpu_information, vectors
 

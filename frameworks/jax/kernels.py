@@ -9,10 +9,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import jax
-from jax import Array as Tensor
-from jax import numpy as jnp
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax import Array as Tensor, numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 R = TypeVar("R")
 

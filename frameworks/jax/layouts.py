@@ -10,9 +10,10 @@ import jax
 import numpy as np
 from flax import nnx
 from jax import Array as Tensor
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
+from common.models.nets import trainable
 
 AXIS = "device"
 """The axis of the mesh, along which a minibatch is divided into shards."""
@@ -61,3 +62,26 @@ def copy_of(state: State, index: int) -> Weights:
         name, copy = canonical(path), np.array(variable[...].addressable_shards[index].data)
         found[name] = to_canonical(name, copy)
     return found
+
+
+def lay_out_own(
+    own: Sequence[Mapping[str, Array]], params: State, statistics: State, mesh: Mesh
+) -> tuple[State, State]:
+    """States with the first device's weights for all, and each one's own running statistics."""
+    dtype = own[0]["fc.bias"].dtype
+    stacks = {
+        name: np.stack([each[name] for each in own]).astype(dtype)
+        for name in own[0]
+        if not trainable(name)
+    }
+    same, each_its_own = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
+    return lay_out(params, own[0], same), lay_out(statistics, stacks, each_its_own)
+
+
+def everyones(
+    params: State, statistics: State, devices: int
+) -> tuple[list[Weights], list[Weights]]:
+    """What each device has: weights and running statistics, by canonical names."""
+    stacks = [copy_of(statistics, index) for index in range(devices)]
+    own = [{name: stack[0] for name, stack in each.items()} for each in stacks]
+    return [copy_of(params, index) for index in range(devices)], own

@@ -13,17 +13,14 @@ from typing import TypeAlias
 
 import jax
 import numpy as np
-from jax import Array as Tensor
-from jax import numpy as jnp
+from jax import Array as Tensor, numpy as jnp
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.jax.collectives import allreduce_by
-from frameworks.jax.devices import devices as devices
-from frameworks.jax.devices import synchronize as synchronize
+from frameworks.jax.devices import devices as devices, synchronize as synchronize
 from frameworks.jax.kernels import (
     avg_pool2d,
     conv2d,
@@ -175,9 +172,8 @@ def export(device_params: Sequence[Params]) -> Weights:
     )
 
 
-def save(device_params: Sequence[Params]) -> Weights:
-    """All that the next step depends on: plain SGD keeps nothing but the weights."""
-    return export(device_params)
+save = export
+"""All that the next step depends on: plain SGD keeps nothing but the weights."""
 
 
 def restore(

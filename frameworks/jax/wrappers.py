@@ -7,8 +7,7 @@ from typing import TypeAlias
 import jax
 from flax import nnx
 from jax import Array as Tensor
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from frameworks.jax.layouts import AXIS, State
 from frameworks.jax.resnet import ResNet18

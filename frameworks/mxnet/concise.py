@@ -16,17 +16,22 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
 from common.parallel.shards import same_everywhere, saved_of, shard_bounds
 from frameworks.mxnet.activations import layer_outputs
 from frameworks.mxnet.batch_norm import share_statistics, unmoved_statistics
-from frameworks.mxnet.devices import devices as devices
-from frameworks.mxnet.devices import synchronize as synchronize
-from frameworks.mxnet.layouts import Shards, Tensor, from_canonical, on_host, to_canonical
+from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
+from frameworks.mxnet.layouts import (
+    Shards,
+    Tensor,
+    from_canonical,
+    on_host,
+    own_weights,
+    to_canonical,
+)
 from frameworks.mxnet.resnet import ResNet18, resnet18
 from frameworks.mxnet.wrappers import no_loss, trainer_of
 
@@ -123,26 +128,15 @@ def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
     share_statistics(replicas.net)
     dtype = replicas.net.fc.bias.dtype  # that of the statistics may be another
-    return same_everywhere(
-        [
-            {
-                name: to_canonical(name, on_host(param.data(device)).astype(dtype))
-                for name, param in replicas.net.collect_params().items()
-            }
-            for device in replicas.devices
-        ]
-    )
+    params = replicas.net.collect_params()
+    everyones = [own_weights(params, device) for device in replicas.devices]
+    return same_everywhere([{k: v.astype(dtype) for k, v in own.items()} for own in everyones])
 
 
 def save(replicas: Replicas) -> Weights:
     """All that the next step depends on: the weights, and every device's running statistics."""
-    everyones = [
-        {
-            name: to_canonical(name, on_host(param.data(device)))
-            for name, param in replicas.net.collect_params().items()
-        }
-        for device in replicas.devices
-    ]
+    params = replicas.net.collect_params()
+    everyones = [own_weights(params, device) for device in replicas.devices]
     names = everyones[0].keys()
     trained = [{name: own[name] for name in names if trainable(name)} for own in everyones]
     stacks = {n: np.stack([own[n] for own in everyones]) for n in names if not trainable(n)}

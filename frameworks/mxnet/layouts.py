@@ -6,9 +6,9 @@ The canonical layout is that of `common/models/nets.py`. A minibatch lies in sha
 from collections.abc import Callable
 from typing import TypeAlias
 
-from mxnet import np
+from mxnet import Context, gluon, np
 
-from common.base.arrays import Array
+from common.base.arrays import Array, Weights
 
 Tensor: TypeAlias = np.ndarray
 Shards = list[Tensor]
@@ -29,6 +29,11 @@ def on_host(tensor: Tensor) -> Array:
     """A copy of a tensor, on the host."""
     copy: Array = tensor.asnumpy()
     return copy
+
+
+def own_weights(params: gluon.ParameterDict, device: Context) -> Weights:
+    """The weights and running statistics of a device, by canonical names: copies on the host."""
+    return {name: to_canonical(name, on_host(param.data(device))) for name, param in params.items()}
 
 
 def each(layer: Callable[[Tensor], Tensor], shards: Shards) -> Shards:

@@ -15,14 +15,12 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, np, npx
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.mxnet.collectives import allreduce_by
-from frameworks.mxnet.devices import devices as devices
-from frameworks.mxnet.devices import synchronize as synchronize
+from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
 from frameworks.mxnet.kernels import (
     avg_pool2d,
     conv2d,
@@ -187,9 +185,8 @@ def export(device_params: Sequence[Params]) -> Weights:
     )
 
 
-def save(device_params: Sequence[Params]) -> Weights:
-    """All that the next step depends on: plain SGD keeps nothing but the weights."""
-    return export(device_params)
+save = export
+"""All that the next step depends on: plain SGD keeps nothing but the weights."""
 
 
 def restore(

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch import distributed as dist
+from torch import Tensor, distributed as dist, nn
 from torch.nn import functional as F
 
 from common.models.nets import EPSILON, MOMENTUM, trainable

@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch import distributed as dist
+from torch import Tensor, distributed as dist
 
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_sizes

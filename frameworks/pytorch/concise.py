@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch import distributed as dist
+from torch import Tensor, distributed as dist, nn
 
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
@@ -23,13 +22,18 @@ from common.models.nets import trainable
 from common.parallel.shards import saved_of, shard_sizes
 from frameworks.pytorch.activations import layer_outputs
 from frameworks.pytorch.batch_norm import share_statistics, unmoved_statistics
-from frameworks.pytorch.devices import devices as devices
-from frameworks.pytorch.devices import synchronize as synchronize
-from frameworks.pytorch.layouts import from_canonical, on_host, to_canonical
+from frameworks.pytorch.devices import devices as devices, synchronize as synchronize
+from frameworks.pytorch.layouts import from_canonical, on_host, own_weights, to_canonical
 from frameworks.pytorch.resnet import resnet18
-from frameworks.pytorch.wrappers import Wrapped, gathered, of_everyone, same_in_every_process, wrap
-from frameworks.pytorch.wrappers import anyone as anyone
-from frameworks.pytorch.wrappers import launch as launch
+from frameworks.pytorch.wrappers import (
+    Wrapped,
+    anyone as anyone,
+    gathered,
+    launch as launch,
+    of_everyone,
+    same_in_every_process,
+    wrap,
+)
 
 Device = torch.device
 
@@ -120,24 +124,15 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
-def own_weights(replicas: Replicas) -> Weights:
-    """The weights and running statistics of this process's replica, by canonical names."""
-    return {
-        name: to_canonical(name, on_host(values))
-        for name, values in replicas.net.module.state_dict().items()
-        if not name.endswith("num_batches_tracked")
-    }
-
-
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
     share_statistics(replicas.net.module)
-    return same_in_every_process(own_weights(replicas), replicas.device)
+    return same_in_every_process(own_weights(replicas.net.module), replicas.device)
 
 
 def save(replicas: Replicas) -> Weights:
     """All that the next step depends on: the weights, and every device's running statistics."""
-    weights = own_weights(replicas)
+    weights = own_weights(replicas.net.module)
     trained = {name: values for name, values in weights.items() if trainable(name)}
     statistics = {name: values for name, values in weights.items() if name not in trained}
     everyones = {name: of_everyone(v, replicas.device) for name, v in statistics.items()}

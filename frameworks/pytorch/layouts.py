@@ -3,9 +3,9 @@
 The canonical layout is that of `common/models/nets.py`.
 """
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from common.base.arrays import Array
+from common.base.arrays import Array, Weights
 
 
 def from_canonical(name: str, values: Array) -> Array:
@@ -22,3 +22,12 @@ def on_host(tensor: Tensor) -> Array:
     """A copy of a tensor, on the host."""
     copy: Array = tensor.detach().cpu().numpy().copy()
     return copy
+
+
+def own_weights(net: nn.Module) -> Weights:
+    """The weights and running statistics of a net, by canonical names: copies on the host."""
+    return {
+        name: to_canonical(name, on_host(values))
+        for name, values in net.state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    }

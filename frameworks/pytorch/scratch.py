@@ -14,14 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.pytorch.collectives import allreduce_by
-from frameworks.pytorch.devices import devices as devices
-from frameworks.pytorch.devices import synchronize as synchronize
+from frameworks.pytorch.devices import devices as devices, synchronize as synchronize
 from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, on_each_device, relu
 
 Device = torch.device
@@ -171,9 +169,8 @@ def export(device_params: Sequence[Params]) -> Weights:
     )
 
 
-def save(device_params: Sequence[Params]) -> Weights:
-    """All that the next step depends on: plain SGD keeps nothing but the weights."""
-    return export(device_params)
+save = export
+"""All that the next step depends on: plain SGD keeps nothing but the weights."""
 
 
 def restore(

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
-from torch import Tensor, nn
-from torch import distributed as dist
+from torch import Tensor, distributed as dist, nn
 
 from common.backends.devices import DeviceRequest, Process
 from common.base.arrays import Array, Weights

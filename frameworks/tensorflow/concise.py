@@ -15,8 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
@@ -24,16 +23,15 @@ from common.parallel.shards import same_everywhere, saved_of, shard_bounds
 from frameworks.tensorflow.activations import layer_outputs
 from frameworks.tensorflow.batch_norm import unmoved_statistics
 from frameworks.tensorflow.collectives import unflatten
-from frameworks.tensorflow.devices import devices as devices
-from frameworks.tensorflow.devices import synchronize as synchronize
+from frameworks.tensorflow.devices import devices as devices, synchronize as synchronize
 from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
 from frameworks.tensorflow.optimizer import SGD
 from frameworks.tensorflow.resnet import named_variables, resnet18
 from frameworks.tensorflow.wrappers import (
     Mirrored,
     copies,
-    copy_of,
     evaluate,
+    everyones,
     mirrored,
     on_one,
     step,
@@ -119,13 +117,6 @@ def predict_shards(X: Array, replicas: Replicas) -> tuple[Tensor, ...]:
 def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
-
-
-def everyones(replicas: Replicas) -> tuple[list[Weights], list[Weights]]:
-    """What each device has: weights and running statistics, by canonical names."""
-    indices = range(replicas.strategy.num_replicas_in_sync)
-    params = [copy_of(replicas.params, index, replicas.strategy) for index in indices]
-    return params, [copy_of(replicas.statistics, index, replicas.strategy) for index in indices]
 
 
 def export(replicas: Replicas) -> Weights:

@@ -14,14 +14,12 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.backends.launch import anyone as anyone
-from common.backends.launch import launch as launch
+from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.tensorflow.collectives import allreduce_by
-from frameworks.tensorflow.devices import devices as devices
-from frameworks.tensorflow.devices import synchronize as synchronize
+from frameworks.tensorflow.devices import devices as devices, synchronize as synchronize
 from frameworks.tensorflow.kernels import (
     avg_pool2d,
     compiled,
@@ -189,9 +187,8 @@ def export(device_params: Sequence[Params]) -> Weights:
     )
 
 
-def save(device_params: Sequence[Params]) -> Weights:
-    """All that the next step depends on: plain SGD keeps nothing but the weights."""
-    return export(device_params)
+save = export
+"""All that the next step depends on: plain SGD keeps nothing but the weights."""
 
 
 def restore(

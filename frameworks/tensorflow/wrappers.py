@@ -146,3 +146,10 @@ def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: St
     """What one of the devices has of values by canonical names: copies on the host."""
     found = on_one(values, strategy, index)
     return {name: to_canonical(name, on_host(value)) for name, value in found.items()}
+
+
+def everyones(replicas: Mirrored) -> tuple[list[Weights], list[Weights]]:
+    """What each device has: weights and running statistics, by canonical names."""
+    indices, strategy = range(replicas.strategy.num_replicas_in_sync), replicas.strategy
+    params = [copy_of(replicas.params, index, strategy) for index in indices]
+    return params, [copy_of(replicas.statistics, index, strategy) for index in indices]

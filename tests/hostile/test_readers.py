@@ -22,8 +22,7 @@ from common.data.idx import read_idx
 from common.models.weights_file import load_arrays
 from common.records.store import read_record
 from common.records.trust import distrust
-from fuzz import __main__ as command
-from fuzz import seeds
+from fuzz import __main__ as command, seeds
 from fuzz.parts import joined, parted
 from fuzz.plain import look
 from fuzz.targets import TARGETS, check

@@ -9,8 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from fake_chapter import CONFIG
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy_chapter import NumpyChapter
 from scratch_steps import LR, batches, start
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import walked
 from chromium import NEEDED
-from playwright.sync_api import Browser
-from playwright.sync_api import Page as Tab
+from playwright.sync_api import Browser, Page as Tab
 from stepper_page import ASSETS, arrows, cells, choose, fits, press, said, spilled, written
 
 from common.parallel.schedules import SCHEDULES

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_arrays import drawn, only
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights

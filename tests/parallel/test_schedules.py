@@ -4,8 +4,7 @@ from math import ceil, log2
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from common.base.arrays import Array
 from common.parallel.schedules import SCHEDULES, Schedule

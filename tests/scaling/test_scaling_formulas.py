@@ -2,8 +2,7 @@
 
 import pytest
 from cluster import walked
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from common.parallel.schedules import SCHEDULES
 from common.scaling.formulas import FORMULAS, ITEM, Link, Path, seconds, winners

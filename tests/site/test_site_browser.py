@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from chromium import NEEDED, SIZES
-from playwright.sync_api import Browser
-from playwright.sync_api import Page as Tab
+from playwright.sync_api import Browser, Page as Tab
 from site_tabs import FORBIDDEN, background, choose, chosen, rgb
 
 from notebooks.drawing import theme

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from common.base.arrays import Array as Array
-from common.base.arrays import Weights
+from common.base.arrays import Array as Array, Weights
 from common.compare.concise import ResNet18 as ResNet18
-from common.compare.numpy_layers import Bounds
-from common.compare.numpy_layers import Layer as Layer
+from common.compare.numpy_layers import Bounds, Layer as Layer
 from common.compare.numpy_nets import cross_entropy
-from common.models.nets import EPSILON as EPSILON
-from common.models.nets import MOMENTUM as MOMENTUM
+from common.models.nets import EPSILON as EPSILON, MOMENTUM as MOMENTUM
 
 
 class Evaluation(ResNet18):

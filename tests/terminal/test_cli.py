@@ -23,7 +23,8 @@ HEAVY |= {"torch", "tensorflow", "keras", "jax", "jaxlib", "mxnet"}
 MODULES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mxnet": "mxnet"}
 FLAGS = """--devices --device-kind --threads --preset --batch-size --lr --lr-decay --epochs --steps
     --seed --dtype --dataset --data-dir --train-examples --test-examples --init-weights
-    --save-weights --out --quiet --allreduce --help"""
+    --save-weights --out --quiet --allreduce --checkpoint-dir --checkpoint-every --resume
+    --resume-from --help"""
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:

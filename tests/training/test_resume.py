@@ -1,39 +1,25 @@
 """A run that was stopped goes on from its last checkpoint, or says why it does not."""
 
 import json
-import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_chapter import RECORD, CommandLine, written
 from safetensors.numpy import load_file
+from stopping import EVERY, KEPT, stopping
 
 from common.records.store import read_record
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 NAME = RECORD.stem
-KEPT = Path("kept")
-EVERY = ["--checkpoint-dir=kept", "--checkpoint-every=2", "--batch-size=10", "--dtype=float64"]
 
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """The command line, in a folder of its own: three steps are an epoch."""
     return CommandLine(monkeypatch, tmp_path)
-
-
-def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[int], float]:
-    """Losses of which one comes with a signal to this process."""
-
-    def loss(at: int) -> float:
-        if at == step:
-            os.kill(os.getpid(), number)
-        return 1 / at
-
-    return loss
 
 
 def end_of(start: CommandLine, *flags: str) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -92,40 +78,6 @@ def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None
         "jax-scratch-3dev-step1.json",
         *(f"{NAME}-step{step}.{end}" for step in (6, 7) for end in ("json", "safetensors")),
     ]
-
-
-def test_checkpoints_of_an_earlier_run_are_not_lost(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert start(*EVERY, loss=stopping(3)) == 143
-    before = {path.name: path.read_bytes() for path in KEPT.iterdir()}
-    assert start(*EVERY, "--lr=0.5") == 2
-    assert "step3.json is there already: --resume goes on from it" in capsys.readouterr().err
-    assert {path.name: path.read_bytes() for path in KEPT.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    ("flag", "why"),
-    [
-        ("--lr=0.5", "lr 0.2 there, 0.5 here"),
-        ("--seed=9", "seed 8 there, 9 here"),
-        ("--steps=8", "steps 7 there, 8 here"),
-        ("--train-examples=29", "train_examples 30 there, 29 here"),
-        ("--dtype=float32", "dtype float64 there, float32 here"),
-        ("--allreduce=ring", "allreduce star there, ring here"),
-        ("--threads=1000", "there, 1000 here"),
-    ],
-)
-def test_what_decides_numbers_must_be_the_same(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], flag: str, why: str
-) -> None:
-    assert start(*EVERY, loss=stopping(3)) == 143
-    record = RECORD.read_bytes()
-    capsys.readouterr()
-    assert start(*EVERY, "--resume", "--quiet", flag) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert why in line
-    assert RECORD.read_bytes() == record
 
 
 def test_another_allreduce_goes_on_from_a_file_and_the_record_says_so(start: CommandLine) -> None:
@@ -195,24 +147,6 @@ def test_an_epoch_that_goes_on_counts_all_of_its_seconds(start: CommandLine) -> 
     first = written()["epochs"][0]
     assert first["seconds"] > seconds
     assert first["images_per_second"] == pytest.approx(30 / first["seconds"])
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (["--resume"], "--resume needs --checkpoint-dir"),
-        (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
-        (["--resume-from=nowhere.json"], "--resume-from: nowhere.json cannot be read"),
-        (["--checkpoint-dir=a.txt"], "--checkpoint-dir: a.txt is no folder"),
-    ],
-)
-def test_flags_that_cannot_be_are_refused(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
-) -> None:
-    Path("a.txt").write_text("")
-    assert start("--quiet", *flags) == 2
-    assert why in capsys.readouterr().err
-    assert not RECORD.exists()
 
 
 def test_a_checkpoint_is_a_record_that_says_running(start: CommandLine) -> None:

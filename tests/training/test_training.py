@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from fake_chapter import CONFIG, FakeChapter
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from common.base.errors import RunError
 from common.data.dataset import Dataset
