@@ -1,4 +1,4 @@
-"""Training through kills: a run is killed on its way, and goes on."""
+"""Training through kills: a run is killed on its way, and goes on. Only the standard library."""
 
 import json
 import random
@@ -8,24 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import nox
-
-import nox_environments as python_of
-
 LOOK: Final = 2
 """Seconds between two looks at how far a run has come."""
-
-
-def train_through_kills(session: nox.Session, framework: str, folder: Path) -> None:
-    """Trains the concise chapter for the book's ten epochs, and kills it twice on its way."""
-    python = python_of.framework(session, framework)
-    # At the book's constant rate the accuracy swings by some points from epoch to epoch: 0.891,
-    # 0.822, 0.855 in PyTorch after the fourth, fifth and sixth.
-    setting = "--preset=book --width=16 --devices=2 --batch-size=256 --lr=0.1 --lr-decay=linear"
-    files = f"--out={folder}", f"--checkpoint-dir={folder / 'kept'}", "--resume"
-    command = [python, "-m", f"frameworks.{framework}.concise", *setting.split(), *files]
-    kill_on_its_way(command, folder / "kept", f"{framework}-concise-2dev", epochs=10, kills=2)
-    session.run(*command)
 
 
 def newest(folder: Path, name: str) -> dict[str, Any]:

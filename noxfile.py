@@ -17,7 +17,6 @@ import nox_faults as nox_faults
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from notebooks.text.chapter import SHARED
-from nox_kills import train_through_kills
 from nox_support import available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
@@ -127,7 +126,7 @@ def book(session: nox.Session) -> None:
     if "concise" in session.posargs:
         folder = RESULTS / "book-concise"
         for framework in available():
-            train_through_kills(session, framework, folder)
+            nox_faults.train_through_kills(session, framework, folder)
     else:
         folder = RESULTS / "book"
         for framework in available():

@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from common.chapters.chapters import SPECS
 from common.compare.checks import Run
 from common.records.fingerprint import source_digest
 from common.records.record import Record
-from common.records.store import overtaken, read_record, read_tensors
+from common.records.store import overtaken, read_record, read_tensors, unfinished
 from common.records.trust import contradiction, distrust
 from common.settings.config import Config
 
@@ -86,6 +87,8 @@ def _find(folder: Path, framework: str, chapter: str, devices: int) -> LoadedRec
         if trouble := _another(record, framework, chapter, devices):
             raise RunError(f"{trouble} ({path})")
         if record.status == "complete" and (trouble := overtaken(path)):
+            with suppress(RunError):  # what became of the later run is what matters
+                record = read_record(unfinished(path))
             raise RunError(trouble)
         return LoadedRecord(framework, devices, load(path, record), record=record)
     except RunError as error:

@@ -74,7 +74,8 @@ def overtaken(path: Path) -> str:
     if not beside.exists():
         return ""
     try:
-        became = ENDS[read_record(beside).status]
+        later = read_record(beside)
+        became = f"{ENDS[later.status]}{f', as {later.failure.message}' if later.failure else ''}"
     except RunError:
         became = "has left a record that cannot be read"
     return f"a later run of it {became}: run it again, or remove {beside}"

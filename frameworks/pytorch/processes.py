@@ -151,7 +151,7 @@ def join_group(worker: Worker, process: Process, port: int) -> None:
 def _cause(failure: Ending, stop: Stop) -> Exception:
     """What to raise: processes that were asked to stop do not know by what signal."""
     if stop.asked and failure.order == KILLED:
-        return StoppedError("stopped before the first step", status=stop.status)
+        return StoppedError("stopped, and kept nothing of this time", status=stop.status)
     if isinstance(failure.error, StoppedError):
         failure.error.status = stop.status
     return failure.error
