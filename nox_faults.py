@@ -22,14 +22,15 @@ def faults(session: nox.Session) -> None:
     FIGURES.mkdir(parents=True, exist_ok=True)
     kept = FIGURES / "faults.jsonl"
     kept.unlink(missing_ok=True)
-    tests = ["-m", "pytest", "tests/faults", "--kills=2", "--numprocesses=2", f"--figures={kept}"]
+    tests = ["-m", "pytest", "tests/faults", "--kills=2", "--numprocesses=3", f"--figures={kept}"]
     tests += ["--short"] if "--short" in session.posargs else []
     session.run(python_of.common(session), *tests)
     for framework in available():
         session.run(python_of.framework(session, framework), *tests, "--framework", framework)
     if "--write" in session.posargs:
         figures = [str(kept), *map(str, sorted(FIGURES.glob("*.json")))]
-        page = ["tests/support/reliability.py", *figures, "--command=nox -s faults fuzz"]
+        command = " ".join(["nox -s faults --", *session.posargs])
+        page = ["tests/support/reliability.py", *figures, f"--command={command}"]
         environment = {"PYTHONPATH": "."}
         session.run(python_of.common(session), *page, f"--out={PAGE}", env=environment)
 

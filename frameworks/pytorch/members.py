@@ -45,11 +45,12 @@ class Ending(NamedTuple):
     details: str
 
 
-def serve(parent: int, worker: Worker, count: int, port: int, tell: Connection) -> None:
+def serve(parent: int, workers: Connection, count: int, port: int, tell: Connection) -> None:
     """Forks a process for each device, which meet at `port`, and tells how they ended."""
     pulse = Pulse(tell)
     for module in PRELOAD:
         importlib.import_module(module)
+    worker: Worker = workers.recv()
     pulse.end()  # who forks has one thread alone
     outcomes: Outcomes = {}
     for rank in range(count):

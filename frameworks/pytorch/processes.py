@@ -4,11 +4,13 @@ import gc
 import multiprocessing
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
 
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
@@ -127,20 +129,30 @@ def _spawn(worker: Worker, count: int) -> None:
     # The system chooses the port, so two runs never ask for the same one.
     store = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
     outcome, tell = Pipe(duplex=False)
+    receive, send = Pipe(duplex=False)
     # They are forked by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(os.getpid(), worker, count, store.port, tell)
+        target=serve, args=(os.getpid(), receive, count, store.port, tell)
     )
     try:
         with uninterrupted():
             server.start()
         tell.close()
+        receive.close()
+        # A run's data does not fit into a pipe: who sends it waits for the one that reads.
+        threading.Thread(target=hand_over, args=(send, worker), daemon=True).start()
         with stoppable(lambda _: ask_to_stop([server])) as stop:
             failure = ending(server, outcome, count)
     finally:
         end([server])
     if failure is not None:
         raise _cause(failure, stop) from RuntimeError(failure.details)
+
+
+def hand_over(send: Connection, worker: Worker) -> None:
+    """Sends the worker, as long as somebody reads."""
+    with suppress(OSError):
+        send.send(worker)
 
 
 def join_group(worker: Worker, process: Process, port: int) -> None:

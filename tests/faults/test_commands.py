@@ -91,7 +91,12 @@ def test_another_run_in_the_same_folders(never_stopped: NeverStopped, figures: F
     figures("two runs in one folder", chapter="scratch")
 
 
-@pytest.mark.parametrize("case", [SCRATCH, CONCISE], ids=str)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.function is test_memory_that_ends_on_the_way:
+        short = metafunc.config.getoption("--short")
+        metafunc.parametrize("case", [SCRATCH] if short else [SCRATCH, CONCISE], ids=str)
+
+
 def test_memory_that_ends_on_the_way(
     never_stopped: NeverStopped, figures: Figures, case: Case
 ) -> None:

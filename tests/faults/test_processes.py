@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from killed_runs import Case, Runner, descendants, require_gone
 pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
 
 DEVICES = 3
-ENDLESS = Case("concise", DEVICES, ("--width=4", "--steps=1000000"))
+ENDLESS = Case("concise", DEVICES, ("--width=4", "--epochs=1000000"))
 
 SOON = 30
 """Seconds in which it has to be known."""
@@ -37,6 +38,13 @@ def begun(runner: Runner) -> "tuple[subprocess.Popen[str], list[int]]":
         assert time.monotonic() < limit
         time.sleep(0.1)
     return run, descendants(run.pid)
+
+
+def is_server(process: int) -> bool:
+    """Whether it is the process that starts those of the devices."""
+    with suppress(FileNotFoundError):
+        return "spawn_main" in Path(f"/proc/{process}/cmdline").read_text()
+    return False
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -74,10 +82,12 @@ def test_a_server_that_never_starts_its_processes_is_named(
 ) -> None:
     run = Runner("pytorch", ENDLESS, tmp_path).start("out")
     limit = time.monotonic() + 200
-    while len(everyone := descendants(run.pid)) < 2:
+    while not (servers := [each for each in descendants(run.pid) if is_server(each)]):
+        assert run.poll() is None, run.communicate()
         assert time.monotonic() < limit
         time.sleep(0.01)
-    os.kill(everyone[1], signal.SIGSTOP)
+    everyone = descendants(run.pid)
+    os.kill(servers[0], signal.SIGSTOP)
     started = time.monotonic()
     _, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON

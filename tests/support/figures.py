@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +48,8 @@ def figures(request: pytest.FixtureRequest) -> Iterator[Figures]:
         "machine": f"{machine['processor']}, {machine['cores']} cores",
     }
     made = found.lines or ([{"fault": request.node.name, "number": 1}] if failed else [])
-    with Path(path).open("a", encoding="utf-8") as file:
+    # A test may be in another folder by now.
+    with (request.config.invocation_params.dir / path).open("a", encoding="utf-8") as file:
         for line in made:
             lost = line["number"] if failed else 0
             file.write(f"{json.dumps({**line, **shared, 'lost': lost})}\n")
