@@ -111,8 +111,9 @@ class Job:
 
         Raises BusyError if one is there.
         """
-        folders = {self.request.out, self.request.checkpoint_dir or self.request.out}
-        for folder in sorted(folders):
+        folders = [self.request.out, self.request.checkpoint_dir or self.request.out]
+        # One folder, spelled in two ways, would be held twice.
+        for folder in {folder.resolve(): folder for folder in folders}.values():
             with write_failure(folder / record.file_name()):
                 stack.enter_context(held(folder, record.name()))
                 for end in (".", "-step"):

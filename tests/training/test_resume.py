@@ -138,6 +138,12 @@ def test_a_loss_that_is_no_number_leaves_the_last_good_checkpoint(
     assert written()["failure"]["step"] == 5
 
 
+def test_checkpoints_may_lie_beside_the_record(start: CommandLine) -> None:
+    assert start(*EVERY, f"--checkpoint-dir={RECORD.parent.absolute()}", loss=stopping(3)) == 143
+    assert start(*EVERY, f"--checkpoint-dir=./{RECORD.parent}", "--resume") == 0
+    assert written()["resumed"][0]["step"] == 3
+
+
 def test_an_epoch_that_goes_on_counts_all_of_its_seconds(start: CommandLine) -> None:
     assert start(*EVERY, loss=stopping(2)) == 143
     path = KEPT / f"{NAME}-step2.json"
