@@ -25,7 +25,7 @@ from common.base.signals import interruptible
 from common.terminal.command import Parser, status
 from common.terminal.values import COUNT, LARGEST_SEED, count, seed as a_seed
 
-READERS: Final = ("idx", "safetensors", "record", "run", "bench")
+READERS: Final = ("idx", "safetensors", "record", "run", "checkpoint", "bench")
 """The names of `fuzz.targets`."""
 
 MEMORY: Final = Path("/dev/shm")

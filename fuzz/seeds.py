@@ -1,6 +1,7 @@
 """Small valid files, made by the project's own writers: what mutations start from."""
 
 import gzip
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -11,10 +12,12 @@ from bench.d2l_package import write
 from bench.results import Bench
 from common.base.arrays import Weights
 from common.chapters.chapters import SPECS
+from common.models.nets import trainable
 from common.models.weights_file import digest, save_weights
 from common.records.new import traffic
 from common.records.record import DataUsed, Epoch, Record
 from common.records.store import write_record
+from common.records.trace import trace_shapes
 from common.report.benchmark import Samples
 from common.settings.config import Config
 from common.settings.steps import number_of_steps, steps_of_epochs
@@ -65,6 +68,38 @@ def runs() -> list[bytes]:
     made = [_record(chapter, 1).model_copy(update=told) for chapter in SPECS]
     written = [_written(each, arrays) for each in made]
     return [joined(vouched(record, tensors), tensors) for record, tensors in written]
+
+
+def checkpoints() -> list[bytes]:
+    """Records of runs at their end, with those of their tensors that are not `others`."""
+    made = [_record(chapter, 2) for chapter in SPECS]
+    running = [each.model_copy(update={"status": "running"}) for each in made]
+    written = [
+        _written(
+            each,
+            {
+                "epoch/seconds": np.zeros(1),
+                "test/predictions": np.zeros((2, DATA.test_examples), np.uint8),
+            },
+        )
+        for each in running
+    ]
+    return [joined(vouched(record, tensors), tensors) for record, tensors in written]
+
+
+@cache
+def others(chapter: str) -> Weights:
+    """The tensors of a checkpoint that are too large for an input; all of them are as they must."""
+    config = _config(chapter, 2)
+    state = {
+        f"state/{name}": np.ones(shape if trainable(name) else (1, *shape), np.float32)
+        for name, shape in config.shapes().items()
+    }
+    trace = {
+        name: np.ones(shape, np.float32 if "/weights/" in name else np.uint8)
+        for name, shape in trace_shapes(config).items()
+    }
+    return state | trace
 
 
 def benches() -> list[bytes]:

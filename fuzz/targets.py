@@ -13,9 +13,13 @@ from common.compare.checks import check_shapes
 from common.compare.collect import load
 from common.data.idx import read_idx
 from common.models.weights_file import load_arrays, load_weights, shape_in
-from common.records.store import read_record
+from common.records.checkpoint import require_whole
+from common.records.store import read_record, read_tensors
 from common.records.trust import distrust
 from common.report.speed import benchmark
+from common.training.checkpoints import Checkpoint
+from common.training.progress import Progress
+from common.training.resume import means, resumed
 from fuzz import formats, seeds, trees
 from fuzz.parts import parted
 from fuzz.watch import CONSTANT, Refusals, Watch
@@ -78,6 +82,20 @@ def read_a_run(folder: Path) -> None:
         check_shapes(run)
 
 
+def read_a_checkpoint(folder: Path) -> None:
+    """A record and its tensors as a checkpoint; those that would be too large are added."""
+    path = folder / "run.json"
+    record = read_record(path)
+    tensors = read_tensors(path, record)
+    if record.chapter in SPECS:
+        tensors = seeds.others(record.chapter) | tensors
+    require_whole(path, record, tensors)
+    found = Checkpoint(path, record, tensors)
+    found.tell(Progress())
+    list(means(record, record))
+    resumed(record, found)
+
+
 TARGETS: Final = {
     each.name: each
     for each in (
@@ -101,6 +119,13 @@ TARGETS: Final = {
         ),
         Target("record", ["run.json"], read_a_record, seeds.records, formats.record),
         Target("run", ["run.json", formats.TENSORS], read_a_run, seeds.runs, formats.run),
+        Target(
+            "checkpoint",
+            ["run.json", formats.TENSORS],
+            read_a_checkpoint,
+            seeds.checkpoints,
+            formats.run,
+        ),
         Target("bench", ["bench.json"], benchmark, seeds.benches, trees.change, refusals=()),
     )
 }

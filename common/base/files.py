@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -13,9 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from common.base.errors import RequestError
-
-LOCK: Final = ".lock"
-"""How the names of files end by which processes keep each other out."""
 
 MOST_FIGURES: Final = 500_000
 """Bytes of a file of figures, ten times what any is known to have."""
@@ -53,16 +51,19 @@ def second_name(path: Path, name: Path) -> None:
         shutil.copyfile(path, name)
 
 
-def remove_temporaries(folder: Path, start: str) -> None:
-    """Removes what `write_atomically` has left of files whose names begin so, if it was killed.
+def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
+    """Removes what `write_atomically` has left of files of such names, if it was killed.
 
     Nobody may be writing any meanwhile.
     """
-    for path in folder.glob(f".{start}*"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.suffix != LOCK:
-            path.unlink(missing_ok=True)
+    for path in folder.iterdir():
+        # By all that tempfile appends: nobody else's file is called so.
+        found = re.fullmatch(r"\.(.+?)(\.[a-z0-9_]{8}){1,2}", path.name)
+        if found and files.fullmatch(found.group(1)):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def destination(path: Path) -> Path:

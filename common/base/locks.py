@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from common.base.errors import BusyError
-from common.base.files import LOCK
+
+LOCK: Final = ".lock"
+"""How the names of files end by which processes keep each other out."""
 
 PATIENCE: Final = 5
 """Seconds in which what a run has started ends, once the run is gone."""
@@ -45,7 +47,7 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
 
 def _open(path: Path) -> int | None:
     """The file at `path`, locked; None while another process has it."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

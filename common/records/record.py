@@ -1,5 +1,6 @@
 """What a run leaves behind: a record, and the tensors it names in `.safetensors`."""
 
+import re
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -115,6 +116,13 @@ class Record(Strict):
 def run_name(framework: str, chapter: str, devices: int | str) -> str:
     """What all files of a run are called, but for their ends; "*" matches any number of devices."""
     return f"{framework}-{chapter}-{devices}dev"
+
+
+def files_of(name: str) -> re.Pattern[str]:
+    """The names of the files that a run of this name writes; the first group is a step, if any."""
+    return re.compile(
+        rf"{re.escape(name)}(?:-step(\d+))?(?:\.unfinished|\.previous)?\.(?:json|safetensors)"
+    )
 
 
 def record_name(framework: str, chapter: str, devices: int | str) -> str:

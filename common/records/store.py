@@ -46,7 +46,7 @@ def write_record_as(path: Path, record: Record, tensors: Weights | None = None) 
         _write(path, record)
         return path
     _recover(path)
-    beside = path.with_suffix(".safetensors")
+    beside = tensors_of(path)
     earlier = beside.is_file()
     try:
         if earlier:
@@ -61,6 +61,11 @@ def write_record_as(path: Path, record: Record, tensors: Weights | None = None) 
     finally:
         _recover(path)
     return path
+
+
+def tensors_of(path: Path) -> Path:
+    """Where the tensors of the record at `path` go."""
+    return path.with_suffix(".safetensors")
 
 
 def unfinished(path: Path) -> Path:
@@ -101,7 +106,7 @@ def _previous(beside: Path) -> Path:
 
 def _recover(path: Path) -> None:
     """Gives the record at `path` its tensors back, if they have a second name and need it."""
-    beside = path.with_suffix(".safetensors")
+    beside = tensors_of(path)
     previous = _previous(beside)
     if not previous.is_file():
         return

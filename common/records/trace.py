@@ -6,7 +6,6 @@ run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,13 @@ from common.base.arrays import Array, Weights
 from common.chapters.operations import training_operations
 from common.models.nets import Shapes
 from common.settings.config import Config
-from common.settings.steps import examples_in, steps_of_epochs
+from common.settings.steps import (
+    examples_in,
+    number_of_epochs,
+    number_of_steps,
+    steps_before,
+    steps_of_whole,
+)
 
 WHOLE: Final = 20
 """A run of at most this many steps keeps all of them."""
@@ -35,10 +40,11 @@ MOST_OPERATIONS: Final = 15 * 10**10
 
 def traced_steps(config: Config) -> list[int]:
     """The steps of a run, counted from 1, that can be computed again; none if the net is large."""
-    last = list(accumulate(steps_of_epochs(config)))
-    ends = last[:: -(len(last) // -ENDS)] if len(last) > ENDS else last
-    first = range(1, 1 + (last[-1] if last[-1] <= WHOLE else FIRST))
-    wanted = sorted({*first, *ends, last[-1]})
+    steps, epochs = number_of_steps(config), number_of_epochs(config)
+    apart = -(epochs // -ENDS) if epochs > ENDS else 1
+    ends = [steps_before(config, epoch + 1) for epoch in range(0, epochs, apart)]
+    first = range(1, 1 + (steps if steps <= WHOLE else FIRST))
+    wanted = sorted({*first, *ends, steps})
     operations = training_operations(config.options) * config.batch_size
     size = snapshot_bytes(config)
     while wanted and (
@@ -62,7 +68,7 @@ def snapshot_bytes(config: Config) -> int:
 
 def snapshots(config: Config) -> list[int]:
     """After which steps the weights are kept; 0: the initial ones. The final ones are elsewhere."""
-    last = sum(steps_of_epochs(config))
+    last = number_of_steps(config)
     return [step for step in around(traced_steps(config)) if step < last]
 
 
@@ -85,7 +91,7 @@ def trace_shapes(config: Config) -> Shapes:
 
 def minibatch_size(config: Config, step: int) -> int:
     """The number of examples in the minibatch of a step; the last of an epoch may be short."""
-    place = (step - 1) % -(config.train_examples // -config.batch_size)
+    place = (step - 1) % steps_of_whole(config)
     return examples_in(config, place + 1) - examples_in(config, place)
 
 

@@ -27,11 +27,17 @@ def distrust(record: Record) -> str:
 
 
 def _troubles(record: Record) -> Iterator[str]:
-    config, data = record.config, record.data
     if record.status != "complete":
         yield _unfinished(record)
     if record.failure is not None:
         yield "is complete, and tells of a failure"
+    yield from inconsistencies(record)
+    yield from _of_figures(record)
+
+
+def inconsistencies(record: Record) -> Iterator[str]:
+    """What a record says that it denies elsewhere, however far its run has come."""
+    config, data = record.config, record.data
     if (record.framework, record.chapter) != (config.framework, config.chapter):
         yield f"is of {record.framework} {record.chapter}, its configuration of another"
     yield from _of_devices(record)
@@ -42,7 +48,6 @@ def _troubles(record: Record) -> Iterator[str]:
         config.test_examples,
     ):
         yield f"its data is {data.train_examples} images of {data.name}, its configuration differs"
-    yield from _of_figures(record)
     if record.sha256 != seal(record):
         yield "was changed after it was written"
 

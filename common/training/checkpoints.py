@@ -5,8 +5,8 @@ each finished epoch ends with for each test image; `epoch/seconds`, those of tra
 under way; and the trace of `common.records.trace`.
 """
 
+import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 
@@ -14,8 +14,14 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.records.checkpoint import require_whole
-from common.records.record import Record
-from common.records.store import read_record, read_tensors, write_failure, write_record_as
+from common.records.record import Record, files_of
+from common.records.store import (
+    read_record,
+    read_tensors,
+    tensors_of,
+    write_failure,
+    write_record_as,
+)
 from common.training.progress import Progress
 
 KEPT = 2
@@ -72,9 +78,9 @@ class Checkpoints:
 
     def __post_init__(self, found: Checkpoint | None) -> None:
         """What the run goes on from, and the one before it, stay for the time being."""
-        if found is not None and found.path.parent == self.folder:
+        there = checkpoints_in(self.folder, self.record.name())
+        if found is not None and found.path in there:
             self.newest = len(found.record.losses), len(found.record.epochs)
-            there = checkpoints_in(self.folder, self.record.name())
             self.whole = there[there.index(found.path) :][1::-1]
 
     def due(self, step: int, *, ends: bool) -> bool:
@@ -106,12 +112,13 @@ class Checkpoints:
 
     def _prune(self) -> None:
         """Removes all other checkpoints of the run's name, and parts of any."""
-        kept = {each.stem for each in self.whole}
+        kept = {name for each in self.whole for name in (each.name, tensors_of(each).name)}
+        files = files_of(self.record.name())
         # A record goes before its tensors, so that it never stands without them.
-        for end in (".json", ".safetensors"):
-            for path in self.folder.glob(f"{self.record.name()}-step*{end}"):
-                if path.stem not in kept:
-                    path.unlink(missing_ok=True)
+        for path in sorted(self.folder.iterdir(), key=lambda path: path.suffix):
+            found = files.fullmatch(path.name)
+            if found and found.group(1) and path.name not in kept:
+                path.unlink(missing_ok=True)
 
 
 def checkpoint_name(record: Record) -> str:
@@ -129,8 +136,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def checkpoints_in(folder: Path, name: str) -> list[Path]:
     """The checkpoints of a run of this name in a folder, by their steps, the newest first."""
-    found: dict[int, Path] = {}
-    for path in folder.glob(f"{name}-step*.json"):
-        with suppress(ValueError):
-            found[int(path.stem.removeprefix(f"{name}-step"))] = path
+    if not folder.is_dir():
+        return []
+    names = re.compile(rf"{re.escape(name)}-step([1-9]\d*)\.json")
+    found = {
+        int(match.group(1)): path
+        for path in folder.iterdir()
+        if (match := names.fullmatch(path.name))
+    }
     return [found[step] for step in sorted(found, reverse=True)]

@@ -17,7 +17,13 @@ from common.data.minibatches import minibatches, pixels
 from common.records.record import Epoch
 from common.records.trace import Trace
 from common.settings.config import Config
-from common.settings.steps import examples_in, learning_rate, steps_of_epochs
+from common.settings.steps import (
+    examples_in,
+    learning_rate,
+    number_of_epochs,
+    number_of_steps,
+    steps_before,
+)
 from common.training.checkpoints import Checkpoints
 from common.training.finite import finite, require_finite
 from common.training.progress import Progress, Stopwatch
@@ -47,12 +53,13 @@ class Epochs:
 
         The progress then tells how far it has come.
         """
-        plan = steps_of_epochs(self.config)
-        for epoch in range(len(self.progress.epochs), len(plan)):
-            self._train(epoch, plan[epoch], before=sum(plan[:epoch]))
-            self._evaluate(epoch, plan[epoch], len(plan))
-            step, last = sum(plan[: epoch + 1]), epoch + 1 == len(plan)
-            if self.checkpoints and (last or self.checkpoints.due(step, ends=True)):
+        epochs = number_of_epochs(self.config)
+        for epoch in range(len(self.progress.epochs), epochs):
+            before, after = (steps_before(self.config, epoch + each) for each in (0, 1))
+            self._train(epoch, after - before, before)
+            self._evaluate(epoch, after - before, epochs)
+            last = epoch + 1 == epochs
+            if self.checkpoints and (last or self.checkpoints.due(after, ends=True)):
                 self._checkpoint()
 
     def _train(self, epoch: int, steps: int, before: int) -> None:
@@ -106,7 +113,7 @@ class Epochs:
 
     def _stop(self) -> None:
         """Ends the run, as somebody has asked for. Raises StoppedError."""
-        done, steps = len(self.progress.losses), sum(steps_of_epochs(self.config))
+        done, steps = len(self.progress.losses), number_of_steps(self.config)
         if self.checkpoints and done and self.checkpoints.behind(self.progress):
             self._checkpoint()
         raise StoppedError(

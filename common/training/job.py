@@ -17,7 +17,7 @@ from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
 from common.records.new import new_record
-from common.records.record import Record
+from common.records.record import Record, files_of
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.request import Request
@@ -116,8 +116,7 @@ class Job:
         for folder in {folder.resolve(): folder for folder in folders}.values():
             with write_failure(folder / record.file_name()):
                 stack.enter_context(held(folder, record.name()))
-                for end in (".", "-step"):
-                    remove_temporaries(folder, record.name() + end)
+                remove_temporaries(folder, files_of(record.name()))
 
     def checkpoints(
         self, record: Record, found: Checkpoint | None, process: Process

@@ -70,6 +70,10 @@ def test_what_mutations_start_from_is_accepted(tmp_path: Path) -> None:
         for name, part in zip(TARGETS["run"].files, parted(content), strict=True):
             (tmp_path / name).write_bytes(part)
         assert "test/predictions" in load(path, read_record(path)).arrays
+    for content in seeds.checkpoints():
+        for name, part in zip(TARGETS["checkpoint"].files, parted(content), strict=True):
+            (tmp_path / name).write_bytes(part)
+        TARGETS["checkpoint"].read(tmp_path)
 
 
 def trusts_its_length(folder: Path) -> None:

@@ -10,7 +10,8 @@ from fake_chapter import RECORD, CommandLine, written
 from safetensors.numpy import load_file
 from stopping import EVERY, KEPT, stopping
 
-from common.records.store import read_record
+from common.records.fingerprint import source_digest
+from common.records.store import read_record, write_record_as
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 NAME = RECORD.stem
@@ -68,16 +69,37 @@ def test_without_a_checkpoint_it_starts_anew_and_says_so(
 
 def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None:
     KEPT.mkdir()
-    leftovers = [f"{NAME}-step1.safetensors", f".{NAME}-step4.json.x7f", f"{NAME}-step99.json"]
-    for name in leftovers:
-        KEPT.joinpath(name).write_text("{")
-    KEPT.joinpath("jax-scratch-3dev-step1.json").write_text("another run's")
-    KEPT.joinpath(leftovers[-1]).unlink()
+    for name in (f"{NAME}-step1.safetensors", f".{NAME}-step4.json.x7f_pqrs"):
+        KEPT.joinpath(name).write_text("part of a checkpoint")
+    others = (
+        *("jax-scratch-3dev-step1.json", f"{NAME}-step5.backup.json", f"{NAME}-step5-copy.json"),
+        *(f".{NAME}.notes", f".{NAME}-step1.json.swp", f"{NAME}-stepping.json", f"{NAME}.json"),
+        *(f"{NAME}-step1.safetensors.gz", f"a{NAME}-step1.json", f"{NAME}-step1.txt"),
+    )
+    for name in others:
+        KEPT.joinpath(name).write_text("somebody's own")
     assert start(*EVERY) == 0
-    assert sorted(path.name for path in KEPT.iterdir()) == [
-        "jax-scratch-3dev-step1.json",
+    assert {path.name for path in KEPT.iterdir()} == {
+        *others,
         *(f"{NAME}-step{step}.{end}" for step in (6, 7) for end in ("json", "safetensors")),
+    }
+
+
+def test_another_framework_goes_on_in_the_same_folder(start: CommandLine) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    theirs = read_checkpoint(KEPT / f"{NAME}-step3.json")
+    for path in KEPT.iterdir():
+        path.unlink()
+    config = theirs.record.config.model_copy(update={"framework": "jax"})
+    named = {"framework": "jax", "config": config, "source_sha256": source_digest("jax")}
+    jax = theirs.record.model_copy(update=named)
+    file = write_record_as(KEPT / "jax-scratch-3dev-step3.json", jax, theirs.tensors)
+    assert start(*EVERY, f"--resume-from={file}") == 0
+    assert (written()["resumed"][0]["framework"], written()["status"]) == ("jax", "complete")
+    assert [len(read_checkpoint(path).record.losses) for path in checkpoints_in(KEPT, NAME)] == [
+        *(7, 6)
     ]
+    assert read_checkpoint(file).record == read_record(file)
 
 
 def test_another_allreduce_goes_on_from_a_file_and_the_record_says_so(start: CommandLine) -> None:

@@ -1,10 +1,18 @@
 """What a run may not go on from, and with which flags."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_chapter import RECORD, CommandLine
 from stopping import EVERY, KEPT, stopping
+
+from common.records.record import Record
+from common.records.store import seal, write_record_as
+from common.training.checkpoints import read_checkpoint
+
+NAME = RECORD.stem
 
 
 @pytest.fixture
@@ -45,6 +53,54 @@ def test_what_decides_numbers_must_be_the_same(
     (line,) = capsys.readouterr().err.splitlines()
     assert why in line
     assert RECORD.read_bytes() == record
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({"steps": None, "epochs": 2**31 - 1}, "is of a run with other numbers"),
+        ({"steps": 2**31 - 1}, "is of a run with other numbers"),
+        ({"steps": 2}, "it has 3 losses, of 2"),
+    ],
+)
+def test_a_checkpoint_with_another_configuration_is_refused_at_once(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], config: dict[str, Any], why: str
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
+    other = found.record.config.model_copy(update=config)
+    write_record_as(found.path, found.record.model_copy(update={"config": other}), found.tensors)
+    capsys.readouterr()
+    assert start("--quiet", f"--resume-from={found.path}") == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_chapter_that_nobody_knows_is_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    path = KEPT / f"{NAME}-step3.json"
+    record = json.loads(path.read_text())
+    record["chapter"] = record["config"]["chapter"] = "toy"
+    record["config"]["options"] = {}
+    record["sha256"] = seal(Record.model_validate(record))
+    path.write_text(json.dumps(record))
+    capsys.readouterr()
+    assert start("--quiet", f"--resume-from={path}") == 2
+    assert "its chapter, toy, is not known here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", [KEPT, RECORD.parent])
+def test_a_lock_that_is_a_link_keeps_its_target(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    Path("diary").write_text("dear")
+    folder.mkdir()
+    folder.joinpath(f".{NAME}.lock").symlink_to("../diary")
+    assert start(*EVERY, "--quiet") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Too many levels of symbolic links" in line
+    assert Path("diary").read_text() == "dear"
 
 
 @pytest.mark.parametrize(
