@@ -47,10 +47,11 @@ def work(flags: argparse.Namespace) -> None:
     """Fuzzes each reader in turn. Raises RequestError, or RunError with what was found."""
     if find_spec("atheris") is None:
         raise RequestError("Atheris is not installed here: install the extra `fuzz`")
-    for reader in flags.readers:
+    readers = flags.readers or READERS
+    for reader in readers:
         require_file(flags.out / f"{reader}.json", "--out")
     found = []
-    for reader in flags.readers:
+    for reader in readers:
         figures = fuzz(reader, flags.inputs, flags.seed, flags.out)
         write_text(flags.out / f"{reader}.json", json.dumps(figures, indent=2) + "\n")
         print(line(figures), flush=True)
@@ -126,6 +127,13 @@ def line(figures: dict[str, Any]) -> str:
     )
 
 
+def a_reader(text: str) -> str:
+    """The name of a reader. Raises ArgumentTypeError if there is none."""
+    if text not in READERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(READERS)}")
+    return text
+
+
 def parser() -> Parser:
     """The command line."""
     made = Parser(
@@ -135,7 +143,9 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
-    add("readers", nargs="*", choices=READERS, default=READERS, metavar="READER", help="(all)")
+    some = f"some of {', '.join(READERS)} (all)"
+    # With `choices`, argparse refuses that none is named.
+    add("readers", nargs="*", type=a_reader, metavar="READER", help=some)
     add("--inputs", type=count(COUNT), default=1_000_000, metavar="N", help="(%(default)s)")
     add("--seed", type=a_seed, default=1, metavar="N", help=f"up to {LARGEST_SEED} (%(default)s)")
     add("--out", type=Path, default=Path("results/fuzz"), metavar="DIR", help="(%(default)s)")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +46,21 @@ def watch(folder: Path) -> Watch:
 
 def test_the_command_knows_every_target() -> None:
     assert tuple(TARGETS) == command.READERS
+
+
+def test_without_a_name_every_reader_is_meant(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fuzz(reader: str, inputs: int, *_: object) -> dict[str, Any]:
+        return {"reader": reader, "inputs": inputs, "seconds": 0, "findings": []}
+
+    monkeypatch.setattr(command, "find_spec", lambda name: name)
+    monkeypatch.setattr(command, "fuzz", fuzz)
+    assert command.main([f"--out={tmp_path}"]) == 0
+    assert {path.stem for path in tmp_path.iterdir()} == set(TARGETS)
+    assert json.loads((tmp_path / "idx.json").read_text())["inputs"] == 1_000_000
+    with pytest.raises(SystemExit, match="2"):
+        command.main([f"--out={tmp_path}", "pickle"])
 
 
 @pytest.mark.parametrize("name", TARGETS)
