@@ -18,6 +18,7 @@ from common.base.files import require_file, write_atomically
 from common.compare.accuracy import accuracy
 from common.records.record import Record
 from common.records.store import overtaken, read_record
+from common.records.trust import distrust
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.text import printable
@@ -30,6 +31,7 @@ COLUMNS = (
     "s/epoch",
     "images/s",
     "peak memory",
+    "resumed",
 )
 
 WINDOW: Final = 10
@@ -43,9 +45,15 @@ def later_runs(folder: Path, found: Sequence[Record]) -> list[str]:
 
 
 def records(folder: Path) -> list[Record]:
-    """The complete records in `folder`, by framework and devices. Raises RequestError if none."""
+    """The complete records in `folder`, by framework and devices.
+
+    Raises RequestError if there are none, and RunError if one cannot be what a run has left.
+    """
     found = [read_record(path) for path in folder.glob("*dev.json")]
     complete = [record for record in found if record.status == "complete"]
+    for record in complete:
+        if why := distrust(record):
+            raise RunError(f"{why} ({folder / record.file_name()})")
     if not complete:
         raise RequestError(f"there are no complete records in {folder}")
     order = {name: place for place, name in enumerate(FRAMEWORKS)}
@@ -65,13 +73,20 @@ def row(record: Record) -> list[str]:
         f"{sum(seconds) / len(seconds):.1f}",
         f"{sum(speeds) / len(speeds):,.0f}",
         f"{(record.peak_memory or 0) / 2**20:,.0f} MiB",
+        str(stops(record)),
     ]
+
+
+def stops(record: Record) -> int:
+    """How often a run was stopped before its last step, and went on."""
+    return sum(each.step < len(record.losses) for each in record.resumed)
 
 
 def table(found: Sequence[Record]) -> str:
     """The runs as a Markdown table, with where and when they were made."""
     first = found[0]
-    lines = markdown(COLUMNS, map(row, found))
+    columns = len(COLUMNS) if any(map(stops, found)) else len(COLUMNS) - 1
+    lines = markdown(COLUMNS[:columns], [row(each)[:columns] for each in found])
     machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
     data = f"{first.data.train_examples:,} {first.data.name} images"
     lines += [

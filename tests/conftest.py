@@ -174,6 +174,6 @@ def runs(tmp_path: Path) -> Path:
     path = tmp_path / "jax-scratch-1dev.json"
     epochs = [epoch.model_dump() for epoch in read_record(path).epochs]
     for epoch, accuracy in zip(epochs, (0.25, 0.5, 0.75), strict=True):
-        epoch |= {"test_accuracy": accuracy, "seconds": 2.0, "images_per_second": 1500.0}
+        epoch |= {"test_accuracy": accuracy, "seconds": 2.0, "images_per_second": 20.0}
     agreement.edit(path, epochs=epochs, peak_memory=3 * 2**20)
     return tmp_path

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import agreement
 import pytest
 
+from common.records.store import read_record
 from common.summary import main
 
 
@@ -12,10 +14,35 @@ def test_the_table_has_a_row_for_each_run(runs: Path, capsys: pytest.CaptureFixt
     assert main([str(runs)]) == 0
     _, _, first, second, _, source = capsys.readouterr().out.splitlines()
     assert first.startswith("| pytorch | 2 | ")
-    assert second == "| jax | 1 | 0.625 | 0.500 | 2.0 | 1,500 | 3 MiB |"
+    assert second == "| jax | 1 | 0.625 | 0.500 | 2.0 | 20 | 3 MiB |"
     assert re.match(
         r"scratch, preset book, 40 synthetic images; .+, \d+ cores; \d{4}-\d\d-", source
     )
+
+
+def test_how_often_a_run_went_on_is_told_if_any_has(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = runs / "jax-scratch-1dev.json"
+    steps = len(read_record(path).losses)
+    resumed = [
+        {"step": step, "started": "", "framework": "jax", "devices": 1, "differences": []}
+        for step in (1, 2, steps)  # at its end, it only finished again
+    ]
+    agreement.edit(path, resumed=resumed)
+    assert main([str(runs)]) == 0
+    header, _, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert header.endswith("| peak memory | resumed |")
+    assert first.endswith(" MiB | 0 |")
+    assert second.endswith("| 3 MiB | 2 |")
+
+
+def test_a_record_that_contradicts_itself_is_named(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agreement.edit(runs / "jax-scratch-1dev.json", epochs=[])
+    assert main([str(runs)]) == 1
+    assert "jax-scratch-1dev.json" in capsys.readouterr().err
 
 
 def test_an_empty_folder_and_a_damaged_record_are_named(
