@@ -1,10 +1,11 @@
 """What killed runs have left beside their checkpoints goes, and nothing that one of them needs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_chapter import RECORD, CommandLine
-from hurt_runs import require_tidy
+from fake_chapter import RECORD, CommandLine, FakeChapter
+from hurt_runs import require_tidy, terminated
 from stopping import EVERY, KEPT, stopping
 
 from common.training.checkpoints import read_checkpoint
@@ -48,3 +49,18 @@ def test_a_damaged_checkpoint_stays_until_there_is_a_newer_one(start: CommandLin
         f"{NAME}-step{step}.{end}" for step in (4, 5) for end in ("json", "safetensors")
     }
     read_checkpoint(newest.with_suffix(".json"))
+
+
+def test_a_run_that_is_stopped_before_its_first_step_names_no_checkpoint(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replicate = FakeChapter.replicate
+
+    def stopped(*arguments: Any) -> Any:
+        terminated()
+        return replicate(*arguments)
+
+    monkeypatch.setattr(FakeChapter, "replicate", stopped)
+    assert start(*EVERY, "--quiet") == 143
+    assert "stopped after step 0 of 7, and kept no checkpoint" in capsys.readouterr().err
+    assert not KEPT.exists()
