@@ -97,6 +97,19 @@ def test_what_nobody_knows_is_refused(
     assert f"its {part}, {name}, is not known here" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flag", ["--resume", f"--resume-from={KEPT / NAME}-step3.json"])
+def test_a_checkpoint_of_other_code_is_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
+    other = found.record.model_copy(update={"source_sha256": "0" * 64})
+    write_record_as(found.path, other, found.tensors)
+    place = [] if flag == "--resume" else ["--checkpoint-dir=elsewhere"]
+    assert start(*EVERY, *place, "--quiet", flag) == 2
+    assert "the code has changed since" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("folder", [KEPT, RECORD.parent])
 def test_a_lock_that_is_a_link_keeps_its_target(
     start: CommandLine, capsys: pytest.CaptureFixture[str], folder: Path
