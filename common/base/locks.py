@@ -26,7 +26,7 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
     """
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f".{name}{LOCK}"
+    path = folder / lock_of(name)
     limit = time.monotonic() + patience
     while (file := _open(path)) is None:
         if time.monotonic() > limit:
@@ -43,6 +43,11 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
         with suppress(OSError):  # a request that is refused leaves nothing
             for each in made:
                 each.rmdir()
+
+
+def lock_of(name: str) -> str:
+    """What the file is called by which a process holds `name`."""
+    return f".{name}{LOCK}"
 
 
 def _open(path: Path) -> int | None:

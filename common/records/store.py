@@ -45,7 +45,7 @@ def write_record_as(path: Path, record: Record, tensors: Weights | None = None) 
     if tensors is None:
         _write(path, record)
         return path
-    _recover(path)
+    recover(path)
     beside = tensors_of(path)
     earlier = beside.is_file()
     try:
@@ -59,7 +59,7 @@ def write_record_as(path: Path, record: Record, tensors: Weights | None = None) 
             beside.unlink(missing_ok=True)
         raise
     finally:
-        _recover(path)
+        recover(path)
     return path
 
 
@@ -104,7 +104,7 @@ def _previous(beside: Path) -> Path:
     return beside.with_suffix(".previous.safetensors")
 
 
-def _recover(path: Path) -> None:
+def recover(path: Path) -> None:
     """Gives the record at `path` its tensors back, if they have a second name and need it."""
     beside = tensors_of(path)
     previous = _previous(beside)

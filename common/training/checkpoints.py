@@ -18,6 +18,7 @@ from common.records.record import Record, files_of
 from common.records.store import (
     read_record,
     read_tensors,
+    recover,
     tensors_of,
     write_failure,
     write_record_as,
@@ -77,11 +78,18 @@ class Checkpoints:
     newest: tuple[int, int] = (0, 0)
 
     def __post_init__(self, found: Checkpoint | None) -> None:
-        """What the run goes on from, and the one before it, stay for the time being."""
+        """What the run goes on from, and the one before it, stay for the time being.
+
+        So does what is newer, as it cannot be read, until another one is written.
+        """
         there = checkpoints_in(self.folder, self.record.name())
-        if found is not None and found.path in there:
-            self.newest = len(found.record.losses), len(found.record.epochs)
-            self.whole = there[there.index(found.path) :][1::-1]
+        if found is None or found.path not in there:
+            return
+        self.newest = len(found.record.losses), len(found.record.epochs)
+        self.whole = there[there.index(found.path) :][1::-1]
+        if self.writes and found.path == there[0]:  # it may be the last one
+            with write_failure(found.path):
+                self._prune()
 
     def due(self, step: int, *, ends: bool) -> bool:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
@@ -112,6 +120,8 @@ class Checkpoints:
 
     def _prune(self) -> None:
         """Removes all other checkpoints of the run's name, and parts of any."""
+        for each in self.whole:
+            recover(each)
         kept = {name for each in self.whole for name in (each.name, tensors_of(each).name)}
         files = files_of(self.record.name())
         # A record goes before its tensors, so that it never stands without them.

@@ -114,11 +114,12 @@ class Epochs:
     def _stop(self) -> None:
         """Ends the run, as somebody has asked for. Raises StoppedError."""
         done, steps = len(self.progress.losses), number_of_steps(self.config)
-        if self.checkpoints and done and self.checkpoints.behind(self.progress):
+        kept = self.checkpoints if done else None
+        if kept and kept.behind(self.progress):
             self._checkpoint()
         raise StoppedError(
             f"stopped after step {done:,} of {steps:,}, "
-            f"{'which --resume goes on from' if self.checkpoints else 'and kept no checkpoint'}",
+            f"{'which --resume goes on from' if kept else 'and kept no checkpoint'}",
             status=self.stop.status,
             step=done or None,
         )

@@ -60,6 +60,8 @@ class Job:
             if process.rank == 0:
                 require_places(self.request, config.devices)
                 self.hold(record, stack)
+            # All look for checkpoints once nobody else writes any: an earlier run may just end.
+            chapter.anyone(stop.asked)
             found = chosen(self.request, record, report)
             if found is not None:
                 record = resumed(record, found)

@@ -1,7 +1,18 @@
 """Whether what a run leaves could be written in the end: asked before any work."""
 
-from common.base.files import require_apart, require_file, require_folder, require_writable
-from common.records.record import record_name
+import os
+from pathlib import Path
+
+from common.base.errors import RequestError
+from common.base.files import (
+    destination,
+    require_apart,
+    require_file,
+    require_folder,
+    require_writable,
+)
+from common.base.locks import lock_of
+from common.records.record import files_of, record_name
 from common.settings.request import Request
 
 
@@ -23,3 +34,20 @@ def require_places(request: Request, devices: int | None = None) -> None:
         require_file(request.save_weights, "--save-weights")
         written["--save-weights"] = request.save_weights
     require_apart(written)
+    if request.save_weights is not None and devices:
+        _require_free(request, request.save_weights, record.stem)
+
+
+def _require_free(request: Request, path: Path, name: str) -> None:
+    """Raises RequestError if a run of this name would itself remove or replace what is at `path`.
+
+    Checkpoints, second names and locks come and go.
+    """
+    file = destination(path)
+    folders = (request.out, request.checkpoint_dir or request.out)
+    if file.parent in {Path(os.path.realpath(folder)) for folder in folders} and (
+        files_of(name).fullmatch(file.name) or file.name == lock_of(name)
+    ):
+        raise RequestError(
+            f"--save-weights {path} has a name that the run uses itself: name another file"
+        )

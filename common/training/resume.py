@@ -79,9 +79,11 @@ def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
 
 def _given(path: Path) -> Checkpoint:
     """The checkpoint of --resume-from: its record, or the tensors beside it."""
+    if path.is_dir():
+        raise RequestError(f"--resume-from: {path} is a folder: name a checkpoint in it")
     try:
         return read_checkpoint(path.with_suffix(".json"))
-    except (RunError, ValueError) as error:  # the latter: a folder, which has no suffix
+    except RunError as error:
         raise RequestError(f"--resume-from: {error}") from None
 
 

@@ -75,19 +75,39 @@ def test_a_checkpoint_with_another_configuration_is_refused_at_once(
     assert why in capsys.readouterr().err
 
 
-def test_a_chapter_that_nobody_knows_is_refused(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("part", "name", "options"), [("chapter", "toy", {}), ("framework", "/", None)]
+)
+def test_what_nobody_knows_is_refused(
+    start: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    part: str,
+    name: str,
+    options: dict[str, Any] | None,
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     path = KEPT / f"{NAME}-step3.json"
     record = json.loads(path.read_text())
-    record["chapter"] = record["config"]["chapter"] = "toy"
-    record["config"]["options"] = {}
+    record[part] = record["config"][part] = name
+    record["config"]["options"] = record["config"]["options"] if options is None else options
     record["sha256"] = seal(Record.model_validate(record))
     path.write_text(json.dumps(record))
     capsys.readouterr()
     assert start("--quiet", f"--resume-from={path}") == 2
-    assert "its chapter, toy, is not known here" in capsys.readouterr().err
+    assert f"its {part}, {name}, is not known here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--resume", f"--resume-from={KEPT / NAME}-step3.json"])
+def test_a_checkpoint_of_other_code_is_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
+    other = found.record.model_copy(update={"source_sha256": "0" * 64})
+    write_record_as(found.path, other, found.tensors)
+    place = [] if flag == "--resume" else ["--checkpoint-dir=elsewhere"]
+    assert start(*EVERY, *place, "--quiet", flag) == 2
+    assert "the code has changed since" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("folder", [KEPT, RECORD.parent])
@@ -109,6 +129,8 @@ def test_a_lock_that_is_a_link_keeps_its_target(
         (["--resume"], "--resume needs --checkpoint-dir"),
         (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
         (["--resume-from=nowhere.json"], "--resume-from: nowhere.json cannot be read"),
+        (["--resume-from=a"], "--resume-from: a is a folder: name a checkpoint in it"),
+        (["--resume-from="], "--resume-from: . is a folder: name a checkpoint in it"),
         (["--checkpoint-dir=a.txt"], "--checkpoint-dir: a.txt is no folder"),
     ],
 )
@@ -116,6 +138,7 @@ def test_flags_that_cannot_be_are_refused(
     start: CommandLine, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
 ) -> None:
     Path("a.txt").write_text("")
+    Path("a").mkdir()
     assert start("--quiet", *flags) == 2
     assert why in capsys.readouterr().err
     assert not RECORD.exists()

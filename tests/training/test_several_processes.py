@@ -1,0 +1,39 @@
+"""All processes of a run go on from the same checkpoint."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_chapter import RECORD, CommandLine, FakeChapter
+from stopping import EVERY, KEPT, stopping
+
+from common.backends.devices import Process
+
+
+def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = CommandLine(monkeypatch, tmp_path)
+    assert start(*EVERY, loss=stopping(3)) == 143
+    files = list(KEPT.glob(f"{RECORD.stem}-step3.*"))
+    for path in files:
+        path.rename(path.name)
+    begun: list[FakeChapter] = []
+
+    def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
+        begun.append(self)
+        worker(Process(1, 2))
+
+    def anyone(_: FakeChapter, says_so: bool) -> bool:
+        """Waits for the first process, which has waited for the end of the earlier run."""
+        for path in files:
+            if Path(path.name).exists():
+                shutil.move(path.name, path)
+        return says_so
+
+    monkeypatch.setattr(FakeChapter, "launch", launch)
+    monkeypatch.setattr(FakeChapter, "anyone", anyone)
+    assert start(*EVERY, "--resume") == 0
+    assert [len(chapter.batches) for chapter in begun] == [7 - 3]
