@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 import nox
+from nox.command import CommandFailed
 
 import nox_environments as python_of
 from nox_kills import kill_on_its_way
@@ -24,15 +25,27 @@ def faults(session: nox.Session) -> None:
     kept.unlink(missing_ok=True)
     tests = ["-m", "pytest", "tests/faults", "--kills=2", "--numprocesses=3", f"--figures={kept}"]
     tests += ["--short"] if "--short" in session.posargs else []
-    session.run(python_of.common(session), *tests)
+    passed = [passes(session, python_of.common(session), *tests)]
     for framework in available():
-        session.run(python_of.framework(session, framework), *tests, "--framework", framework)
+        python = python_of.framework(session, framework)
+        passed.append(passes(session, python, *tests, "--framework", framework))
     if "--write" in session.posargs:
         figures = [str(kept), *map(str, sorted(FIGURES.glob("*.json")))]
         command = " ".join(["nox -s faults --", *session.posargs])
         page = ["tests/support/reliability.py", *figures, f"--command={command}"]
         environment = {"PYTHONPATH": "."}
         session.run(python_of.common(session), *page, f"--out={PAGE}", env=environment)
+    if not all(passed):  # the page tells of what was lost, too
+        session.error("tests have failed, see above")
+
+
+def passes(session: nox.Session, *command: str) -> bool:
+    """Whether a command ends well."""
+    try:
+        session.run(*command)
+    except CommandFailed:
+        return False
+    return True
 
 
 @nox.session(venv_backend="none")

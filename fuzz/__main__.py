@@ -68,14 +68,15 @@ def fuzz(reader: str, inputs: int, seed: int, out: Path) -> dict[str, Any]:
         status, told = heard(command, reader)
         findings = list(kept(reader, Path(name), out, told)) if status else []
     last = [figures for text in told if (figures := progress(text))]
+    machine = describe_machine()
     return {
         "reader": reader,
         **(last[-1] if last else {"inputs": 0}),
         "seed": seed,
         "seconds": round(time.perf_counter() - begun, 1),
         "findings": findings,
-        "created": now(),
-        "machine": describe_machine(),
+        "date": now()[:10],
+        "machine": f"{machine['processor']}, {machine['cores']} cores",
         "versions": {
             name: version(name) for name in ("atheris", "numpy", "pydantic", "safetensors")
         },

@@ -8,11 +8,11 @@ from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights
-from common.base.errors import StoppedError
+from common.base.errors import BusyError, StoppedError
 from common.base.files import remove_temporaries
 from common.base.locks import held
 from common.base.machine import peak_memory
-from common.base.signals import stoppable
+from common.base.signals import Stop, stoppable
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
@@ -59,7 +59,7 @@ class Job:
             record = self.new_record(config, data, weights, devices.names)
             if process.rank == 0:
                 require_places(self.request, config.devices)
-                self.hold(record, stack)
+                self.hold(record, stack, stop)
             # All look for checkpoints once nobody else writes any: an earlier run may just end.
             chapter.anyone(stop.asked)
             found = chosen(self.request, record, report)
@@ -108,16 +108,22 @@ class Job:
         """The record of the run, which has not begun yet."""
         return new_record(config, data, weights, devices, self.command_line, self.started)
 
-    def hold(self, record: Record, stack: ExitStack) -> None:
+    def hold(self, record: Record, stack: ExitStack, stop: Stop) -> None:
         """Keeps other runs of this name out of its folders, and clears what killed ones left.
 
-        Raises BusyError if one is there.
+        Raises BusyError if one is there, StoppedError if a signal ends the wait for its end.
         """
         folders = [self.request.out, self.request.checkpoint_dir or self.request.out]
         # One folder, spelled in two ways, would be held twice.
         for folder in {folder.resolve(): folder for folder in folders}.values():
             with write_failure(folder / record.file_name()):
-                stack.enter_context(held(folder, record.name()))
+                try:
+                    stack.enter_context(held(folder, record.name()))
+                except BusyError:
+                    if stop.asked:
+                        message = "stopped while another run was at work there"
+                        raise StoppedError(message, status=stop.status) from None
+                    raise
                 remove_temporaries(folder, files_of(record.name()))
 
     def checkpoints(

@@ -21,17 +21,25 @@ def pytest_addoption(parser):
 """
 
 
+MACHINE = {"date": "2031-02-03", "machine": "a processor, 2 cores"}
+
+
 def fault(kind: str, number: int, framework: str, **changes: Any) -> dict[str, Any]:
-    machine = {"date": "2031-02-03", "machine": "a processor, 2 cores", "lost": 0}
-    return {"fault": kind, "number": number, "framework": framework, **machine, **changes}
+    line = {"fault": kind, "number": number, "framework": framework, "lost": 0}
+    return {**line, **MACHINE, **changes}
+
+
+def reader(inputs: int, seconds: float, findings: list[str], **changes: Any) -> dict[str, Any]:
+    line = {"reader": "records", "inputs": inputs, "seconds": seconds, "findings": findings}
+    return {**line, **MACHINE, **changes}
 
 
 LINES = [
     fault("SIGKILL at a random moment", 1200, "jax"),
     fault("disk full at a write", 9, ""),
     fault("disk full at a write", 1, "pytorch", date="2031-02-05", lost=1),
-    {"reader": "records", "inputs": 1_000_000, "seconds": 61.4, "findings": ["a", "b"]},
-    {"reader": "records", "inputs": 500, "seconds": 1.0, "findings": ["c"]},
+    reader(1_000_000, 61.4, ["a", "b"], machine="another, 4 cores"),
+    reader(500, 1.0, ["c"]),
 ]
 
 
@@ -52,6 +60,7 @@ def test_each_kind_of_fault_has_a_row_and_all_of_them_a_sum() -> None:
         "| records | 1,000,500 | 62 | 3 |",
     ]
     assert "\na processor, 2 cores; 2031-02-03 to 2031-02-05; `nox -s faults`.\n" in text
+    assert "\na processor, 2 cores; another, 4 cores; 2031-02-03; `nox -s fuzz`.\n" in text
 
 
 def test_without_readers_there_is_no_word_of_them() -> None:

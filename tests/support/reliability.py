@@ -67,14 +67,19 @@ def page(lines: Sequence[Line], command: str) -> str:
     faults = [line for line in lines if "fault" in line]
     readers = [line for line in lines if "reader" in line]
     parts = [INTRODUCTION, *markdown(("fault", "made", "with", "lost"), _faults(faults), (0, 2))]
-    machines = sorted({line["machine"] for line in faults})
-    dates = sorted({line["date"] for line in faults})
-    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
-    parts += ["", f"{'; '.join(machines)}; {when}; `{command}`."]
+    parts += ["", _source(faults, command)]
     if readers:
         headings = ("reader", "inputs", "seconds", "findings")
         parts += ["", READERS, *markdown(headings, _readers(readers))]
+        parts += ["", _source(readers, "nox -s fuzz")]
     return "\n".join(parts) + "\n"
+
+
+def _source(lines: Sequence[Line], command: str) -> str:
+    """Where figures come from: the machines, the first and the last date, the command."""
+    dates = sorted({line["date"] for line in lines})
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    return f"{'; '.join(sorted({line['machine'] for line in lines}))}; {when}; `{command}`."
 
 
 def _faults(lines: Sequence[Line]) -> Iterator[list[str]]:

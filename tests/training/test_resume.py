@@ -148,18 +148,6 @@ def test_a_complete_run_only_finishes_again(start: CommandLine) -> None:
     assert {path: path.stat().st_ino for path in KEPT.iterdir()} == files
 
 
-@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_leaves_the_last_good_checkpoint(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], loss: float
-) -> None:
-    assert start(*EVERY, "--quiet", loss=lambda step: loss if step == 5 else 1 / step) == 1
-    assert f"the loss of step 5 is {loss}: try a smaller --lr" in capsys.readouterr().err
-    newest = checkpoints_in(KEPT, NAME)[0]
-    assert len(read_checkpoint(newest).record.losses) == 4
-    assert written()["status"] == "failed"
-    assert written()["failure"]["step"] == 5
-
-
 def test_checkpoints_may_lie_beside_the_record(start: CommandLine) -> None:
     assert start(*EVERY, f"--checkpoint-dir={RECORD.parent.absolute()}", loss=stopping(3)) == 143
     assert start(*EVERY, f"--checkpoint-dir=./{RECORD.parent}", "--resume") == 0

@@ -1,0 +1,72 @@
+"""Runs that cannot go to their end say why, and keep what was good."""
+
+import os
+import signal
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_chapter import RECORD, CommandLine, FakeChapter, written
+from stopping import EVERY, KEPT
+
+from common.base.arrays import Array
+from common.base.locks import held
+from common.training.checkpoints import checkpoints_in, read_checkpoint
+
+NAME = RECORD.stem
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line, in a folder of its own: three steps are an epoch."""
+    return CommandLine(monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_leaves_the_last_good_checkpoint(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], loss: float
+) -> None:
+    assert start(*EVERY, "--quiet", loss=lambda step: loss if step == 5 else 1 / step) == 1
+    assert f"the loss of step 5 is {loss}: try a smaller --lr" in capsys.readouterr().err
+    newest = checkpoints_in(KEPT, NAME)[0]
+    assert len(read_checkpoint(newest).record.losses) == 4
+    assert written()["status"] == "failed"
+    assert written()["failure"]["step"] == 5
+
+
+@pytest.mark.parametrize("step", [4, 7])
+def test_a_weight_that_is_no_number_is_in_no_checkpoint(
+    start: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+) -> None:
+    train_batch = FakeChapter.train_batch
+
+    def spoiled(self: FakeChapter, X: Array, y: Array, replicas: Any, *rest: Any) -> float:
+        loss = train_batch(self, X, y, replicas, *rest)
+        for replica in replicas if len(self.batches) == step else ():
+            replica["conv1.bias"][0] = np.nan
+        return loss
+
+    monkeypatch.setattr(FakeChapter, "train_batch", spoiled)
+    assert start("--quiet", *EVERY, f"--steps={step}") == 1
+    assert f"conv1.bias is not finite after step {step}: try a" in capsys.readouterr().err
+    kept = [len(read_checkpoint(path).record.losses) for path in checkpoints_in(KEPT, NAME)]
+    assert kept
+    assert max(kept) < step
+    assert start("--quiet", f"--steps={step}", "--out=out") == 1
+    assert f"conv1.bias is not finite after step {step}: try a" in capsys.readouterr().err
+    assert written()["status"] == "failed"
+
+
+def test_a_signal_ends_the_wait_for_another_run(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with held(KEPT, NAME):
+        Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        assert start(*EVERY, "--quiet") == 143
+        line = "stopped while another run was at work there"
+        assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
