@@ -1,5 +1,6 @@
 """`nox` runs every framework and compares; `nox -s tests` tests; `nox --list` lists the rest."""
 
+import os
 import shutil
 import signal
 import sys
@@ -89,8 +90,9 @@ def grid(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework, and the shared ones on NumPy 1.23 and 2."""
-    # Most tests use one core; those of a file share what they have set up.
-    command = ["pytest", "--numprocesses=2", "--dist=loadfile", *session.posargs]
+    # Most tests use one core, and some wait; those of a file share what they have set up.
+    at_once = (os.cpu_count() or 1) + 1
+    command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", *session.posargs]
     run_common(session, *command)
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
@@ -120,7 +122,7 @@ def d2l(session: nox.Session) -> None:
 def book(session: nox.Session) -> None:
     """Train with the book's setting on 1 and 2 devices; half an hour on 2 cores.
 
-    `-- concise`: a ResNet-18 of width 16, on 2 devices, killed twice on its way; 4 hours.
+    `-- concise`: a ResNet-18 of width 16, on 2 devices, killed twice on its way; 2 hours.
     """
     require_known(session, session.posargs, CHAPTERS)
     if "concise" in session.posargs:

@@ -18,6 +18,7 @@ import pytest
 from disks import disk as disk
 from figures import figures as figures, pytest_runtest_makereport as pytest_runtest_makereport
 from hurt_runs import hurt as hurt
+from replays import remembered
 
 from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
@@ -135,8 +136,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def results(good: Path, tmp_path: Path) -> Path:
+def results(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of `good` to plant bugs in."""
+    monkeypatch.setattr("common.compare.suite.replay", remembered)
     return Path(shutil.copytree(good, tmp_path / "results"))
 
 

@@ -35,7 +35,9 @@ def reader(inputs: int, seconds: float, findings: list[str], **changes: Any) -> 
 
 
 LINES = [
-    fault("SIGKILL at a random moment", 1200, "jax"),
+    fault("SIGKILL at a random moment", 1190, "jax", chapter="scratch", devices=3),
+    fault("SIGKILL at a random moment", 4, "jax", chapter="scratch", devices=1),
+    fault("SIGKILL at a random moment", 6, "mxnet", chapter="concise", devices=1),
     fault("disk full at a write", 9, ""),
     fault("disk full at a write", 1, "pytorch", date="2031-02-05", lost=1),
     reader(1_000_000, 61.4, ["a", "b"], machine="another, 4 cores"),
@@ -52,9 +54,13 @@ def test_each_kind_of_fault_has_a_row_and_all_of_them_a_sum() -> None:
     assert rows(text) == [
         "| fault | made | with | lost |",
         "| --- | ---: | --- | ---: |",
-        "| SIGKILL at a random moment | 1,200 | jax | 0 |",
+        "| SIGKILL at a random moment | 1,200 | jax, mxnet | 0 |",
         "| disk full at a write | 10 | NumPy, pytorch | 1 |",
-        "| all | 1,210 | NumPy, pytorch, jax | 1 |",
+        "| all | 1,210 | NumPy, pytorch, jax, mxnet | 1 |",
+        "| module | on 1 device | on 3 devices |",
+        "| --- | ---: | ---: |",
+        "| `frameworks.jax.scratch` | 4 | 1,190 |",
+        "| `frameworks.mxnet.concise` | 6 | 0 |",
         "| reader | inputs | seconds | findings |",
         "| --- | ---: | ---: | ---: |",
         "| records | 1,000,500 | 62 | 3 |",

@@ -36,6 +36,12 @@ Each fault below was made on purpose, with real processes, disks and servers. Af
 A fault counts as lost if anything else was seen.
 """
 
+KILLS: Final = """\
+## Runs killed at a random moment
+
+So often was a run of each module killed and resumed.
+"""
+
 READERS: Final = """\
 ## Files made at random
 
@@ -68,6 +74,10 @@ def page(lines: Sequence[Line], command: str) -> str:
     readers = [line for line in lines if "reader" in line]
     parts = [INTRODUCTION, *markdown(("fault", "made", "with", "lost"), _faults(faults), (0, 2))]
     parts += ["", _source(faults, command)]
+    if kills := [line for line in faults if "SIGKILL" in line["fault"]]:
+        devices = sorted({line["devices"] for line in kills})
+        headings = ("module", *(f"on {k} device{'s' * (k > 1)}" for k in devices))
+        parts += ["", KILLS, *markdown(headings, _kills(kills, devices))]
     if readers:
         headings = ("reader", "inputs", "seconds", "findings")
         parts += ["", READERS, *markdown(headings, _readers(readers))]
@@ -88,6 +98,15 @@ def _faults(lines: Sequence[Line]) -> Iterator[list[str]]:
         own = [line for line in lines if line["fault"] == kind]
         yield [kind, *_made_and_lost(own)]
     yield ["all", *_made_and_lost(lines)]
+
+
+def _kills(lines: Sequence[Line], devices: Sequence[int]) -> Iterator[list[str]]:
+    """A row for each module: how often its runs were killed, by their number of devices."""
+    modules = dict.fromkeys((line["framework"], line["chapter"]) for line in lines)
+    for module in modules:
+        own = [line for line in lines if (line["framework"], line["chapter"]) == module]
+        counts = (_sum([each for each in own if each["devices"] == k], "number") for k in devices)
+        yield [f"`frameworks.{'.'.join(module)}`", *(f"{count:,.0f}" for count in counts)]
 
 
 def _made_and_lost(lines: Sequence[Line]) -> list[str]:

@@ -1,0 +1,20 @@
+"""What NumPy computes of a run, computed once: most tests compare the same twelve runs again."""
+
+from hashlib import sha256
+
+from common.compare.checks import Run
+from common.compare.replay import Replay, replay
+
+MADE: dict[str, Replay | None] = {}
+
+
+def remembered(run: Run) -> Replay | None:
+    """As `replay`, which has nothing to go by but the configuration and the arrays."""
+    content = sha256(run.record.config.model_dump_json().encode())
+    for name, values in sorted(run.arrays.items()):
+        content.update(f"{name} {values.dtype} {values.shape}".encode())
+        content.update(values.tobytes())
+    key = content.hexdigest()
+    if key not in MADE:
+        MADE[key] = replay(run)
+    return MADE[key]
