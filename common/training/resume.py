@@ -1,6 +1,7 @@
 """From which checkpoint a run goes on, and whether it may."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,9 @@ def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
 
 def _given(path: Path) -> Checkpoint:
     """The checkpoint of --resume-from: its record, or the tensors beside it."""
-    if path.is_dir():
-        raise RequestError(f"--resume-from: {path} is a folder: name a checkpoint in it")
+    with suppress(OSError):  # what is no file at all is told of below
+        if path.is_dir():
+            raise RequestError(f"--resume-from: {path} is a folder: name a checkpoint in it")
     try:
         return read_checkpoint(path.with_suffix(".json"))
     except RunError as error:

@@ -130,6 +130,7 @@ def test_a_lock_that_is_a_link_keeps_its_target(
         (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
         (["--resume-from=nowhere.json"], "--resume-from: nowhere.json cannot be read"),
         (["--resume-from=a"], "--resume-from: a is a folder: name a checkpoint in it"),
+        ([f"--resume-from={'x' * 256}"], "File name too long"),
         (["--resume-from="], "--resume-from: . is a folder: name a checkpoint in it"),
         (["--checkpoint-dir=a.txt"], "--checkpoint-dir: a.txt is no folder"),
     ],
