@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from chromium import CHROMIUM, FLAGS, NEEDED
 from playwright.sync_api import Page, expect, sync_playwright
 
+from common.base.errors import RunError
 from notebooks.text.notebook import failure, notebook, read, write
 
 ROOT = Path(__file__).parents[2]
@@ -103,8 +105,9 @@ def finished(lab: Page, path: Path) -> Any:
     while time.monotonic() < until:
         lab.wait_for_timeout(2000)
         lab.keyboard.press("Control+s")
-        found = read(path)
-        code = [cell for cell in found.cells if cell.cell_type == "code"]
-        if failure(found) or all(cell.execution_count for cell in code):
-            return found
+        with suppress(RunError):  # Jupyter may be about to write it
+            found = read(path)
+            code = [cell for cell in found.cells if cell.cell_type == "code"]
+            if failure(found) or all(cell.execution_count for cell in code):
+                return found
     raise AssertionError("not every cell has run in time")
