@@ -69,6 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items
         if (item.get_closest_marker("faults") is not None) != faults
         or not _suits(item, framework, handover)
+        or (config.getoption("--short") and not _is_short(item, framework))
     ]
     config.hook.pytest_deselected(items=foreign)
     items[:] = [item for item in items if item not in foreign]
@@ -84,6 +85,12 @@ def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bo
         and (only is None or framework in only.args)
         and (handover is not None or "handover" not in needs)
     )
+
+
+def _is_short(item: pytest.Item, framework: str | None) -> bool:
+    """Whether the short form has a test, too: one that is marked so, in one framework alone."""
+    short = item.get_closest_marker("short")
+    return short is None or framework in short.args
 
 
 @pytest.fixture(scope="session")

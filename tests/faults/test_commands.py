@@ -15,7 +15,7 @@ from stopped_runs import Ended, ended, held_at_a_checkpoint
 
 from common.records.record import Record
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.short("pytorch")]
 
 LITTLE = 200 << 20
 """Bytes of address space: enough for Python and NumPy, too few for any framework."""

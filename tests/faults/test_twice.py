@@ -8,7 +8,7 @@ from killed_runs import Case, Runner, cases
 
 from common.backends.frameworks import FRAMEWORKS
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.short("pytorch")]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
