@@ -20,6 +20,9 @@ BEAT: Final = 1.0
 LIMIT: Final = 15
 """As many words that do not come mean that they will not come."""
 
+FROZEN: Final = f"has not answered for {LIMIT} seconds: it is frozen"
+"""What is said of a process then."""
+
 
 class Pulse:
     """Says through a pipe that this process is alive, by a thread of its own, until `end`."""

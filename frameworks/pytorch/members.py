@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from common.backends.devices import Process
 from common.base.children import end, end_with, fork
 from common.base.errors import RequestError, RunError
-from common.base.pulse import ALIVE, BEAT, LIMIT, Pulse, Watch
+from common.base.pulse import ALIVE, BEAT, FROZEN, Pulse, Watch
 from frameworks.pytorch import PRELOAD
 
 Worker = Callable[[Process], None]
@@ -28,9 +28,6 @@ GRACE: Final = 5
 
 KILLED: Final = 1
 """The order of an ending that nobody tells of: a process was killed, or is frozen."""
-
-
-FROZEN: Final = f"has not answered for {LIMIT} seconds: it is frozen"
 
 
 class Ending(NamedTuple):

@@ -5,11 +5,9 @@ import multiprocessing
 import os
 import socket
 import threading
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import partial
 from multiprocessing.connection import Connection, Pipe
 
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
@@ -22,16 +20,11 @@ from common.backends.torchrun import place
 from common.base.children import end
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.signals import Stop, stoppable, uninterrupted
+from frameworks.pytorch.meeting import meet, watched
 from frameworks.pytorch.members import GRACE, KILLED, Ending, Worker, ask_to_stop, ending, serve
 
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
-
-COMING = 25
-"""Seconds that processes which a launcher starts wait for the last of them."""
-
-LOOK = 0.2
-"""Seconds between two looks at whether somebody has come."""
 
 
 def launch_processes(worker: Worker, count: int) -> None:
@@ -43,27 +36,22 @@ def launch_processes(worker: Worker, count: int) -> None:
     if started := place():
         if started.count != count:
             raise RequestError(f"torchrun started {started.count} processes for {count} devices")
-        run_in_group(worker, started)
+        with loopback_required():
+            store = meet(started)
+        with watched(started, store):
+            run_in_group(worker, started, store)
     elif count == 1:
         run_in_group(worker, Process(), dist.HashStore())
     else:
         _spawn(worker, count)
 
 
-def run_in_group(worker: Worker, process: Process, store: dist.Store | None = None) -> None:
-    """Calls `worker` in one of several processes, which find each other through `store`.
-
-    Without one, the environment says where to meet, as torchrun sets it. Raises RunError if one of
-    them does not come.
-    """
-    try:
-        store = meet(process) if store is None else store
+def run_in_group(worker: Worker, process: Process, store: dist.Store) -> None:
+    """Calls `worker` in one of several processes, which find each other through `store`."""
+    with loopback_required():
         dist.init_process_group(
             store=store, rank=process.rank, world_size=process.count, timeout=PATIENCE
         )
-    except RuntimeError:
-        require_loopback()
-        raise
     try:
         worker(process)
     finally:
@@ -72,44 +60,14 @@ def run_in_group(worker: Worker, process: Process, store: dist.Store | None = No
         dist.destroy_process_group()
 
 
-def meet(process: Process) -> dist.Store:
-    """Where all processes meet that a launcher has started. Raises RunError if one is missing."""
-    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    # torchrun keeps the store itself, as it starts all processes anew if one of them fails.
-    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    hosts = process.rank == 0 and not kept
-    if not hosts and not came(partial(reaches, address, port)):
-        raise missing("torchrun" if kept else f"process 0 of {process.count}")
-    store = dist.TCPStore(address, port, is_master=hosts, wait_for_workers=False)
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    here = dist.PrefixStore(f"attempt {attempt}", store)
-    here.set(f"{process.rank}", "here")
-    for rank in range(process.count):
-        if not came(partial(here.check, [f"{rank}"])):
-            raise missing(f"process {rank} of {process.count}")
-    return here
-
-
-def came(there: Callable[[], bool]) -> bool:
-    """Whether something comes true within COMING seconds."""
-    limit = time.monotonic() + COMING
-    while not (found := there()) and time.monotonic() < limit:
-        time.sleep(LOOK)
-    return found
-
-
-def reaches(address: str, port: int) -> bool:
-    """Whether somebody listens there."""
+@contextmanager
+def loopback_required() -> Iterator[None]:
+    """If processes cannot meet, the reason may be that this machine does not reach itself."""
     try:
-        socket.create_connection((address, port), timeout=GRACE).close()
-    except OSError:
-        return False
-    return True
-
-
-def missing(who: str) -> RunError:
-    """What to raise if somebody does not come."""
-    return RunError(f"{who} has not come within {COMING} seconds: start all processes")
+        yield
+    except RuntimeError:
+        require_loopback()
+        raise
 
 
 def require_loopback() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
 
 DEVICES = 3
 ENDLESS = Case("concise", DEVICES, ("--width=4", "--epochs=1000000"))
+
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={DEVICES}"]
 
 SOON = 30
 """Seconds in which it has to be known."""
@@ -29,9 +32,11 @@ The first is multiprocessing's own, which only tidies up.
 """
 
 
-def begun(runner: Runner) -> "tuple[subprocess.Popen[str], list[int]]":
+def begun(
+    runner: Runner, launcher: Sequence[str] = ()
+) -> "tuple[subprocess.Popen[str], list[int]]":
     """A run that trains, and everyone whom it has started."""
-    run = runner.start("out")
+    run = runner.start("out", launcher=launcher)
     limit = time.monotonic() + 200
     while not runner.stamp("out"):
         assert run.poll() is None, run.communicate()
@@ -75,6 +80,25 @@ def test_a_process_that_is_lost_is_named(
     assert record.failure is not None
     assert record.failure.message == f"{who} {became}"
     figures("process of DDP killed" if number == signal.SIGKILL else "process of DDP frozen")
+
+
+@pytest.mark.short  # not there: it differs from the above by its launcher alone
+@pytest.mark.parametrize("rank", range(DEVICES))
+def test_a_process_of_torchrun_that_is_frozen_is_named(
+    tmp_path: Path, rank: int, figures: Figures
+) -> None:
+    runner = Runner("pytorch", ENDLESS, tmp_path)
+    run, everyone = begun(runner, TORCHRUN)
+    started = time.monotonic()
+    os.kill(everyone[rank], signal.SIGSTOP)
+    _, err = run.communicate(timeout=2 * SOON)
+    assert time.monotonic() - started < SOON
+    said = f"process {rank} of {DEVICES} has not answered for 15 seconds: it is frozen\n"
+    assert err.count(f"python -m frameworks.pytorch.concise: error: {said}") == 1, err
+    assert run.returncode == 1
+    require_gone(everyone)
+    assert runner.record("out").status == ("failed" if rank else "running")
+    figures("process of DDP frozen")
 
 
 def test_a_server_that_never_starts_its_processes_is_named(

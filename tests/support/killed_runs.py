@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,12 +78,14 @@ class Runner:
         """What the files of its runs are called."""
         return self.case.name(self.framework)
 
-    def start(self, name: str, *flags: str) -> "subprocess.Popen[str]":
+    def start(
+        self, name: str, *flags: str, launcher: Sequence[str] = ()
+    ) -> "subprocess.Popen[str]":
         """Starts a run that has its record and its checkpoints in the folder `name`."""
-        case = self.case
+        case, module = self.case, f"frameworks.{self.framework}.{self.case.chapter}"
         return subprocess.Popen(
             [
-                *(sys.executable, "-m", f"frameworks.{self.framework}.{case.chapter}", *SMALL),
+                *(sys.executable, *launcher, "-m", module, *SMALL),
                 *(f"--devices={case.devices}", *case.options, "--checkpoint-every=2"),
                 *(f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}", *flags),
             ],

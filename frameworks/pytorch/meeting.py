@@ -1,0 +1,140 @@
+"""Processes that a launcher has started: they find each other, and one that freezes is named.
+
+A launcher sees no more than that a process ends, and the others would wait long for a frozen one.
+"""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Final
+
+from torch import distributed as dist
+
+from common.backends.devices import Process
+from common.base.errors import RunError
+from common.base.pulse import BEAT, FROZEN, Watch
+
+COMING: Final = 25
+"""Seconds that processes which a launcher starts wait for the last of them."""
+
+LOOK: Final = 0.2
+"""Seconds between two looks at whether somebody has come."""
+
+REACHED: Final = 5
+"""Seconds in which whoever listens takes a connection."""
+
+
+def meet(process: Process) -> dist.Store:
+    """Where all processes meet that a launcher has started. Raises RunError if one is missing."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    # torchrun keeps the store itself, as it starts all processes anew if one of them fails.
+    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    hosts = process.rank == 0 and not kept
+    if not hosts and not came(partial(reaches, address, port)):
+        raise missing("torchrun" if kept else f"process 0 of {process.count}")
+    store = dist.TCPStore(address, port, is_master=hosts, wait_for_workers=False)
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    here = dist.PrefixStore(f"attempt {attempt}", store)
+    here.set(f"{process.rank}", f"{os.getpid()}")
+    for rank in range(process.count):
+        if not came(partial(here.check, [f"{rank}"])):
+            raise missing(f"process {rank} of {process.count}")
+    return here
+
+
+def came(there: Callable[[], bool]) -> bool:
+    """Whether something comes true within COMING seconds."""
+    limit = time.monotonic() + COMING
+    while not (found := there()) and time.monotonic() < limit:
+        time.sleep(LOOK)
+    return found
+
+
+def reaches(address: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection((address, port), timeout=REACHED).close()
+    except OSError:
+        return False
+    return True
+
+
+def missing(who: str) -> RunError:
+    """What to raise if somebody does not come."""
+    return RunError(f"{who} has not come within {COMING} seconds: start all processes")
+
+
+@contextmanager
+def watched(process: Process, store: dist.Store) -> Iterator[None]:
+    """Meanwhile the processes of a host watch each other, and end one that is frozen.
+
+    Whoever waits for it then has an error of the connection, or a signal of the launcher. Raises
+    RunError in their place, in the first process that is left.
+    """
+    peers = Peers(process, store)
+    try:
+        yield
+    except BaseException as error:
+        if not (rank := peers.frozen()):
+            raise
+        if process.rank != (1 if rank == "0" else 0):
+            raise SystemExit(1) from None
+        raise RunError(f"process {rank} of {process.count} {FROZEN}") from error
+    finally:
+        peers.end()
+
+
+class Peers:
+    """Says in the store once a second that this process is alive, and reads who else is."""
+
+    def __init__(self, process: Process, store: dist.Store) -> None:
+        """Starts a thread with a connection of its own, as the other one may be waiting."""
+        first = process.rank - process.local_rank
+        # Elsewhere than on Linux nobody watches: their patience ends the others.
+        near = range(first, first + process.local_count) if hasattr(os, "pidfd_open") else range(0)
+        self.rank, self.store = process.rank, store.clone()  # type: ignore[attr-defined]
+        self.handles = {rank: self._handle(rank) for rank in near if rank != process.rank}
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._beat, daemon=True)
+        self.thread.start()
+
+    def frozen(self) -> str:
+        """The rank of the process that was frozen; empty if none was."""
+        with suppress(RuntimeError):  # whoever keeps the store may be gone
+            return self.store.get("frozen").decode() if self.store.check(["frozen"]) else ""
+        return ""
+
+    def end(self) -> None:
+        """Says that this process does not speak any more."""
+        self.over.set()
+        self.thread.join()
+        with suppress(RuntimeError):
+            self.store.set(f"{self.rank} is done", "")
+        for handle in self.handles.values():
+            os.close(handle)
+
+    def _handle(self, rank: int) -> int:
+        """A name of the process that no later one can have, as a number can."""
+        return os.pidfd_open(int(self.store.get(f"{rank}")))
+
+    def _beat(self) -> None:
+        watch, beats = Watch(self.handles), dict.fromkeys(self.handles, 0)
+        with suppress(RuntimeError, ProcessLookupError):  # nobody is left, or another one ends it
+            while not self.over.wait(BEAT):
+                self.store.add(f"pulse {self.rank}", 1)
+                for rank, before in list(beats.items()):
+                    if self.store.check([f"{rank} is done"]):
+                        watch.left(rank)
+                        del beats[rank]
+                    elif (beat := self.store.add(f"pulse {rank}", 0)) != before:
+                        watch.heard(rank)
+                        beats[rank] = beat
+                for rank in watch.silent():
+                    self.store.set("frozen", f"{rank}")
+                    signal.pidfd_send_signal(self.handles[rank], signal.SIGKILL)
+                    return
