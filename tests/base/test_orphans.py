@@ -132,14 +132,11 @@ def test_an_interrupted_grid_says_so_in_a_line(
 
 
 @pytest.mark.only("pytorch")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_grid_takes_the_processes_of_its_runs_along(
-    start: Start, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_grid_takes_the_processes_of_its_runs_along(start: Start, tmp_path: Path) -> None:
     grid = start_grid(start, tmp_path, "pytorch", "concise")
     processes = descendants(grid.pid)
     assert len(processes) >= 2 * (1 + 1 + 2)  # run, server and devices
-    grid.send_signal(number)
+    grid.kill()
     grid.communicate(timeout=60)
     require_nothing_left(tmp_path, processes)
 

@@ -1,8 +1,6 @@
 """Layer by layer: the report names the first layer in which a framework parts from the others."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from numpy_concise import NumpyConcise, WrongEpsilon, WrongMomentum
 
 from common.backends.frameworks import FRAMEWORKS
 from common.models.nets import layer_shapes, resnet18_shapes
-from common.models.weights_file import load_arrays
 from common.parity import main
 
 RIGHT = NumpyConcise()
@@ -126,16 +123,3 @@ def test_every_layer_with_a_bias_has_a_shape() -> None:
     assert [f"{name}.bias" for name in shapes] == [n for n in resnet18_shapes(2) if ".bias" in n]
     assert (shapes["conv1"], shapes["fc"]) == ((2, 28, 28), (10,))
     assert (shapes["stage2.block1.conv3"], shapes["stage4.block2.bn2"]) == ((4, 14, 14), (16, 4, 4))
-
-
-def test_a_run_keeps_its_layers_and_says_nothing_of_it(framework: str, tmp_path: Path) -> None:
-    flags = "--dataset=synthetic --train-examples=20 --test-examples=20 --batch-size=10 --width=2"
-    module = ["-m", f"frameworks.{framework}.concise", *flags.split(), "--devices=2", "--steps=1"]
-    files = ["--layers", "--quiet", f"--out={tmp_path}"]
-    command = [sys.executable, *module, *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (done.stdout.count("\n"), done.stderr) == (1, "")
-    found = load_arrays(tmp_path / f"{framework}-concise-2dev.safetensors")
-    for name, shape in layer_shapes(2).items():
-        assert found[f"layers/before/{name}"].shape == (10, *shape)
-        assert found[f"layers/after/{name}"].dtype == np.float32

@@ -74,6 +74,12 @@ def test_without_readers_there_is_no_word_of_them() -> None:
     assert "; 2031-02-03; `" in page(LINES[:1], COMMAND)
 
 
+def test_without_new_figures_of_readers_the_earlier_ones_stay() -> None:
+    faults = [line for line in LINES if "fault" in line]
+    assert page(faults, COMMAND, page(LINES, "another")) == page(LINES, COMMAND)
+    assert "reader" not in page(faults, COMMAND, page(faults, COMMAND))
+
+
 TESTS = """
 def test_one(figures):
     figures("clock set back", 3, chapter="scratch")

@@ -3,7 +3,7 @@
 python tests/support/reliability.py faults.jsonl [idx.json ...] --command "nox -s faults"
 
 Each line of a .jsonl file is a fault, as `pytest --figures FILE` leaves it; a .json file is what a
-reader was given, as `python -m fuzz` leaves it.
+reader was given, as `python -m fuzz` leaves it. Without any, what the page has of them stays.
 """
 
 import argparse
@@ -68,8 +68,11 @@ def _lines(text: str) -> list[Line]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def page(lines: Sequence[Line], command: str) -> str:
-    """The page that these figures make; `command` is the one that they come from."""
+def page(lines: Sequence[Line], command: str, earlier: str = "") -> str:
+    """The page that these figures make; `command` is the one that the faults come from.
+
+    Without figures of readers, it has what the page of an earlier time says of them.
+    """
     faults = [line for line in lines if "fault" in line]
     readers = [line for line in lines if "reader" in line]
     parts = [INTRODUCTION, *markdown(("fault", "made", "with", "lost"), _faults(faults), (0, 2))]
@@ -82,6 +85,8 @@ def page(lines: Sequence[Line], command: str) -> str:
         headings = ("reader", "inputs", "seconds", "findings")
         parts += ["", READERS, *markdown(headings, _readers(readers))]
         parts += ["", _source(readers, "nox -s fuzz")]
+    elif READERS in earlier:
+        parts += ["", READERS, earlier.rstrip("\n").partition(f"{READERS}\n")[2]]
     return "\n".join(parts) + "\n"
 
 
@@ -142,7 +147,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = read(flags.files)
     if not any("fault" in line for line in lines):
         raise RunError("there are no faults in these files: pytest --figures FILE leaves them")
-    write_text(flags.out, page(lines, flags.command))
+    earlier = flags.out.read_text(encoding="utf-8") if flags.out.is_file() else ""
+    write_text(flags.out, page(lines, flags.command, earlier))
     return 0
 
 

@@ -26,11 +26,6 @@ def children(parent: int) -> list[int]:
     ]
 
 
-def parent(process: int) -> int:
-    """The process that has started another one."""
-    return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
-
-
 def alive(process: int) -> bool:
     """Whether a process runs, and is not only waiting to be forgotten."""
     try:
