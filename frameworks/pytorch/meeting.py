@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
@@ -25,8 +25,8 @@ COMING: Final = 25
 LOOK: Final = 0.2
 """Seconds between two looks at whether somebody has come."""
 
-REACHED: Final = 5
-"""Seconds in which whoever listens takes a connection."""
+ANSWER: Final = 5
+"""Seconds in which whoever listens answers."""
 
 
 def meet(process: Process) -> dist.Store:
@@ -58,7 +58,7 @@ def came(there: Callable[[], bool]) -> bool:
 def reaches(address: str, port: int) -> bool:
     """Whether somebody listens there."""
     try:
-        socket.create_connection((address, port), timeout=REACHED).close()
+        socket.create_connection((address, port), timeout=ANSWER).close()
     except OSError:
         return False
     return True
@@ -94,33 +94,41 @@ class Peers:
 
     def __init__(self, process: Process, store: dist.Store) -> None:
         """Starts a thread with a connection of its own, as the other one may be waiting."""
-        first = process.rank - process.local_rank
         # Elsewhere than on Linux nobody watches: their patience ends the others.
+        first = process.rank - process.local_rank
         near = range(first, first + process.local_count) if hasattr(os, "pidfd_open") else range(0)
         self.rank, self.store = process.rank, store.clone()  # type: ignore[attr-defined]
-        self.handles = {rank: self._handle(rank) for rank in near if rank != process.rank}
+        self.handles = dict(self._handles(rank for rank in near if rank != process.rank))
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._beat, daemon=True)
         self.thread.start()
 
     def frozen(self) -> str:
-        """The rank of the process that was frozen; empty if none was."""
-        with suppress(RuntimeError):  # whoever keeps the store may be gone
-            return self.store.get("frozen").decode() if self.store.check(["frozen"]) else ""
+        """The rank of the process that was frozen; empty if none was, or nobody can tell."""
+        if self._falls_silent():
+            with suppress(RuntimeError):  # whoever keeps the store may be gone
+                return self.store.get("frozen").decode() if self.store.check(["frozen"]) else ""
         return ""
 
     def end(self) -> None:
         """Says that this process does not speak any more."""
-        self.over.set()
-        self.thread.join()
-        with suppress(RuntimeError):
-            self.store.set(f"{self.rank} is done", "")
-        for handle in self.handles.values():
-            os.close(handle)
+        if self._falls_silent():
+            for handle in self.handles.values():
+                os.close(handle)
+            with suppress(RuntimeError):
+                self.store.set(f"{self.rank} is done", "")
 
-    def _handle(self, rank: int) -> int:
-        """A name of the process that no later one can have, as a number can."""
-        return os.pidfd_open(int(self.store.get(f"{rank}")))
+    def _falls_silent(self) -> bool:
+        """Ends the thread; whether it did: it does not while a frozen process keeps the store."""
+        self.over.set()
+        self.thread.join(ANSWER)
+        return not self.thread.is_alive()
+
+    def _handles(self, ranks: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """For each process a name that no later one can have, as a number can."""
+        for rank in ranks:
+            with suppress(ProcessLookupError):  # it is gone, which all will see
+                yield rank, os.pidfd_open(int(self.store.get(f"{rank}")))
 
     def _beat(self) -> None:
         watch, beats = Watch(self.handles), dict.fromkeys(self.handles, 0)

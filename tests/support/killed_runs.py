@@ -119,13 +119,12 @@ class Runner:
             time.sleep(0.01)
         with suppress(subprocess.TimeoutExpired):
             run.wait(timeout=seconds)
-        ended = run.poll() is not None
         everyone = [run.pid, *descendants(run.pid)]
         run.send_signal(SIGKILL)
         _, err = run.communicate()
-        assert run.returncode == (0 if ended else -SIGKILL), err
+        assert run.returncode in (0, -SIGKILL), err
         require_gone(everyone)
-        return not ended
+        return run.returncode == -SIGKILL
 
     def stamp(self, name: str) -> int:
         """Which file a run's record is."""
