@@ -1,9 +1,11 @@
 """Processes that a launcher has started: they find each other, and one that freezes is named.
 
 A launcher sees no more than that a process ends, and the others would wait long for a frozen one.
+Where process 0 keeps the store, and not torchrun, nobody can tell that this one is frozen.
 """
 
 import os
+import select
 import signal
 import socket
 import threading
@@ -73,17 +75,18 @@ def missing(who: str) -> RunError:
 def watched(process: Process, store: dist.Store) -> Iterator[None]:
     """Meanwhile the processes of a host watch each other, and end one that is frozen.
 
-    Whoever waits for it then has an error of the connection, or a signal of the launcher. Raises
-    RunError in their place, in the first process that is left.
+    Whoever waits for it in Gloo then has an error of the connection, or a signal of the launcher.
+    Raises RunError in their place.
     """
     peers = Peers(process, store)
     try:
         yield
     except BaseException as error:
+        # The launcher ends all processes as soon as one has ended: they have to say why.
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if not (rank := peers.frozen()):
+            signal.signal(signal.SIGTERM, before)
             raise
-        if process.rank != (1 if rank == "0" else 0):
-            raise SystemExit(1) from None
         raise RunError(f"process {rank} of {process.count} {FROZEN}") from error
     finally:
         peers.end()
@@ -94,7 +97,7 @@ class Peers:
 
     def __init__(self, process: Process, store: dist.Store) -> None:
         """Starts a thread with a connection of its own, as the other one may be waiting."""
-        # Elsewhere than on Linux nobody watches: their patience ends the others.
+        # Where there are no handles, nobody watches: their patience ends the others.
         first = process.rank - process.local_rank
         near = range(first, first + process.local_count) if hasattr(os, "pidfd_open") else range(0)
         self.rank, self.store = process.rank, store.clone()  # type: ignore[attr-defined]
@@ -120,23 +123,24 @@ class Peers:
 
     def _falls_silent(self) -> bool:
         """Ends the thread; whether it did: it does not while a frozen process keeps the store."""
-        self.over.set()
-        self.thread.join(ANSWER)
+        if not self.over.is_set():
+            self.over.set()
+            self.thread.join(ANSWER)
         return not self.thread.is_alive()
 
     def _handles(self, ranks: Iterable[int]) -> Iterator[tuple[int, int]]:
         """For each process a name that no later one can have, as a number can."""
         for rank in ranks:
-            with suppress(ProcessLookupError):  # it is gone, which all will see
+            with suppress(OSError):  # it is gone, which all will see, or the system has none
                 yield rank, os.pidfd_open(int(self.store.get(f"{rank}")))
 
     def _beat(self) -> None:
         watch, beats = Watch(self.handles), dict.fromkeys(self.handles, 0)
-        with suppress(RuntimeError, ProcessLookupError):  # nobody is left, or another one ends it
+        with suppress(RuntimeError, OSError):  # nobody keeps the store any more
             while not self.over.wait(BEAT):
                 self.store.add(f"pulse {self.rank}", 1)
                 for rank, before in list(beats.items()):
-                    if self.store.check([f"{rank} is done"]):
+                    if self.store.check([f"{rank} is done"]) or ended(self.handles[rank]):
                         watch.left(rank)
                         del beats[rank]
                     elif (beat := self.store.add(f"pulse {rank}", 0)) != before:
@@ -145,4 +149,10 @@ class Peers:
                 for rank in watch.silent():
                     self.store.set("frozen", f"{rank}")
                     signal.pidfd_send_signal(self.handles[rank], signal.SIGKILL)
-                    return
+                    watch.left(rank)
+                    del beats[rank]
+
+
+def ended(handle: int) -> bool:
+    """Whether the process with this handle has ended: the handle can be read then."""
+    return bool(select.select([handle], [], [], 0)[0])

@@ -1,4 +1,4 @@
-"""PyTorch's processes: one dies, two runs at once, torchrun, and the wrapper that needs GPUs."""
+"""PyTorch's processes: their parent dies, two runs at once, torchrun, and what needs GPUs."""
 
 import os
 import signal

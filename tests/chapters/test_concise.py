@@ -14,7 +14,7 @@ from concise_steps import RATES, Steps, far, part
 from common.base.arrays import Weights
 from common.models.nets import layer_shapes, resnet18_shapes
 
-# Every mode means half a minute of compiling; `nox -s grid` has two devices and four.
+# Every mode means half a minute of compiling. Plain `nox` has two devices, `nox -s grid` four.
 MODES = [(1, "per-device"), (3, "per-device"), (3, "sync")]
 
 

@@ -56,7 +56,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "who" in metafunc.fixturenames:
         found = [(who, number) for who in EVERYONE for number in (signal.SIGKILL, signal.SIGSTOP)]
         short = metafunc.config.getoption("--short")
-        metafunc.parametrize(("who", "number"), [found[0], found[-1]] if short else found)
+        few = [found[0], ("the process of device 0", signal.SIGKILL), found[-1]]
+        metafunc.parametrize(("who", "number"), few if short else found)
+    if "rank" in metafunc.fixturenames:
+        short = metafunc.config.getoption("--short")
+        metafunc.parametrize("rank", [1] if short else range(DEVICES))
     if "absent" in metafunc.fixturenames:
         metafunc.parametrize("absent", [2] if metafunc.config.getoption("--short") else [0, 2])
 
@@ -68,11 +72,11 @@ def test_a_process_that_is_lost_is_named(
     run, everyone = begun(runner)
     started = time.monotonic()
     os.kill(everyone[EVERYONE[who]], number)
-    _, err = run.communicate(timeout=2 * SOON)
+    out, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
     frozen = "has not answered for 15 seconds: it is frozen"
     became = "was ended by SIGKILL" if number == signal.SIGKILL else frozen
-    assert err == f"python -m frameworks.pytorch.concise: error: {who} {became}\n"
+    assert (out, err) == ("", f"python -m frameworks.pytorch.concise: error: {who} {became}\n")
     assert run.returncode == 1
     require_gone(everyone)
     record = runner.record("out")
@@ -82,8 +86,6 @@ def test_a_process_that_is_lost_is_named(
     figures("process of DDP killed" if number == signal.SIGKILL else "process of DDP frozen")
 
 
-@pytest.mark.short  # not there: it differs from the above by its launcher alone
-@pytest.mark.parametrize("rank", range(DEVICES))
 def test_a_process_of_torchrun_that_is_frozen_is_named(
     tmp_path: Path, rank: int, figures: Figures
 ) -> None:
@@ -94,7 +96,7 @@ def test_a_process_of_torchrun_that_is_frozen_is_named(
     _, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
     said = f"process {rank} of {DEVICES} has not answered for 15 seconds: it is frozen\n"
-    assert err.count(f"python -m frameworks.pytorch.concise: error: {said}") == 1, err
+    assert err.count(f"python -m frameworks.pytorch.concise: error: {said}") == DEVICES - 1, err
     assert run.returncode == 1
     require_gone(everyone)
     assert runner.record("out").status == ("failed" if rank else "running")

@@ -32,8 +32,8 @@ Batches = list[tuple[Array, Array]]
 def batches(dtype: str) -> Batches:
     """Three minibatches, uneven on three devices; one of them idles in the second.
 
-    With synchronized statistics no ReLU unit has an input within 7e-7 of the layer's largest one:
-    nearer to zero, rounding to float32 decides.
+    With synchronized statistics no ReLU unit has an input nearer to zero than 7e-7 of the largest
+    input of its layer. Rounding to float32 would decide on nearer ones.
     """
     return [
         (pixels(IMAGES[a:b], dtype), LABELS[a:b].astype(np.int64))

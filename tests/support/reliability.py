@@ -3,7 +3,7 @@
 python tests/support/reliability.py faults.jsonl [idx.json ...] --command "nox -s faults"
 
 Each line of a .jsonl file is a fault, as `pytest --figures FILE` leaves it; a .json file is what a
-reader was given, as `python -m fuzz` leaves it. Without any, what the page has of them stays.
+reader was given, as `python -m fuzz` leaves it. Without any, what the page has of readers stays.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def _lines(text: str) -> list[Line]:
 def page(lines: Sequence[Line], command: str, earlier: str = "") -> str:
     """The page that these figures make; `command` is the one that the faults come from.
 
-    Without figures of readers, it has what the page of an earlier time says of them.
+    Without figures of any reader, it has what the page of an earlier time says of them.
     """
     faults = [line for line in lines if "fault" in line]
     readers = [line for line in lines if "reader" in line]

@@ -153,7 +153,7 @@ def test_no_framework_needs_standard_error(framework: str, tmp_path: Path, redir
 @pytest.mark.only("pytorch")
 def test_processes_have_the_streams_of_the_command(tmp_path: Path) -> None:
     record = tmp_path / "out" / "pytorch-concise-2dev.json"
-    for redirected, status in ((">/dev/full", 1), ("2>&-", 0)):
+    for redirected, status in ((">/dev/full", 1), ("2>&-", 0), ("2>&1 >/dev/null | true", 0)):
         ended = Ended(tmp_path, redirected, *command("pytorch", "concise", tmp_path / "out"))
         assert (ended.status, status_in(record)) == (status, "complete")
         assert ended.err.count("error") == ended.err.count(FULL) == status
