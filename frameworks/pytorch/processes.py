@@ -20,8 +20,8 @@ from common.backends.torchrun import place
 from common.base.children import end
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.signals import Stop, stoppable, uninterrupted
-from frameworks.pytorch.meeting import meet, watched
-from frameworks.pytorch.members import GRACE, KILLED, Ending, Worker, ask_to_stop, ending, serve
+from frameworks.pytorch.meeting import ANSWER, meet, watched
+from frameworks.pytorch.members import KILLED, Ending, Worker, ask_to_stop, ending, serve
 
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
@@ -74,7 +74,7 @@ def require_loopback() -> None:
     """Raises RunError if this machine does not reach itself: then processes wait for ever."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
-            socket.create_connection(server.getsockname(), timeout=GRACE).close()
+            socket.create_connection(server.getsockname(), timeout=ANSWER).close()
     except OSError as error:
         raise RunError(
             f"processes cannot meet at 127.0.0.1 ({error.strerror or error}): "

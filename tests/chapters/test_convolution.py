@@ -26,41 +26,39 @@ CASES = [
 
 
 @pytest.mark.only("jax")
-@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("examples", [2, 0])
 @pytest.mark.parametrize("case", CASES)
 def test_its_gradients_are_those_of_lax(
-    case: tuple[int, ...], examples: int, mapped: bool, all_devices: Sequence[Any]
+    case: tuple[int, ...], examples: int, all_devices: Sequence[Any]
 ) -> None:
     jax: Any = importlib.import_module("jax")
     module: Any = importlib.import_module("frameworks.jax.convolution")
     side, channels, out, r, stride, padding = case
     random = np.random.RandomState(0)
-    X = random.standard_normal((*([3] if mapped else []), examples, side, side, channels))
+    X = random.standard_normal((examples, side, side, channels))
     weight = random.standard_normal((r, r, channels, out))
     results = []
     for convolve in (module.by_products, module.plain):
-        layer = partial(convolve, stride=stride, padding=padding)
-        if mapped:  # over devices
-            layer = jax.vmap(layer, in_axes=(0, None))
-        value, pull = jax.vjp(jax.jit(layer), X, weight)
+        value, pull = jax.vjp(jax.jit(partial(convolve, stride=stride, padding=padding)), X, weight)
         results.append([value, *pull(np.sin(value))])
     for mine, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.only("jax")
+@pytest.mark.parametrize("wrapper", ["sharding", "shard_map"])
 def test_steps_with_it_are_those_of_the_judge(
     concise: Any,
     all_devices: Sequence[Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    wrapper: str,
 ) -> None:
     """The tests' nets are too narrow for it, so here every layer has it."""
     jax: Any = importlib.import_module("jax")
     monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
     jax.clear_caches()
-    found = Steps("jax", all_devices[:3], "sync", "float64", tmp_path, "shard_map").run(concise)
+    found = Steps("jax", all_devices[:3], "sync", "float64", tmp_path, wrapper).run(concise)
     jax.clear_caches()
     split = concise_steps.split("sync", 3)
     start, steps = concise_steps.start("float64"), concise_steps.batches("float64")
