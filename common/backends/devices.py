@@ -1,22 +1,50 @@
 """The devices that a run asks for and gets, and the process that it is in."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
 
 from common.base.errors import RequestError
 
 Device = TypeVar("Device")
 
 
+def alone(value: Any) -> list[Any]:
+    """What all processes have given, of which there is one."""
+    return [value]
+
+
 @dataclass(frozen=True)
 class Process:
-    """One of the `count` processes of a run; on its host, one of `local_count`."""
+    """One of the `count` processes of a run; on its host, one of `local_count`.
+
+    `hosts` and `addresses` tell on which host each one is, by rank, and how the others reach it;
+    they are empty if all are on this machine. `gather` gives a value, which has to be JSON of some
+    hundred bytes, and returns what each process has given, by rank: all call it, in one order.
+    """
 
     rank: int = 0
     count: int = 1
     local_rank: int = 0
     local_count: int = 1
+    hosts: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    gather: Callable[[Any], list[Any]] = field(default=alone, compare=False, repr=False)
+
+    def names(self, kind: str, share: int) -> list[str]:
+        """What all devices are called if there are several hosts, of which each process has some.
+
+        Devices are of one kind and are counted on each host, in the order of the processes there.
+        """
+        return [
+            f"{host} {kind}:{self.hosts[:rank].count(host) * share + index}"
+            for rank, host in enumerate(self.hosts)
+            for index in range(share)
+        ]
+
+    def anyone(self, says_so: bool) -> bool:
+        """Whether any process says so; every process asks at the same step."""
+        return any(self.gather(says_so))
 
     def own(self, devices: Sequence[Device]) -> list[Device]:
         """The process's share of all devices of the host: the same number for each process.
@@ -32,16 +60,31 @@ class Process:
         return list(devices[self.local_rank * share : (self.local_rank + 1) * share])
 
 
+ALONE: Final = Process()
+"""The only process of a run."""
+
+
 @dataclass(frozen=True)
 class DeviceRequest:
     """The devices that are asked for: how many, "auto", "cpu" or "gpu", and the CPU's threads.
 
-    Without a `count`: every GPU there is, else 2 CPU devices.
+    Without a `count`: every GPU there is, else 2 CPU devices. A backend is asked for those of one
+    host.
     """
 
     count: int | None
     kind: str
     threads: int
+
+    def on_each(self, hosts: int) -> "DeviceRequest":
+        """What is asked for on each host. Raises RequestError if they cannot share the devices."""
+        share, over = divmod(self.count or 0, hosts)
+        if over:
+            raise RequestError(
+                f"{self.count} devices cannot be shared by {hosts} hosts: "
+                "--devices counts those of all hosts, the same number on each"
+            )
+        return replace(self, count=share or None)
 
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:
         """The kind, "cpu" or "gpu", and the number of devices, where there are so many GPUs.
@@ -69,5 +112,7 @@ class Devices(Generic[Device]):
 
     @classmethod
     def of(cls, kind: str, devices: Sequence[Device], process: Process) -> "Devices[Device]":
-        """All `devices` of one host, of which a process has its share."""
-        return cls(kind, [str(device) for device in devices], process.own(devices))
+        """All `devices` of this host, of which a process has its share."""
+        own = process.own(devices)
+        names = process.names(kind, len(own)) or [str(device) for device in devices]
+        return cls(kind, names, own)

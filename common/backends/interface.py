@@ -7,7 +7,7 @@ class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, SupportsFloat, TypeVar
 
-from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 
 Device = TypeVar("Device")
@@ -22,12 +22,18 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
     """What both chapters share, in every framework."""
 
     def launch(
-        self, worker: Callable[[Process], None], request: DeviceRequest, options: Options_contra, /
+        self,
+        worker: Callable[[Process], None],
+        request: DeviceRequest,
+        options: Options_contra,
+        process: Process = ALONE,
+        /,
     ) -> None:
         """Calls `worker` in every process that the request needs: most need one.
 
-        The process of rank 0 is the one that speaks and writes for all. Raises what the worker
-        raised, RunError if a process died, RequestError if the options do not go together.
+        `process` is this one among those that a launcher has started. The one of rank 0 speaks and
+        writes for all. Raises what the worker raised, RunError if a process died, RequestError if
+        the options do not go together.
         """
 
     def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Device]:
@@ -89,9 +95,6 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
 
         A device beyond those that `saved` knows takes the running statistics of the first one.
         """
-
-    def anyone(self, says_so: bool, /) -> bool:
-        """Whether any process says so; every process asks at the same step."""
 
     def synchronize(self, replicas: Replicas, /) -> None:
         """Returns once all queued work on the replicas is done: read clocks only after it."""

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from common.backends.devices import DeviceRequest, Process
+from common.backends.devices import ALONE, DeviceRequest, Process
 
 
-def launch(worker: Callable[[Process], None], request: DeviceRequest, options: object) -> None:
-    """Calls `worker` here, in the only process, whatever is asked for."""
-    worker(Process())
-
-
-def anyone(says_so: bool) -> bool:
-    """Whether any process says so, of which there is one."""
-    return says_so
+def launch(
+    worker: Callable[[Process], None],
+    request: DeviceRequest,
+    options: object,
+    process: Process = ALONE,
+) -> None:
+    """Calls `worker` here, whatever is asked for."""
+    worker(process)

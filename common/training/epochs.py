@@ -8,6 +8,7 @@ from typing import Any, Final, SupportsFloat
 
 import numpy as np
 
+from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError, StoppedError
@@ -47,6 +48,7 @@ class Epochs:
     progress: Progress
     checkpoints: Checkpoints | None
     stop: Stop
+    process: Process
 
     def run(self) -> None:
         """Trains to the end. Raises RunError, and StoppedError once a signal has asked for it.
@@ -70,7 +72,7 @@ class Epochs:
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
             watch.start()
             for step, (X, y) in enumerate(self._minibatches(epoch, done, steps), before + done + 1):
-                if stops := self.chapter.anyone(self.stop.asked):
+                if stops := self.process.anyone(self.stop.asked):
                     break
                 queued.append(self._step(step, X, y, bar, watch))
                 last = step == before + steps
@@ -79,7 +81,7 @@ class Epochs:
                     self._checkpoint()
                     watch.start()
             self._settle(queued, watch)
-        if stops or self.chapter.anyone(self.stop.asked):
+        if stops or self.process.anyone(self.stop.asked):
             self._stop()
 
     def _step(self, step: int, X: Array, y: Array, bar: Bar, watch: Stopwatch) -> SupportsFloat:

@@ -61,7 +61,7 @@ class Job:
                 require_places(self.request, config.devices)
                 self.hold(record, stack, stop)
             # All look for checkpoints once nobody else writes any: an earlier run may just end.
-            chapter.anyone(stop.asked)
+            process.anyone(stop.asked)
             found = chosen(self.request, record, report)
             if found is not None:
                 record = resumed(record, found)
@@ -72,7 +72,9 @@ class Job:
                 # It says "running" at once: should the run die, nobody takes it for complete.
                 self.write(record)
             kept = self.checkpoints(record, found, process)
-            training = Training(chapter, devices.own, config, data, report, kept, found, stop)
+            training = Training(
+                chapter, devices.own, config, data, report, kept, found, stop, process
+            )
             self.train(training, weights, record, process)
 
     def train(self, training: Training, weights: Weights, record: Record, process: Process) -> None:

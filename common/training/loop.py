@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
 from common.base.signals import Stop
@@ -54,6 +55,7 @@ class Training:
     checkpoints: Checkpoints | None = None
     found: Checkpoint | None = None
     stop: Stop = field(default_factory=Stop)
+    process: Process = ALONE
     progress: Progress = field(default_factory=Progress)
 
     def train(self, weights: Weights) -> Outcome:
@@ -97,6 +99,7 @@ class Training:
             self.progress,
             self.checkpoints,
             self.stop,
+            self.process,
         )
 
     def _go_on(self, replicas: Any, trace: Trace) -> None:

@@ -19,7 +19,7 @@ from flax import nnx
 from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
-from common.backends.launch import anyone as anyone, launch as launch
+from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import same_everywhere, saved_of, shard_bounds, shard_sizes

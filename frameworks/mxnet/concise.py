@@ -16,7 +16,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from common.backends.launch import anyone as anyone, launch as launch
+from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable

@@ -15,7 +15,7 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, np, npx
 
-from common.backends.launch import anyone as anyone, launch as launch
+from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_bounds

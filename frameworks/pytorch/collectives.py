@@ -11,6 +11,7 @@ from torch import Tensor, distributed as dist
 
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_sizes
+from frameworks.pytorch.hosts import common_store, everywhere, own
 
 Params = dict[str, Tensor]
 
@@ -21,7 +22,7 @@ def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
     if algorithm == "native":
         summed = native(vectors)
     else:
-        summed = by_schedule(SCHEDULES[algorithm](len(vectors)), vectors)
+        summed = by_schedule(SCHEDULES[algorithm](everywhere(vectors)), vectors)
     return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
 
 
@@ -42,8 +43,34 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
     held = [list(vector.split(shard_sizes(len(vector), schedule.chunks))) for vector in data]
-    execute(schedule, held, lambda chunk, i: chunk.to(data[i].device, copy=True))
+    if schedule.devices > len(data):
+        execute_with_others(schedule, dict(zip(own(range(schedule.devices)), held, strict=True)))
+    else:
+        execute(schedule, held, lambda chunk, i: chunk.to(data[i].device, copy=True))
     return [torch.cat(chunks) for chunks in held]
+
+
+def execute_with_others(schedule: Schedule, held: dict[int, list[Tensor]]) -> None:
+    """Does what the schedule says; `held` tells what each device of this process has, by number.
+
+    The others' chunks come and go as messages from process to process.
+    """
+    for transfers in schedule.rounds:
+        messages, arrived = [], []
+        for t, i in [(each, i) for each in transfers for i in each.chunks]:
+            if t.target in held:
+                chunk = torch.empty_like(held[t.target][i])
+                arrived.append((t, i, chunk))
+                if t.source in held:
+                    chunk.copy_(held[t.source][i])
+                else:
+                    messages.append(dist.P2POp(dist.irecv, chunk, t.source // len(held)))
+            elif t.source in held:
+                messages.append(dist.P2POp(dist.isend, held[t.source][i], t.target // len(held)))
+        for work in dist.batch_isend_irecv(messages) if messages else ():
+            work.wait()
+        for t, i, chunk in arrived:
+            held[t.target][i] = held[t.target][i] + chunk if t.adds else chunk
 
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
@@ -51,22 +78,24 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
     summed = [tensor.clone() for tensor in data]
     if summed[0].is_cuda:
         torch.cuda.nccl.all_reduce(summed)
+        if everywhere(data) > len(data):
+            dist.all_reduce(summed[0])
+            summed = [summed[0].to(each.device, copy=True) for each in summed]
     else:
-        works = [
-            group.allreduce([each]) for group, each in zip(gloo(len(data)), summed, strict=True)
-        ]
+        groups = gloo(everywhere(data), tuple(own(range(everywhere(data)))))
+        works = [group.allreduce([each]) for group, each in zip(groups, summed, strict=True)]
         for work in works:
             work.wait()
     return summed
 
 
 @cache
-def gloo(k: int) -> list[Any]:
-    """Gloo's view of each of k devices; it takes them for processes."""
-    store = dist.HashStore()
+def gloo(k: int, here: tuple[int, ...]) -> list[Any]:
+    """Gloo's view of those of k devices that are here; it takes them for processes."""
+    store = dist.HashStore() if k == len(here) else dist.PrefixStore("native", common_store())
+
+    def view(device: int) -> Any:
+        return dist.ProcessGroupGloo(store, device, k, timedelta(minutes=1))
+
     with ThreadPoolExecutor(k) as pool:  # each waits until all others are there
-        return list(
-            pool.map(
-                lambda rank: dist.ProcessGroupGloo(store, rank, k, timedelta(minutes=1)), range(k)
-            )
-        )
+        return list(pool.map(view, here))

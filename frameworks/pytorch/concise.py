@@ -23,15 +23,14 @@ from common.parallel.shards import saved_of, shard_sizes
 from frameworks.pytorch.activations import layer_outputs
 from frameworks.pytorch.batch_norm import share_statistics, unmoved_statistics
 from frameworks.pytorch.devices import devices as devices, synchronize as synchronize
+from frameworks.pytorch.hosts import same_on_every_host
 from frameworks.pytorch.layouts import from_canonical, on_host, own_weights, to_canonical
 from frameworks.pytorch.resnet import resnet18
 from frameworks.pytorch.wrappers import (
     Wrapped,
-    anyone as anyone,
     gathered,
     launch as launch,
     of_everyone,
-    same_in_every_process,
     wrap,
 )
 
@@ -127,7 +126,7 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
     share_statistics(replicas.net.module)
-    return same_in_every_process(own_weights(replicas.net.module), replicas.device)
+    return same_on_every_host(own_weights(replicas.net.module))
 
 
 def save(replicas: Replicas) -> Weights:
@@ -136,7 +135,7 @@ def save(replicas: Replicas) -> Weights:
     trained = {name: values for name, values in weights.items() if trainable(name)}
     statistics = {name: values for name, values in weights.items() if name not in trained}
     everyones = {name: of_everyone(v, replicas.device) for name, v in statistics.items()}
-    return same_in_every_process(trained, replicas.device) | everyones
+    return same_on_every_host(trained) | everyones
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:

@@ -5,16 +5,16 @@ import math
 import os
 import signal
 import time
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from common.backends.devices import Process
 from common.base.children import end, end_with, fork
-from common.base.errors import RequestError, RunError
+from common.base.endings import GRACE, Ending, how_ended, killed, last_word, tell_ending
 from common.base.pulse import ALIVE, BEAT, FROZEN, Pulse, Watch
 from frameworks.pytorch import PRELOAD
 
@@ -23,38 +23,22 @@ Worker = Callable[[Process], None]
 Outcomes = dict[Any, tuple[int, BaseProcess]]
 """By the pipe that tells how a process ends: which device's it is, and the process."""
 
-GRACE: Final = 5
-"""Seconds that the others have to end by themselves once a process has failed."""
 
-KILLED: Final = 1
-"""The order of an ending that nobody tells of: a process was killed, or is frozen."""
-
-
-class Ending(NamedTuple):
-    """Why a run ended; of several failures, the first one of the lowest `order` is the cause.
-
-    The order: what a worker said, then who was killed, then the rest. The death of another process
-    may have caused the rest.
-    """
-
-    order: int
-    error: Exception
-    details: str
-
-
-def serve(parent: int, workers: Connection, count: int, port: int, tell: Connection) -> None:
-    """Forks a process for each device, which meet at `port`, and tells how they ended."""
+def serve(
+    parent: int, workers: Connection, places: Sequence[Process], meeting: Any, tell: Connection
+) -> None:
+    """Forks a process for each device, which all come to the meeting, and tells how they ended."""
     pulse = Pulse(tell)
     for module in PRELOAD:
         importlib.import_module(module)
     worker: Worker = workers.recv()
     pulse.end()  # who forks has one thread alone
     outcomes: Outcomes = {}
-    for rank in range(count):
+    for place in places:
         outcome, of_rank = Pipe(duplex=False)
-        process = fork(_process, Process(rank, count, rank, count), worker, port, of_rank)
+        process = fork(_process, place, worker, meeting, of_rank)
         of_rank.close()  # or the next process would keep it open
-        outcomes[outcome] = rank, process
+        outcomes[outcome] = place.rank, process
     end_with(parent)
     processes = [process for _, process in outcomes.values()]
     for number in (signal.SIGTERM, signal.SIGUSR1):
@@ -71,9 +55,10 @@ def ask_to_stop(processes: Iterable[BaseProcess]) -> None:
             os.kill(process.pid, signal.SIGUSR1)
 
 
-def ending(server: BaseProcess, outcome: Connection, count: int) -> Ending | None:
+def ending(server: BaseProcess, outcome: Connection, places: Sequence[Process]) -> Ending | None:
     """How a run ended whose processes a server has forked: None if it went well."""
-    name, watch = f"the process of devices 0 to {count - 1}", Watch([server])
+    name = f"the process of devices {places[0].rank} to {places[-1].rank}"
+    watch = Watch([server])
     while not watch.silent():
         if not outcome.poll(BEAT):
             continue
@@ -81,29 +66,20 @@ def ending(server: BaseProcess, outcome: Connection, count: int) -> Ending | Non
             word = outcome.recv()
         except EOFError:
             server.join()
-            return _killed(f"{name} {_end(server)}")
+            return killed(f"{name} {how_ended(server)}")
         if word != ALIVE:
             found: Ending | None = word
             return found
         watch.heard(server)
-    return _killed(f"{name} {FROZEN}")
+    return killed(f"{name} {FROZEN}")
 
 
-def _process(process: Process, worker: Worker, port: int, tell: Connection) -> None:
+def _process(process: Process, worker: Worker, meeting: Any, tell: Connection) -> None:
     """What the process of a device does; it tells how it ended."""
     # It loads PyTorch, which whoever starts the server must not wait for in silence.
-    from frameworks.pytorch.processes import join_group
+    from frameworks.pytorch.processes import run_in_group
 
-    failure, pulse = None, Pulse(tell)
-    try:
-        join_group(worker, process, port)
-    except (RequestError, RunError) as error:
-        failure = Ending(0, error, traceback.format_exc())
-    except Exception as error:
-        last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
-        failure = Ending(2, RunError(f"a process failed: {last}"), traceback.format_exc())
-    pulse.end()
-    tell.send(failure)
+    tell_ending(partial(run_in_group, worker, process, meeting), tell)
 
 
 def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:
@@ -117,12 +93,13 @@ def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:
                 watch.heard(outcome)
                 continue
             watch.left(outcome)
-            failure = _failure(word, *outcomes.pop(outcome))
+            rank, process = outcomes.pop(outcome)
+            failure = last_word(word, f"the process of device {rank}", process)
             found += [failure] if failure else []
         for outcome in watch.silent():
             watch.left(outcome)
             rank, _ = outcomes.pop(outcome)
-            found.append(_killed(f"the process of device {rank} {FROZEN}"))
+            found.append(killed(f"the process of device {rank} {FROZEN}"))
         if found:
             limit = min(limit, time.monotonic() + GRACE)
     return found
@@ -132,21 +109,3 @@ def _word(outcome: Any) -> Any:
     """What a process says; None if it will say nothing more."""
     with suppress(EOFError):
         return outcome.recv()
-
-
-def _failure(word: Ending | None, rank: int, process: BaseProcess) -> Ending | None:
-    """What went wrong in the process of a device, by its last word or how it ended."""
-    process.join(GRACE)
-    if word or not process.exitcode:
-        return word
-    return _killed(f"the process of device {rank} {_end(process)}")
-
-
-def _killed(message: str) -> Ending:
-    return Ending(KILLED, RunError(message), "it did not say")
-
-
-def _end(process: BaseProcess) -> str:
-    status = process.exitcode or 0
-    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-    return f"was ended {how}"

@@ -5,55 +5,62 @@ import multiprocessing
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.connection import Connection, Pipe
+from typing import Final
 
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
 import torch.distributed.nn  # noqa: F401
 from torch import distributed as dist
 
-from common.backends.devices import Process
-from common.backends.torchrun import place
+from common.backends.devices import ALONE, Process
 from common.base.children import end
-from common.base.errors import RequestError, RunError, StoppedError
+from common.base.endings import KILLED, Ending
+from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop, stoppable, uninterrupted
-from frameworks.pytorch.meeting import ANSWER, meet, watched
-from frameworks.pytorch.members import KILLED, Ending, Worker, ask_to_stop, ending, serve
+from frameworks.pytorch.hosts import Meeting, gathered_values, use_interface
+from frameworks.pytorch.members import Worker, ask_to_stop, ending, serve
 
 PATIENCE = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
+ANSWER: Final = 5
+"""Seconds in which whoever listens answers."""
 
-def launch_processes(worker: Worker, count: int) -> None:
-    """Calls `worker` in each of `count` processes.
 
-    Started by torchrun, this process is one of them already. Raises RequestError or RunError as a
-    worker did, and RunError if a process died; all others are ended then.
+def launch_processes(worker: Worker, count: int, process: Process = ALONE) -> None:
+    """Calls `worker` in `count` processes for each of those that a launcher has started.
+
+    Raises RequestError or RunError as a worker did, and RunError if a process died; all others are
+    ended then.
     """
-    if started := place():
-        if started.count != count:
-            raise RequestError(f"torchrun started {started.count} processes for {count} devices")
-        with loopback_required():
-            store = meet(started)
-        with watched(started, store):
-            run_in_group(worker, started, store)
-    elif count == 1:
-        run_in_group(worker, Process(), dist.HashStore())
+    use_interface(process)
+    places = [_part(process, count, index) for index in range(count)]
+    if process.count * count == 1:
+        run_in_group(worker, process)
+        return
+    if not process.addresses:
+        require_loopback()
+    meeting = Meeting.of(process)
+    if count == 1:
+        run_in_group(worker, process, meeting)
     else:
-        _spawn(worker, count)
+        _spawn(worker, places, meeting)
 
 
-def run_in_group(worker: Worker, process: Process, store: dist.Store) -> None:
-    """Calls `worker` in one of several processes, which find each other through `store`."""
+def run_in_group(worker: Worker, process: Process, meeting: Meeting | None = None) -> None:
+    """Calls `worker` in one of several processes, which find each other at the meeting."""
     with loopback_required():
+        store = meeting.come() if meeting else dist.HashStore()
         dist.init_process_group(
             store=store, rank=process.rank, world_size=process.count, timeout=PATIENCE
         )
     try:
-        worker(process)
+        worker(replace(process, gather=gathered_values))
     finally:
         # A wrapper that outlives its group may abort the process at its end.
         gc.collect()
@@ -82,15 +89,24 @@ def require_loopback() -> None:
         ) from None
 
 
-def _spawn(worker: Worker, count: int) -> None:
-    require_loopback()
-    # The system chooses the port, so two runs never ask for the same one.
-    store = dist.TCPStore("127.0.0.1", 0, None, is_master=True, wait_for_workers=False)
+def _part(process: Process, count: int, index: int) -> Process:
+    """One of the `count` processes that one which a launcher has started starts itself."""
+    return Process(
+        rank=process.rank * count + index,
+        count=process.count * count,
+        local_rank=process.local_rank * count + index,
+        local_count=process.local_count * count,
+        hosts=tuple(host for host in process.hosts for _ in range(count)),
+        addresses=tuple(address for address in process.addresses for _ in range(count)),
+    )
+
+
+def _spawn(worker: Worker, places: Sequence[Process], meeting: Meeting) -> None:
     outcome, tell = Pipe(duplex=False)
     receive, send = Pipe(duplex=False)
     # They are forked by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(os.getpid(), receive, count, store.port, tell)
+        target=serve, args=(os.getpid(), receive, places, replace(meeting, store=None), tell)
     )
     try:
         with uninterrupted():
@@ -100,7 +116,7 @@ def _spawn(worker: Worker, count: int) -> None:
         # A run's data does not fit into a pipe: who sends it waits for the one that reads.
         threading.Thread(target=hand_over, args=(send, worker), daemon=True).start()
         with stoppable(lambda _: ask_to_stop([server])) as stop:
-            failure = ending(server, outcome, count)
+            failure = ending(server, outcome, places)
     finally:
         end([server])
     if failure is not None:
@@ -111,11 +127,6 @@ def hand_over(send: Connection, worker: Worker) -> None:
     """Sends the worker, as long as somebody reads."""
     with suppress(OSError):
         send.send(worker)
-
-
-def join_group(worker: Worker, process: Process, port: int) -> None:
-    """Calls `worker` in one of the processes of this machine, which find each other at `port`."""
-    run_in_group(worker, process, dist.TCPStore("127.0.0.1", port, is_master=False))
 
 
 def _cause(failure: Ending, stop: Stop) -> Exception:

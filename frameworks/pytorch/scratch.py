@@ -14,12 +14,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from common.backends.launch import anyone as anyone, launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.pytorch.collectives import allreduce_by
 from frameworks.pytorch.devices import devices as devices, synchronize as synchronize
+from frameworks.pytorch.hosts import (
+    everyones,
+    everywhere,
+    joined,
+    launch as launch,
+    own,
+    same_on_every_host,
+)
 from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, on_each_device, relu
 
 Device = torch.device
@@ -64,9 +71,9 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
 
 
 def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
-    """The k shards of an array, each on its device; their lengths differ by at most one."""
-    shards = torch.as_tensor(array).split(shard_sizes(len(array), len(devices)))
-    return [shard.to(device) for shard, device in zip(shards, devices, strict=True)]
+    """The shards of an array, each on its device; their lengths differ by at most one."""
+    shards = torch.as_tensor(array).split(shard_sizes(len(array), everywhere(devices)))
+    return [shard.to(device) for shard, device in zip(own(shards), devices, strict=True)]
 
 
 def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:
@@ -88,7 +95,7 @@ def shard_loss_and_grad(
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
     """The sum of k devices' gradients, on each of them."""
-    if algorithm != "star":  # which is the book's
+    if algorithm != "star" or everywhere(grads) > len(grads):  # else the book's, on one host
         return allreduce_by(algorithm, grads)
     summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
     return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
@@ -107,7 +114,7 @@ def forward_backward(
         shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
     )
     losses, grads = zip(*results, strict=True)
-    return allreduce(losses)[0], sum_gradients(grads, algorithm)
+    return allreduce(everyones(losses))[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:
@@ -155,18 +162,16 @@ def predict_shards(
 def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     logits = predict_shards(X, device_params, devices)
-    array: Array = torch.cat([shard.cpu() for shard in logits]).numpy()
-    return array
+    return joined(torch.cat([shard.cpu() for shard in logits]).numpy())
 
 
 def export(device_params: Sequence[Params]) -> Weights:
     """The weights, by canonical names; checks that all replicas are the same."""
-    return same_everywhere(
-        [
-            {name: param.detach().cpu().numpy().copy() for name, param in params.items()}
-            for params in device_params
-        ]
-    )
+    copies = [
+        {name: param.detach().cpu().numpy().copy() for name, param in params.items()}
+        for params in device_params
+    ]
+    return same_on_every_host(same_everywhere(copies))
 
 
 save = export

@@ -1,24 +1,25 @@
 """PyTorch's own wrappers: DDP, a process for each device, and DP, one process for all of them."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, distributed as dist, nn
 
-from common.backends.devices import DeviceRequest, Process
-from common.base.arrays import Array, Weights
+from common.backends.devices import ALONE, DeviceRequest, Process
+from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
-from common.parallel.shards import diverged
 from frameworks.pytorch.processes import launch_processes
 
 Wrapped: TypeAlias = nn.parallel.DistributedDataParallel | nn.DataParallel[nn.Module]
 
 
 def launch(
-    worker: Callable[[Process], None], request: DeviceRequest, options: ConciseOptions
+    worker: Callable[[Process], None],
+    request: DeviceRequest,
+    options: ConciseOptions,
+    process: Process = ALONE,
 ) -> None:
     """Calls `worker` in a process for each device; `DataParallel` needs one for all.
 
@@ -30,8 +31,10 @@ def launch(
             raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
         if options.batch_norm == "sync":
             raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
+        if process.count > 1:
+            raise RequestError("--wrapper dp knows one process, and no other host; take ddp")
         count = 1
-    launch_processes(worker, count)
+    launch_processes(worker, len(process.own(range(count))), process)
 
 
 def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapped:
@@ -58,27 +61,3 @@ def of_everyone(values: Array, device: torch.device) -> Array:
     dist.all_gather(everyones, ours)
     stacked: Array = torch.stack(everyones).cpu().numpy()
     return stacked
-
-
-def anyone(says_so: bool) -> bool:
-    """Whether any process says so; every process asks at the same step."""
-    found = torch.tensor(says_so, dtype=torch.uint8)
-    if dist.get_world_size() > 1:
-        dist.all_reduce(found, op=dist.ReduceOp.MAX)
-    return bool(found)
-
-
-def same_in_every_process(weights: Weights, device: torch.device) -> Weights:
-    """These weights, once all processes are known to have the same bit for bit.
-
-    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
-    """
-    digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
-    ours = torch.frombuffer(bytearray(b"".join(digests)), dtype=torch.int64).to(device)
-    everyones = [torch.empty_like(ours) for _ in range(dist.get_world_size())]
-    dist.all_gather(everyones, ours)
-    for rank, theirs in enumerate(everyones):
-        for name, same in zip(weights, (theirs == everyones[0]).tolist(), strict=True):
-            if not same:
-                raise diverged(name, rank)
-    return weights

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.backends.launch import anyone as anyone, launch as launch
+from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable

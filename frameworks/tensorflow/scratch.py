@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.backends.launch import anyone as anyone, launch as launch
+from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from common.backends.devices import DeviceRequest, Devices, Process
-from common.backends.launch import anyone, launch
+from common.backends.devices import ALONE, DeviceRequest, Devices, Process
+from common.backends.launch import launch
 
 
 class NamedDevices:
@@ -15,9 +15,10 @@ class NamedDevices:
         return Devices.of("cpu", names, process)
 
     def launch(
-        self, worker: Callable[[Process], None], request: DeviceRequest, options: Any
+        self,
+        worker: Callable[[Process], None],
+        request: DeviceRequest,
+        options: Any,
+        process: Process = ALONE,
     ) -> None:
-        launch(worker, request, options)
-
-    def anyone(self, says_so: bool) -> bool:
-        return anyone(says_so)
+        launch(worker, request, options, process)

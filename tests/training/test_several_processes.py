@@ -24,16 +24,15 @@ def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folde
 
     def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
         begun.append(self)
-        worker(Process(1, 2))
+        worker(Process(1, 2, gather=gather))
 
-    def anyone(_: FakeChapter, says_so: bool) -> bool:
+    def gather(value: Any) -> list[Any]:
         """Waits for the first process, which has waited for the end of the earlier run."""
         for path in files:
             if Path(path.name).exists():
                 shutil.move(path.name, path)
-        return says_so
+        return [False, value]
 
     monkeypatch.setattr(FakeChapter, "launch", launch)
-    monkeypatch.setattr(FakeChapter, "anyone", anyone)
     assert start(*EVERY, "--resume") == 0
     assert [len(chapter.batches) for chapter in begun] == [7 - 3]

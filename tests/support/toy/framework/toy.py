@@ -11,7 +11,7 @@ import numpy as np
 from common.chapters.toy import ToyOptions
 
 from common.backends.devices import DeviceRequest, Devices, Process
-from common.backends.launch import anyone as anyone, launch as launch
+from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.parallel.shards import same_everywhere, shard_bounds
 

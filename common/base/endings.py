@@ -1,0 +1,93 @@
+"""How a process that another one has started ends, and what it tells of that."""
+
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from signal import Signals
+from typing import Any, Final, NamedTuple
+
+from common.base.errors import RequestError, RunError, StoppedError
+from common.base.pulse import Pulse
+
+GRACE: Final = 5
+"""Seconds that the others have to end by themselves once a process has failed."""
+
+SAID: Final = 0
+KILLED: Final = 1
+REST: Final = 2
+
+
+class Ending(NamedTuple):
+    """Why a process ended; of several failures, the first one of the lowest `order` is the cause.
+
+    The order: what a worker said, then who was killed or is frozen, then the rest. The death of
+    another process may have caused the rest.
+    """
+
+    order: int
+    error: RequestError | RunError
+    details: str
+
+
+def tell_ending(work: Callable[[], object], tell: Connection) -> None:
+    """Does the work of a process, and tells meanwhile that it lives, in the end how it ended."""
+    pulse = Pulse(tell)
+    failure = ending_of(work)
+    pulse.end()
+    tell.send(failure)
+
+
+def ending_of(work: Callable[[], object]) -> Ending | None:
+    """How some work ended: None if it went well."""
+    try:
+        work()
+    except (RequestError, RunError) as error:
+        return Ending(SAID, error, traceback.format_exc())
+    except Exception as error:
+        last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+        return Ending(REST, RunError(f"a process failed: {last}"), traceback.format_exc())
+    return None
+
+
+def last_word(word: Ending | None, who: str, process: BaseProcess) -> Ending | None:
+    """How a process ended: by its last word, or else by its status, with a name for it."""
+    process.join(GRACE)
+    if word or not process.exitcode:
+        return word
+    return killed(f"{who} {how_ended(process)}")
+
+
+def killed(message: str) -> Ending:
+    """The ending of a process that cannot tell of it."""
+    return Ending(KILLED, RunError(message), "it did not say")
+
+
+def how_ended(process: BaseProcess) -> str:
+    """By what a process was ended, in words."""
+    status = process.exitcode or 0
+    how = f"by {Signals(-status).name}" if status < 0 else f"with status {status}"
+    return f"was ended {how}"
+
+
+def to_plain(ending: Ending) -> dict[str, Any]:
+    """An ending as JSON, for other hosts."""
+    error = ending.error
+    told: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    if isinstance(error, RunError):
+        told |= {"step": error.step, "tensor": error.tensor, "device": error.device}
+    return {**told, "status": error.status, "order": ending.order, "details": ending.details}
+
+
+def from_plain(told: dict[str, Any], prefix: str = "") -> Ending:
+    """The inverse of `to_plain`; the message gets a prefix."""
+    message, step = f"{prefix}{told['message']}", told.get("step")
+    error: RequestError | RunError
+    if told["status"] == RequestError.status:
+        error = RequestError(message)
+    elif told["kind"] == StoppedError.__name__:
+        error = StoppedError(message, status=told["status"], step=step)
+    else:
+        where = {"tensor": told.get("tensor", ""), "device": told.get("device")}
+        error = RunError(message, step=step, **where)
+    return Ending(told["order"], error, told["details"])

@@ -1,0 +1,23 @@
+"""Which of this machine's network interfaces has an address."""
+
+import socket
+import struct
+from contextlib import suppress
+from typing import Final
+
+SIOCGIFADDR: Final = 0x8915
+"""Linux's request for the IPv4 address of an interface."""
+
+
+def interface_of(address: str) -> str | None:
+    """The name of the interface with this IPv4 address; None if nobody can tell."""
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):  # it has no IPv4 address
+                query = struct.pack("256s", name.encode()[:15])
+                found = fcntl.ioctl(asked.fileno(), SIOCGIFADDR, query)
+                if socket.inet_ntoa(found[20:24]) == address:
+                    return name
+    return None

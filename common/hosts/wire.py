@@ -1,0 +1,73 @@
+"""Messages between the processes of a run: JSON, one a line, over TCP. Nothing is unpickled."""
+
+import json
+import socket
+from typing import Any, Final
+
+LONGEST: Final = 1 << 20
+"""Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
+
+PATIENCE: Final = 5
+"""Seconds in which a few bytes can be sent to whoever is there."""
+
+Message = dict[str, Any]
+
+
+class Wire:
+    """One end of a connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Takes over a connection that is there."""
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(PATIENCE)
+        self.connection, self.rest, self.closed = connection, b"", False
+
+    def fileno(self) -> int:
+        """What `select` waits for."""
+        return self.connection.fileno()
+
+    def send(self, **message: Any) -> None:
+        """Sends a message; to nobody, if nobody is there any more: `receive` tells."""
+        if not self.closed:
+            try:
+                self.connection.sendall(json.dumps(message).encode() + b"\n")
+            except OSError:
+                self.closed = True
+
+    def receive(self) -> list[Message]:
+        """The messages that have come since; `closed` tells whether there will be more.
+
+        Whoever sends something else is not listened to any longer.
+        """
+        try:
+            found = self.connection.recv(1 << 16)
+        except OSError:
+            found = b""
+        *lines, self.rest = (self.rest + found).split(b"\n")
+        try:
+            messages = [json.loads(line) for line in lines]
+        except ValueError:
+            messages = [None]
+        self.closed = self.closed or not found or len(self.rest) > LONGEST
+        if not all(isinstance(message, dict) for message in messages):
+            self.closed = True
+            return []
+        return messages
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self.closed = True
+        self.connection.close()
+
+
+def address(connection: socket.socket, end: str) -> str:
+    """The IP address of one end of a connection: "ours" or "theirs"."""
+    found = connection.getsockname() if end == "ours" else connection.getpeername()
+    return str(found[0]).removeprefix("::ffff:")
+
+
+def listener(port: int) -> socket.socket:
+    """What takes connections at a port, by IPv4 and, where there is any, IPv6. Raises OSError."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
