@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.pulse import Pulse
+from common.base.signals import Stop
 
 GRACE: Final = 5
 """Seconds that the others have to end by themselves once a process has failed."""
@@ -68,6 +69,15 @@ def how_ended(process: BaseProcess) -> str:
     status = process.exitcode or 0
     how = f"by {Signals(-status).name}" if status < 0 else f"with status {status}"
     return f"was ended {how}"
+
+
+def cause(failure: Ending, stop: Stop) -> Exception:
+    """What to raise: processes that were asked to stop do not know by what signal."""
+    if stop.asked and failure.order == KILLED:
+        return StoppedError("stopped, and kept nothing of this time", status=stop.status)
+    if stop.asked and isinstance(failure.error, StoppedError):
+        failure.error.status = stop.status
+    return failure.error
 
 
 def to_plain(ending: Ending) -> dict[str, Any]:

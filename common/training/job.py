@@ -53,7 +53,7 @@ class Job:
         with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
             report = Reporter(quiet=self.request.quiet or process.rank > 0)
             chapter = self.chapter()
-            devices = chapter.devices(process, self.request.wanted)
+            devices = chapter.devices(process, self.request.on_each(process))
             config, data = self.settled(len(devices.names), devices.kind)
             weights = self.initial_weights(config)
             record = self.new_record(config, data, weights, devices.names)
