@@ -53,10 +53,11 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
 
 def last_word(word: Ending | None, who: str, process: BaseProcess) -> Ending | None:
     """How a process ended: by its last word, or else by its status, with a name for it."""
-    process.join(GRACE)
-    if word or not process.exitcode:
-        return word
-    return killed(f"{who} {how_ended(process)}")
+    if word is None:  # whoever has failed may not come to its end by itself
+        process.join(GRACE)
+        if process.exitcode:
+            return killed(f"{who} {how_ended(process)}".strip())
+    return word
 
 
 def killed(message: str) -> Ending:

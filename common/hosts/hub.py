@@ -183,7 +183,7 @@ class Hub:
             ready, _, _ = select.select(list(self.members.values()), [], [], BEAT)
             for rank, wire in list(self.members.items()):
                 if wire in ready:
-                    wire.receive()
+                    list(wire.receive())
                 if wire.closed:
                     del self.members[rank]
 

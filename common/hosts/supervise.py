@@ -16,10 +16,10 @@ from typing import Any
 
 from common.backends.devices import Process
 from common.base.children import end, end_frozen, fork
-from common.base.endings import Ending, cause, killed, last_word, tell_ending, to_plain
+from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
-from common.hosts.meeting import Meeting, failure_in, name_of
+from common.hosts.meeting import Meeting, failure_in
 from common.hosts.wire import Message, Wire
 
 Work = Callable[[Process], None]
@@ -68,7 +68,7 @@ class Supervisor:
         finally:
             end([self.child])
         told = self.over["over"]
-        if told and told["rank"] == self.process.rank and self.ending:
+        if told and told["rank"] == self.process.rank and self.ending and told["order"] != KILLED:
             return self.ending
         return failure_in(told) if told else None
 
@@ -104,7 +104,7 @@ class Supervisor:
             if word == ALIVE:
                 self.watch.heard("child")
                 return
-        self._ends(last_word(word, "the process that trains", self.child))
+        self._ends(last_word(word, "", self.child))
 
     def _ends(self, ending: Ending | None) -> None:
         """The child has ended so: the hub tells what comes of it."""
@@ -130,20 +130,18 @@ class Supervisor:
 
     def _look(self) -> None:
         """Sees whether hub or child are gone, or frozen."""
-        hub = name_of(0, self.process.hosts[0])
         silent = self.watch.silent()
         if self.wire.closed and self.over is None:
-            self._lose(f"{hub} is gone: it was killed, or its host is off")
+            self._lose("is gone: it was killed, or its host is off")
         elif "hub" in silent:
-            self._lose(f"{hub} {FROZEN}, or its host is gone")
+            self._lose(f"{FROZEN}, or its host is gone")
         if "child" in silent:
-            self._ends(killed(f"the process that trains {FROZEN}"))
+            self._ends(killed(FROZEN))
 
     def _lose(self, message: str) -> None:
-        """There is no hub any more to tell what comes of it."""
-        if self.ending is None:
-            self.ending = killed(message)
-        self.over = {"over": {**to_plain(self.ending), "rank": self.process.rank}}
+        """There is no hub any more, which lives with the first process."""
+        told = to_plain(killed(message))
+        self.over = {"over": {**told, "rank": 0, "host": self.process.hosts[0]}}
 
 
 def _work(
