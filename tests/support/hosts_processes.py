@@ -13,6 +13,7 @@ from started import children
 def processes(init: int) -> list[int]:
     """Every process in the namespace of `init`, but for itself."""
     space = _space(init)
+    assert space != _space(os.getpid()), "this is no host, but the machine itself"
     found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     return [process for process in found if process != init and _space(process) == space]
 
