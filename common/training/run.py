@@ -16,7 +16,7 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.base.machine import now
 from common.data.dataset import load
-from common.hosts.launchers import ByHand, place
+from common.hosts.launchers import ByHand, NothingToDoError, place
 from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
 from common.models.weights_file import load_weights, shape_in
@@ -41,7 +41,11 @@ def run(
     What needs no framework is checked before one is imported.
     """
     request = Request.of(framework, chapter, flags)
-    here = place(framework, request.launcher, by_hand(request))
+    try:
+        here = place(framework, request.launcher, by_hand(request))
+    except NothingToDoError as reason:
+        Reporter(quiet=request.quiet).notice(str(reason))
+        return
     process = here.process
     with first_speaks(process):
         request.on_each(process)
@@ -53,7 +57,9 @@ def run(
         progress = sys.stderr.isatty() and not quiet
         data = load(request.dataset, request.data_dir, report.notice, progress=progress)
         data.first(request.train_examples, request.test_examples)
-        job = Job(request, data, weights, [storable(each) for each in command_line], now())
+        job = Job(
+            request, data, weights, [storable(each) for each in command_line], now(), here.launcher
+        )
         threads = cpu_threads(request, report)
     if process.count == 1:
         launch(import_backend(framework, chapter, threads), job)
