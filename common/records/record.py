@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 4
+SCHEMA: Final = 5
 
 
 class Strict(BaseModel):
@@ -106,7 +106,7 @@ class Record(Strict):
     `sha256` is that of the rest: see `seal`.
     """
 
-    schema_version: Literal[4] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[5] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed", "interrupted"]
