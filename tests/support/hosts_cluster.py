@@ -27,9 +27,6 @@ WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
 
 HOLD: Final = "echo up; read never"
 
-PATIENCE: Final = 20
-"""Seconds until what is started has to be there."""
-
 
 def why_not(slurm: bool = False) -> str:
     """What is missing for virtual hosts here, in a line; empty if nothing is."""
@@ -82,8 +79,9 @@ class Hosts:
         for name in list(self.holders):
             self._end(name)
         for _, process in self.started:
-            process.wait(PATIENCE)
-            process.__exit__(kind, error, trace)  # closes what was read of it
+            process.kill()  # it waits for what is gone
+            with process:
+                pass
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _bring_up(self) -> None:
