@@ -10,11 +10,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 import hosts_slurm
 from hosts_processes import freeze, thaw
@@ -27,9 +26,6 @@ WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
 """What ends a command as soon as the process that has started it is gone."""
 
 HOLD: Final = "echo up; read never"
-
-PATIENCE: Final = 20
-"""Seconds until what is started has to be there."""
 
 
 def why_not(slurm: bool = False) -> str:
@@ -50,6 +46,7 @@ def why_not(slurm: bool = False) -> str:
 class Hosts:
     """Hosts n1, n2, ...; with Slurm also `ctl`, from which jobs are submitted.
 
+    They are parity-0.parity, parity-1.parity, ..., too, as the pods of launch/kubernetes.yaml.
     As a context manager: there are none before, and none are left after it.
     """
 
@@ -61,7 +58,7 @@ class Hosts:
         self.folder = Path()
         self.holders: dict[str, subprocess.Popen[bytes]] = {}
         self.inits: dict[str, int] = {}
-        self.started: list[subprocess.Popen[Any]] = []
+        self.started: list[tuple[str, subprocess.Popen[Any]]] = []
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="hosts-"))
@@ -81,12 +78,18 @@ class Hosts:
     ) -> None:
         for name in list(self.holders):
             self._end(name)
-        for process in self.started:
-            process.wait(PATIENCE)
+        for _, process in self.started:
+            process.kill()  # it waits for what is gone
+            with process:
+                pass
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _bring_up(self) -> None:
         known = [f"{address} {name}\n" for name, address in self.addresses.items()]
+        pods = [f"parity-{at}.parity" for at in range(len(self.nodes))]
+        known += [
+            f"{self.addresses[name]} {pod}\n" for name, pod in zip(self.nodes, pods, strict=True)
+        ]
         (self.folder / "hosts").write_text("".join(["127.0.0.1 localhost\n", *known]))
         self._hold("switch", KINDS[:1])
         self._do(
@@ -132,6 +135,7 @@ class Hosts:
             os.kill(init, signal.SIGKILL)
         holder.kill()
         holder.communicate()
+        self._resume(name)
 
     def _do(self, name: str, script: str) -> None:
         self.run(name, "sh", "-ec", script, check=True, capture_output=True)
@@ -165,20 +169,8 @@ class Hosts:
         process: subprocess.Popen[Any] = subprocess.Popen(
             self.command(name, *what), env=self.environment(env), **how
         )
-        self.started.append(process)
+        self.started.append((name, process))
         return process
-
-    def log(self, name: str) -> IO[bytes]:
-        """A file for what a process of a host has to say, in the cluster's folder."""
-        return (self.folder / f"{name}.log").open("ab")
-
-    def wait(self, until: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
-        """Returns as soon as `until` holds. Raises TimeoutError, which is an OSError."""
-        end = time.monotonic() + seconds
-        while not until():
-            if time.monotonic() > end:
-                raise TimeoutError(f"{what} after {seconds} s: see {self.folder}")
-            time.sleep(0.05)
 
     def kill(self, name: str) -> None:
         """A power cut: the host falls silent, and then all that runs there is gone.
@@ -194,4 +186,11 @@ class Hosts:
 
     def thaw(self, name: str) -> None:
         """Lets what was frozen go on."""
+        self._resume(name)
         thaw(self.inits[name])
+
+    def _resume(self, name: str) -> None:
+        """Lets those who wait for commands of a host go on: they stop with them, but stay so."""
+        for where, process in self.started:
+            if where == name:
+                process.send_signal(signal.SIGCONT)

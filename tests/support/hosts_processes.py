@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,15 @@ def tell(started: "subprocess.Popen[Any]", number: signal.Signals) -> None:
     """Sends a signal to a command that `Hosts.start` has started; its own process only waits."""
     for child in children(started.pid):
         send(child, number)
+
+
+def wait(until: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    """Returns as soon as `until` holds. Raises TimeoutError, which is an OSError."""
+    end = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what} after {seconds} s")
+        time.sleep(0.05)
 
 
 def send(process: int, number: signal.Signals) -> None:

@@ -4,6 +4,8 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
+from hosts_processes import wait
+
 if TYPE_CHECKING:
     from hosts_cluster import Hosts
 
@@ -53,11 +55,11 @@ def start(hosts: "Hosts") -> None:
         f"--{flag}={folder}/munge.{end}" for flag, end in {**parts, "seed-file": "seed"}.items()
     ]
     _daemon(hosts, "ctl", "munged", "--foreground", "--force", "--num-threads=2", *files)
-    hosts.wait((folder / "munge.socket").exists, "no munged")
+    wait((folder / "munge.socket").exists, "no munged")
     _daemon(hosts, "ctl", "slurmctld", "-D")
     for node in nodes:
         _daemon(hosts, node, "slurmd", "-D", "-N", node)
-    hosts.wait(lambda: idle(hosts) == len(nodes), "not every node of Slurm is idle")
+    wait(lambda: idle(hosts) == len(nodes), "not every node of Slurm is idle")
 
 
 def idle(hosts: "Hosts") -> int:
@@ -69,5 +71,5 @@ def idle(hosts: "Hosts") -> int:
 
 
 def _daemon(hosts: "Hosts", name: str, *what: str) -> None:
-    with hosts.log(f"{what[0]}-{name}") as log:
+    with (hosts.folder / f"{what[0]}-{name}.log").open("ab") as log:
         hosts.start(name, *what, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
