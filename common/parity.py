@@ -28,7 +28,7 @@ PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
-                               [--layers] DIR
+                               [--hosts] [--layers] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
@@ -67,6 +67,9 @@ def parser() -> Parser:
         help="of these suites, expect the runs on more than two devices, too",
     )
     made.add_argument(
+        "--hosts", action="store_true", help="of these suites, expect the runs over hosts instead"
+    )
+    made.add_argument(
         "--layers",
         action="store_true",
         help="also compare ResNet-18 layer by layer, in the runs that were made with --layers",
@@ -89,7 +92,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     files = flags.second is not None
     if flags.folder.is_file() and not files:
         made.error(f"{flags.folder} is a file: name another one to compare it with, or a folder")
-    of_folders = ("frameworks", "chapters", "suites", "more_devices", "layers")
+    of_folders = ("frameworks", "chapters", "suites", "more_devices", "hosts", "layers")
     for name in of_folders if files else ("tolerance",):
         if getattr(flags, name) != made.get_default(name):
             what = "two files" if files else "a folder"
@@ -156,6 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             chapters=flags.chapters,
             suites=flags.suites,
             more_devices=flags.more_devices,
+            hosts=flags.hosts,
         )
         verdict = verdict_on(examined)
         layered = layer_tables(examined)

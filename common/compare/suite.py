@@ -1,6 +1,6 @@
 """The verdict on a suite: every check of every expected record, passed or not."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -67,6 +67,7 @@ def compare_suite(
     chapter: str,
     found: Sequence[LoadedRecord],
     references: Mapping[int | None, Reference],
+    over_hosts: Callable[[Run], Iterable[Finding]] = lambda _: (),
 ) -> Comparison:
     """Checks every expected record against its reference, and its own steps against NumPy."""
     runs = [each.run for each in found if each.run]
@@ -82,7 +83,7 @@ def compare_suite(
             **finding.model_dump(),
         )
         for each in found
-        for finding in _findings(each, runs, references, replays.get(id(each.run)))
+        for finding in _findings(each, runs, references, replays.get(id(each.run)), over_hosts)
     ]
     names = dict.fromkeys(reference.name for reference in references.values())
     numpys = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
@@ -101,6 +102,7 @@ def _findings(
     runs: Sequence[Run],
     references: Mapping[int | None, Reference],
     replayed: Replay | None,
+    over_hosts: Callable[[Run], Iterable[Finding]],
 ) -> Iterator[Finding]:
     """What each check of one record found."""
     yield Finding(check="record", passed=found.run is not None, note=found.trouble)
@@ -122,6 +124,7 @@ def _findings(
     if found.devices > 1 and found.run.shards is None:
         scales = replayed.scales if replayed else {}
         yield _devices(found.run, _single(found.framework, runs), scales)
+    yield from over_hosts(found.run)
     yield from accuracy_checks(found.run, runs)
 
 
@@ -152,9 +155,14 @@ def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Findi
     if single is None:
         note = "there is no run on one device to compare with"
         return Finding(check="devices", passed=False, note=note)
-    ours, theirs = head(run, run.arrays), head(run, single.arrays)
+    return against("devices", run, single, scales)
+
+
+def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
+    """How far two runs are apart that compute the same: what comes nearest to failing."""
+    ours, theirs = head(run, run.arrays), head(run, other.arrays)
     return _nearest_to_failing(
-        _farthest("devices", name, compare(ours, theirs, prefix, scales), tolerance)
+        _farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
         for name, (prefix, tolerance) in numerical_checks(run).items()
     )
 
