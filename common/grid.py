@@ -23,30 +23,30 @@ from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.spec import Suite
 from common.terminal.command import Parser, status
-from common.terminal.values import REPEATS, count
+from common.terminal.values import DEVICES, REPEATS, count
 from common.training.cli import main as run_chapter
 
 Command = tuple[str, list[str]]
 """A chapter and its flags."""
 
 
-def commands(results: Path, *, more_devices: bool = False, hosts: bool = False) -> list[Command]:
+def commands(results: Path, *, more_devices: bool = False, over_hosts: int = 0) -> list[Command]:
     """The runs of one framework: on 1 and 2 devices, or those on more that the suites have.
 
-    With `hosts`, those on one host with which runs over several are compared.
+    Or those on one host with which runs over several are compared, on at most `over_hosts`.
     """
     planned = [
         (suite.chapter, suite.flags(k, results))
         for suite in SUITES
-        for k in _counts(suite, more_devices, hosts)
+        for k in _counts(suite, more_devices, over_hosts)
     ]
     # The presets train longest: begun first, they leave no core idle at the end.
     return sorted(planned, key=lambda command: "--preset=quick" not in command[1])
 
 
-def _counts(suite: Suite, more_devices: bool, hosts: bool) -> Sequence[int]:
-    if hosts:
-        return [k for k, count in suite.hosts.items() if count == 1]
+def _counts(suite: Suite, more_devices: bool, over_hosts: int) -> Sequence[int]:
+    if over_hosts:
+        return [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
     return suite.more_devices if more_devices else suite.devices
 
 
@@ -127,7 +127,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--more-devices", action="store_true", help="only runs on more than two")
     parser.add_argument(
-        "--hosts", action="store_true", help="only those that runs over hosts are compared with"
+        "--over-hosts",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="instead: the runs on one host that those over hosts, on at most N devices, are "
+        "compared with",
     )
     parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
@@ -138,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if flags.seeds:
         todo = seed_commands(flags.out, flags.chapter, flags.seeds)
     else:
-        todo = commands(flags.out, more_devices=flags.more_devices, hosts=flags.hosts)
+        todo = commands(flags.out, more_devices=flags.more_devices, over_hosts=flags.over_hosts)
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
     with interruptible(signal.SIGTERM):

@@ -21,14 +21,14 @@ from common.compare.folder import examine, verdict_on
 from common.compare.layerwise import LayerTable, layer_tables, require_layers
 from common.compare.suite import SuiteResult, Verdict
 from common.terminal.command import Parser
-from common.terminal.values import distance
+from common.terminal.values import DEVICES, count, distance
 
 PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 """What the page alone takes; frameworks' environments do not have it."""
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
-                               [--hosts] [--layers] DIR
+                               [--over-hosts N] [--layers] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
@@ -67,7 +67,11 @@ def parser() -> Parser:
         help="of these suites, expect the runs on more than two devices, too",
     )
     made.add_argument(
-        "--hosts", action="store_true", help="of these suites, expect the runs over hosts instead"
+        "--over-hosts",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="of these suites, expect instead the runs over hosts, on at most N devices",
     )
     made.add_argument(
         "--layers",
@@ -92,7 +96,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     files = flags.second is not None
     if flags.folder.is_file() and not files:
         made.error(f"{flags.folder} is a file: name another one to compare it with, or a folder")
-    of_folders = ("frameworks", "chapters", "suites", "more_devices", "hosts", "layers")
+    of_folders = ("frameworks", "chapters", "suites", "more_devices", "over_hosts", "layers")
     for name in of_folders if files else ("tolerance",):
         if getattr(flags, name) != made.get_default(name):
             what = "two files" if files else "a folder"
@@ -159,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             chapters=flags.chapters,
             suites=flags.suites,
             more_devices=flags.more_devices,
-            hosts=flags.hosts,
+            over_hosts=flags.over_hosts,
         )
         verdict = verdict_on(examined)
         layered = layer_tables(examined)

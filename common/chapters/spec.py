@@ -49,15 +49,15 @@ class Suite:
     settings: Settings
     hosts: Mapping[int, int] = field(default_factory=dict)
 
-    def counts(self, *, more_devices: bool = False, hosts: bool = False) -> tuple[int, ...]:
-        """The numbers of devices that a session runs."""
-        if hosts:
-            return tuple(self.hosts)
+    def counts(self, *, more_devices: bool = False, over_hosts: int = 0) -> tuple[int, ...]:
+        """The numbers of devices that a session runs; `over_hosts`, with at most so many."""
+        if over_hosts:
+            return tuple(k for k in self.hosts if k <= over_hosts)
         return (*self.devices, *(self.more_devices if more_devices else ()))
 
-    def over_hosts(self) -> bool:
-        """Whether some of its runs are over several hosts."""
-        return any(count > 1 for count in self.hosts.values())
+    def on_one_host(self) -> bool:
+        """Whether all of its runs are."""
+        return all(count == 1 for count in self.hosts.values())
 
     def flags(self, devices: int, results: Path) -> list[str]:
         """The flags of one run of the suite, its record going below `results`."""

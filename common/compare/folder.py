@@ -32,13 +32,13 @@ def examine(
     chapters: Sequence[str] = CHAPTERS,
     suites: Sequence[str] = (),
     more_devices: bool = False,
-    hosts: bool = False,
+    over_hosts: int = 0,
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count. `suites` names the
     suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
-    on all, or, with `hosts`, over hosts; without it, whatever is there is compared.
+    on all, or over hosts, on at most `over_hosts`; without it, whatever is there is compared.
     Raises RequestError if there is nothing to compare.
     """
     examined: list[SuiteResult] = []
@@ -50,7 +50,7 @@ def examine(
             planned = suite.name in suites
             place = folder / suite.folder
             if planned:
-                counts = list(suite.counts(more_devices=more_devices, hosts=hosts))
+                counts = list(suite.counts(more_devices=more_devices, over_hosts=over_hosts))
             else:
                 counts = device_counts(place, chapter, frameworks)
             if not counts:
@@ -63,7 +63,7 @@ def examine(
                 name, chapter, found, references, partial(findings, suite, singles=dict(singles))
             )
             examined.append(SuiteResult(compared, found, references))
-            if suite.hosts and not suite.over_hosts():
+            if suite.hosts and suite.on_one_host():
                 singles |= {(each.framework, each.devices): each.run for each in found if each.run}
             if suite.name.startswith("float64"):
                 exact |= references_of(found)

@@ -26,13 +26,13 @@ Planned = tuple[Suite, int, int]
 """A suite, the number of devices, and that of hosts."""
 
 
-def planned(*, few: bool) -> list[Planned]:
-    """The runs over several hosts; `few`: of each chapter those on two devices alone."""
+def planned(most: int) -> list[Planned]:
+    """The runs over several hosts, on at most so many devices."""
     return [
-        (suite, devices, hosts)
+        (suite, devices, suite.hosts[devices])
         for suite in SUITES
-        for devices, hosts in suite.hosts.items()
-        if hosts > 1 and not (few and devices > 2)
+        for devices in suite.counts(over_hosts=most)
+        if suite.hosts[devices] > 1
     ]
 
 
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("framework")
     parser.add_argument("python")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--few", action="store_true", help="on two devices alone")
+    parser.add_argument("--over-hosts", type=int, default=4, help="on at most so many devices")
     flags = parser.parse_args()
     missing = why_not()
     if missing:
@@ -88,7 +88,7 @@ def main() -> int:
     failed = 0
     with ExitStack() as stack:
         hosts = None if missing else stack.enter_context(Hosts(3))
-        for plan in planned(few=flags.few):
+        for plan in planned(flags.over_hosts):
             suite, devices, count = plan
             began = time.monotonic()
             trouble = run(hosts, flags.python, flags.framework, plan, flags.out)
