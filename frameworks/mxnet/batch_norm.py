@@ -11,8 +11,8 @@ from mxnet.gluon import HybridBlock
 from common.models.nets import EPSILON, MOMENTUM, trainable
 from frameworks.mxnet.collectives import flatten, unflatten
 from frameworks.mxnet.hosts import everyones, processes
-from frameworks.mxnet.reductions import attend, means_over, means_over_hosts
 from frameworks.mxnet.layouts import Shards, Tensor, each
+from frameworks.mxnet.reductions import attend, means_over, means_over_hosts
 
 
 def batch_norm(
@@ -88,7 +88,8 @@ class SyncBatchNorm(BatchNorm):
 
     def stand_by(self) -> None:
         """Takes part in one pass of other processes, for one that has none of the examples."""
-        attend(len(self.weight.list_ctx()), *self.weight.shape, self.weight.dtype)
+        (channels,) = self.weight.shape
+        attend(len(self.weight.list_ctx()), channels, self.weight.dtype)
 
     def normalize(self, shards: Shards) -> Shards:
         """Normalizes the shards of a minibatch, by the statistics over all of them."""

@@ -23,8 +23,14 @@ from common.parallel.shards import same_everywhere, saved_of, shard_bounds
 from frameworks.mxnet.activations import layer_outputs
 from frameworks.mxnet.batch_norm import share_statistics, unmoved_statistics
 from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
-from frameworks.mxnet.hosts import everyones, everywhere, joined, launch as launch
-from frameworks.mxnet.hosts import own, same_on_every_host
+from frameworks.mxnet.hosts import (
+    everyones,
+    everywhere,
+    joined,
+    launch as launch,
+    own,
+    same_on_every_host,
+)
 from frameworks.mxnet.layouts import (
     Shards,
     Tensor,
@@ -34,7 +40,7 @@ from frameworks.mxnet.layouts import (
     to_canonical,
 )
 from frameworks.mxnet.resnet import ResNet18, resnet18
-from frameworks.mxnet.wrappers import no_loss, trainer_of
+from frameworks.mxnet.wrappers import everyones_shards, no_loss, trainer_of
 
 Device: TypeAlias = mx.Context
 
@@ -117,14 +123,12 @@ def gradients(
 def predict_shards(X: Array, replicas: Replicas) -> Shards:
     """The logits of each device's shard, by the first device's running statistics."""
     share_statistics(replicas.net)
-    logits: Shards = replicas.net(scatter(X, replicas))
-    return logits
+    return everyones_shards(replicas.net(scatter(X, replicas)), X.dtype)
 
 
 def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
-    shards = [on_host(shard) for shard in predict_shards(X, replicas)]
-    return joined(np.concatenate([np.zeros((0, 10), X.dtype), *shards]))
+    return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
 
 
 def export(replicas: Replicas) -> Weights:

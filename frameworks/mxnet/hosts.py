@@ -32,7 +32,7 @@ ENGINE: Final = "dist_sync"
 
 @dataclass
 class Membership:
-    """This process among all, and the kvstore that they share, with its keys."""
+    """Which process of all this is, and the kvstore that they share, with its keys."""
 
     process: Process = ALONE
     store: Any = None

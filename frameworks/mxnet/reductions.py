@@ -75,7 +75,8 @@ class SumOverHosts(autograd.Function):  # type: ignore[misc]
         padded = np.zeros((self.devices, rows.shape[1] + 1), rows.dtype, ctx=cpu())
         padded[: len(rows), :-1] = rows
         padded[: len(rows), -1] = np.array(last, rows.dtype, ctx=cpu())
-        return exchanged(padded)
+        found: Sequence[Tensor] = exchanged(padded)
+        return found
 
     def copies(self, everyones: Sequence[Tensor], rows: Tensor) -> Tensor:
         """The sum of what all devices have, once for each of these rows."""

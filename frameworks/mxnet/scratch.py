@@ -20,8 +20,14 @@ from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.mxnet.collectives import allreduce_by
 from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
-from frameworks.mxnet.hosts import everyones, everywhere, joined, launch as launch
-from frameworks.mxnet.hosts import own, same_on_every_host
+from frameworks.mxnet.hosts import (
+    everyones,
+    everywhere,
+    joined,
+    launch as launch,
+    own,
+    same_on_every_host,
+)
 from frameworks.mxnet.kernels import (
     avg_pool2d,
     conv2d,
@@ -165,12 +171,9 @@ def predict_shards(
     X: Array, device_params: Sequence[Params], devices: Sequence[Device]
 ) -> list[Tensor]:
     """The logits of each device's shard of a batch, (its examples, 10)."""
-    shards = scatter(X, devices)
-    return [
-        # MXNet cannot convolve nothing.
-        lenet(shard, params) if len(shard) else np.zeros((0, 10), shard.dtype, ctx=shard.ctx)
-        for shard, params in zip(shards, device_params, strict=True)
-    ]
+    pairs = zip(scatter(X, devices), device_params, strict=True)
+    # MXNet cannot convolve nothing.
+    return [lenet(each, params) if len(each) else each.reshape(0, 10) for each, params in pairs]
 
 
 def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:

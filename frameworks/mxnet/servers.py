@@ -45,7 +45,7 @@ def serve(role: str) -> int:
     if found is None or not found.submodule_search_locations:
         return 1
     os.environ["DMLC_ROLE"] = role
-    library = ctypes.CDLL(os.path.join(found.submodule_search_locations[0], "libmxnet.so"))
+    library = ctypes.CDLL(str(Path(found.submodule_search_locations[0]) / "libmxnet.so"))
     handle = ctypes.c_void_p()
     kind_of_command = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
     nothing = kind_of_command(lambda *command: None)

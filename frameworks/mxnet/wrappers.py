@@ -1,14 +1,16 @@
 """Gluon's Trainer, which adds up all devices' gradients in a kvstore."""
 
 from functools import partial
+from typing import Any
 
 import mxnet as mx
-from mxnet import gluon
+import numpy
+from mxnet import gluon, np
 
 from common.models.nets import trainable
 from frameworks.mxnet.collectives import flatten, summed_by, unflatten
-from frameworks.mxnet.hosts import ENGINE, common_store, everyones, processes
-from frameworks.mxnet.layouts import Tensor
+from frameworks.mxnet.hosts import ENGINE, common_store, everyones, joined, processes
+from frameworks.mxnet.layouts import Shards, Tensor, on_host
 from frameworks.mxnet.optimizer import SGD
 
 
@@ -39,6 +41,14 @@ def trainer_of(net: gluon.Block, kvstore: str) -> gluon.Trainer:
     store = common_store() if kvstore == ENGINE else kvstore
     # `gradients` reads what the kvstore summed, so the update must not happen in there.
     return gluon.Trainer(params, SGD(), kvstore=store, update_on_kvstore=False)
+
+
+def everyones_shards(logits: Shards, dtype: "numpy.dtype[Any]") -> Shards:
+    """The logits of all processes' shards, where these are the ones of this process's."""
+    if processes() == 1:
+        return logits
+    nothing = numpy.zeros((0, 10), dtype)
+    return [np.array(joined(numpy.concatenate([nothing, *map(on_host, logits)])), dtype)]
 
 
 def no_loss(net: gluon.Block, device: mx.Context) -> Tensor:
