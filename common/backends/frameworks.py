@@ -8,7 +8,7 @@ WRAPPERS: Final = {
     "pytorch": ("ddp", "dp"),
     "tensorflow": ("mirrored",),
     "jax": ("sharding", "shard_map"),
-    "mxnet": ("device", "local"),
+    "mxnet": ("device", "local", "dist_sync"),
 }
 """Each framework's own ways to train on several devices; the first is the default."""
 
