@@ -12,7 +12,11 @@ from frameworks.jax.hosts import all_devices, connect, join
 def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
     ours = process.own(range(request.count or 2))
-    os.environ["NPROC"] = str(request.threads)  # read when the CPU client starts its threads
+    # Read when the CPU client starts its threads, no fewer than it has devices. How many there are
+    # decides how XLA cuts up matrix products, and so their last bits: one process would have as
+    # many as all devices.
+    least = len(ours) * process.count if process.count > 1 else 1
+    os.environ["NPROC"] = str(max(request.threads, least))
     jax.config.update("jax_num_cpu_devices", len(ours))
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)

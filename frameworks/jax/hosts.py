@@ -64,7 +64,8 @@ def connect(devices: Sequence[jax.Device]) -> None:
     has ended, and asks each one to wait for all at its end. CPUs have no use for it once connected.
     """
     with silence():
-        gathered([jax.device_put(np.zeros(1), device) for device in devices])
+        parts = [jax.device_put(np.zeros(1), device) for device in devices]
+        jax.block_until_ready(whole(stacked(parts, "device")))
     if devices[0].platform == "cpu":
         jax.distributed.shutdown()
 
