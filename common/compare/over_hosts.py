@@ -7,9 +7,9 @@ import numpy as np
 from common.backends.frameworks import same_bits
 from common.base.arrays import Array
 from common.chapters.spec import Suite
+from common.compare.apart import against
 from common.compare.checks import NUMERICAL, Run
 from common.compare.findings import Finding
-from common.compare.suite import against
 
 Singles = Mapping[tuple[str, int], Run]
 """The runs on one host, by framework and number of devices."""

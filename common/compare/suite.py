@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from common.base.arrays import Weights
 from common.compare.accuracy import accuracy_checks
+from common.compare.apart import against, farthest, nearest_to_failing
 from common.compare.checks import (
     Run,
     allowed,
@@ -22,7 +23,7 @@ from common.compare.findings import Check, Finding, measured
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, replay
-from common.compare.tolerances import Tolerance, criteria_of
+from common.compare.tolerances import criteria_of
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
@@ -135,11 +136,11 @@ def _numbers(run: Run, reference: Weights, replayed: Replay | None) -> Iterator[
         reference = {**reference, **replayed.expected}
     ours, theirs = head(run, run.arrays), head(run, reference)
     for name, (prefix, tolerance) in checks.items():
-        yield _farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
+        yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
     if replayed:
         steps = {kind: each for kind, each in replayed.steps.items() if each}
-        yield _nearest_to_failing(
-            _farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
+        yield nearest_to_failing(
+            farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
         )
     if is_long(run) and preset_of(run.record.config):
         steps_each = steps_of_epochs(run.record.config)
@@ -156,28 +157,6 @@ def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Findi
         note = "there is no run on one device to compare with"
         return Finding(check="devices", passed=False, note=note)
     return against("devices", run, single, scales)
-
-
-def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
-    """How far two runs are apart that compute the same: what comes nearest to failing."""
-    ours, theirs = head(run, run.arrays), head(run, other.arrays)
-    return _nearest_to_failing(
-        _farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
-        for name, (prefix, tolerance) in numerical_checks(run).items()
-    )
-
-
-def _nearest_to_failing(found: Iterable[Finding]) -> Finding:
-    return max(found, key=lambda each: each.share)
-
-
-def _farthest(
-    check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance
-) -> Finding:
-    worst = max(found, key=lambda each: each.far)
-    diverged = [each.array for each in found if not each.far <= tolerance.limit]
-    finding = measured(check, quantity, worst, tolerance)
-    return finding.model_copy(update={"diverged": diverged})
 
 
 def _single(framework: str, runs: Sequence[Run]) -> Run | None:
