@@ -26,6 +26,7 @@ WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
 """What ends a command as soon as the process that has started it is gone."""
 
 HOLD: Final = "echo up; read never"
+"""What the first process of a host does: it says that the host is there, and stays."""
 
 
 def why_not(slurm: bool = False) -> str:
