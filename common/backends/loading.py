@@ -22,6 +22,12 @@ def distributions(framework: str) -> tuple[str, ...]:
     return names
 
 
+def engine(framework: str, chapter: str, kind: str) -> dict[str, str]:
+    """What joins processes on several hosts, and by what they exchange numbers, in words."""
+    about = package(framework)
+    return {"engine": about.ENGINES[chapter], "transport": about.TRANSPORTS[kind]}
+
+
 def one_thread_each(framework: str) -> bool:
     """Whether several CPU devices of a framework may have no more than one thread each."""
     return bool(package(framework).ONE_THREAD_EACH)

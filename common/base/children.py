@@ -10,12 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Final
 
 from common.base.signals import held_back, let_through
 
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
+
+FREEZE: Final = 15
+"""Seconds after which a process that stands still is taken for frozen."""
 
 
 def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:
@@ -46,6 +50,31 @@ def end(processes: Iterable[BaseProcess]) -> None:
 def end_with(parent: int) -> None:
     """Ends this process soon after `parent`, which has started it, is gone."""
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def end_frozen(parent: int) -> None:
+    """Ends `parent`, which has started this process, once it has been frozen for long.
+
+    Where there is no /proc, nobody can tell.
+    """
+    threading.Thread(target=_mind, args=(parent,), daemon=True).start()
+
+
+def _mind(parent: int) -> None:
+    missed = 0.0
+    while os.getppid() == parent:
+        time.sleep(LOOK)
+        missed = missed + LOOK if _is_stopped(parent) else 0
+        if missed > FREEZE:
+            os.kill(parent, signal.SIGKILL)
+
+
+def _is_stopped(process: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def _watch(parent: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.pulse import Pulse
+from common.base.signals import Stop
 
 GRACE: Final = 5
 """Seconds that the others have to end by themselves once a process has failed."""
@@ -52,10 +53,11 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
 
 def last_word(word: Ending | None, who: str, process: BaseProcess) -> Ending | None:
     """How a process ended: by its last word, or else by its status, with a name for it."""
-    process.join(GRACE)
-    if word or not process.exitcode:
-        return word
-    return killed(f"{who} {how_ended(process)}")
+    if word is None:  # whoever has failed may not come to its end by itself
+        process.join(GRACE)
+        if process.exitcode:
+            return killed(f"{who} {how_ended(process)}".strip())
+    return word
 
 
 def killed(message: str) -> Ending:
@@ -68,6 +70,15 @@ def how_ended(process: BaseProcess) -> str:
     status = process.exitcode or 0
     how = f"by {Signals(-status).name}" if status < 0 else f"with status {status}"
     return f"was ended {how}"
+
+
+def cause(failure: Ending, stop: Stop) -> Exception:
+    """What to raise: processes that were asked to stop do not know by what signal."""
+    if stop.asked and failure.order == KILLED:
+        return StoppedError("stopped, and kept nothing of this time", status=stop.status)
+    if stop.asked and isinstance(failure.error, StoppedError):
+        failure.error.status = stop.status
+    return failure.error
 
 
 def to_plain(ending: Ending) -> dict[str, Any]:

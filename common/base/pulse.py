@@ -63,7 +63,7 @@ class Watch(Generic[Who]):
 
     def left(self, who: Who) -> None:
         """One of them has said its last word."""
-        del self.missed[who]
+        self.missed.pop(who, None)
 
     def silent(self) -> list[Who]:
         """Those that have not been heard for too long; to be asked once a BEAT."""

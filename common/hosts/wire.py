@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from typing import Any, Final
 
 LONGEST: Final = 1 << 20
@@ -21,6 +22,7 @@ class Wire:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(PATIENCE)
         self.connection, self.rest, self.closed = connection, b"", False
+        self.inbox: list[Message] = []
 
     def fileno(self) -> int:
         """What `select` waits for."""
@@ -34,11 +36,17 @@ class Wire:
             except OSError:
                 self.closed = True
 
-    def receive(self) -> list[Message]:
-        """The messages that have come since; `closed` tells whether there will be more.
+    def receive(self) -> Iterator[Message]:
+        """The messages that have come since, once there are some or none will come any more.
 
-        Whoever sends something else is not listened to any longer.
+        `closed` tells which. Whoever sends something else is not listened to any longer.
         """
+        if not self.inbox:
+            self._read()
+        while self.inbox:
+            yield self.inbox.pop(0)
+
+    def _read(self) -> None:
         try:
             found = self.connection.recv(1 << 16)
         except OSError:
@@ -49,10 +57,10 @@ class Wire:
         except ValueError:
             messages = [None]
         self.closed = self.closed or not found or len(self.rest) > LONGEST
-        if not all(isinstance(message, dict) for message in messages):
+        if all(isinstance(message, dict) for message in messages):
+            self.inbox += messages
+        else:
             self.closed = True
-            return []
-        return messages
 
     def close(self) -> None:
         """Ends the connection."""

@@ -12,6 +12,7 @@ ROOMS: Final = (
     "models",
     "parallel",
     "backends",
+    "hosts",
     "chapters",
     "settings",
     "records",

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 4
+SCHEMA: Final = 5
 
 
 class Strict(BaseModel):
@@ -74,15 +74,43 @@ class Resumption(Strict):
     differences: list[str] = []
 
 
+class Member(Strict):
+    """One of the processes of a run over hosts: where it was, and with how many devices.
+
+    `waited` are the seconds in which it waited for others before a step. What a process that only
+    serves its devices to the first one took is not known.
+    """
+
+    host: str
+    devices: Count
+    peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
+    waited: float | None = Field(default=None, ge=0)
+
+
+class Cluster(Strict):
+    """Who has started the processes of a run over hosts, and by what they exchange numbers."""
+
+    launcher: str
+    engine: str
+    transport: str
+    processes: list[Member] = Field(min_length=2)
+
+    def hosts(self) -> list[str]:
+        """The host of each process, by rank."""
+        return [each.host for each in self.processes]
+
+
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.
+
+    `cluster` is there if a launcher has started several processes, each with its own devices.
 
     `resumed` tells of each time that it went on from a checkpoint, the last one at the end.
 
     `sha256` is that of the rest: see `seal`.
     """
 
-    schema_version: Literal[4] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[5] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed", "interrupted"]
@@ -101,6 +129,7 @@ class Record(Strict):
     epochs: list[Epoch] = []
     peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
     traffic: Traffic | None = None
+    cluster: Cluster | None = None
     tensors: TensorFile | None = None
     sha256: str = ""
 

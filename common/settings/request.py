@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from common.backends.devices import DeviceRequest
+from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS
 from common.chapters.spec import ChapterSpec, Options, Preset
@@ -46,6 +46,11 @@ class Request:
     checkpoint_every: int | None = None
     resume: bool = False
     resume_from: Path | None = None
+    launcher: str = "none"
+    coordinator: str | None = None
+    hosts: int | None = None
+    host_rank: int | None = None
+    join_timeout: int = 300
 
     @classmethod
     def of(cls, framework: str, chapter: str, flags: argparse.Namespace) -> Self:
@@ -70,6 +75,10 @@ class Request:
     def wanted(self) -> DeviceRequest:
         """The devices that are asked for."""
         return DeviceRequest(self.devices, self.device_kind, self.threads)
+
+    def on_each(self, process: Process) -> DeviceRequest:
+        """The devices that are asked for on each host of a run. Raises RequestError."""
+        return self.wanted.on_each(process.count // process.local_count)
 
     def with_preset(self, devices: int, kind: str) -> Self:
         """The same with nothing left open, on so many devices of a kind ("cpu", "gpu").

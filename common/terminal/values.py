@@ -29,6 +29,9 @@ WIDTH: Final = 1024
 STEPS: Final = 10_000_000
 """Of epochs, too. As many losses take 320 MB of memory, and 250 MB in the record."""
 
+JOIN: Final = 86_400
+"""Seconds to wait for others: a day."""
+
 REPEATS: Final = 1000
 """Of what somebody waits for, or reads: runs, rounds, rows."""
 
@@ -56,6 +59,8 @@ def count(most: int = COUNT) -> Conversion:
 
 
 seed = _number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")
+
+rank = _number(int, lambda n: 0 <= n < DEVICES, f"a whole number from 0 to {DEVICES - 1}")
 
 distance = _number(float, lambda x: 0 <= x <= 1, "a number of at least 0 and at most 1")
 

@@ -27,6 +27,7 @@ from common.training.loop import Outcome, Training
 from common.training.places import require_places
 from common.training.reporter import Reporter
 from common.training.resume import chosen, going_on, resumed
+from common.training.together import Waiting, cluster, require_same
 from common.training.words import closing_line, introduction
 
 
@@ -42,6 +43,7 @@ class Job:
     weights: Weights | None
     command_line: list[str]
     started: str
+    launcher: str = ""
 
     def __call__(self, process: Process) -> None:
         """Trains on the process's devices; the first process speaks and writes for all.
@@ -53,16 +55,19 @@ class Job:
         with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
             report = Reporter(quiet=self.request.quiet or process.rank > 0)
             chapter = self.chapter()
-            devices = chapter.devices(process, self.request.wanted)
+            devices = chapter.devices(process, self.request.on_each(process))
             config, data = self.settled(len(devices.names), devices.kind)
             weights = self.initial_weights(config)
             record = self.new_record(config, data, weights, devices.names)
             if process.rank == 0:
                 require_places(self.request, config.devices)
                 self.hold(record, stack, stop)
+            waiting = Waiting(process)
+            process = waiting.counted()
             # All look for checkpoints once nobody else writes any: an earlier run may just end.
             process.anyone(stop.asked)
             found = chosen(self.request, record, report)
+            require_same(found, process)
             if found is not None:
                 record = resumed(record, found)
             if process.rank == 0:
@@ -75,12 +80,14 @@ class Job:
             training = Training(
                 chapter, devices.own, config, data, report, kept, found, stop, process
             )
-            self.train(training, weights, record, process)
+            self.train(training, weights, record, waiting)
 
-    def train(self, training: Training, weights: Weights, record: Record, process: Process) -> None:
+    def train(self, training: Training, weights: Weights, record: Record, waiting: Waiting) -> None:
         """Trains, and leaves a record of what came of it."""
+        process = waiting.process
         try:
             outcome = training.train(weights)
+            joint = cluster(self.launcher, record.config, waiting)
         except StoppedError:
             if process.rank == 0:
                 progress = training.progress
@@ -88,7 +95,7 @@ class Job:
                 self.write(record.model_copy(update={"status": "interrupted", **so_far}))
             raise
         if process.rank == 0:
-            self.finish(record, outcome)
+            self.finish(record.model_copy(update={"cluster": joint}), outcome)
 
     def chapter(self) -> Chapter[Any, Any, Any]:
         """The backend's module."""

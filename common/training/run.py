@@ -2,19 +2,25 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from common.backends.devices import Process
+from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter
-from common.backends.loading import import_backend, one_thread_each
-from common.backends.torchrun import first_speaks, place, require_suited
+from common.backends.loading import distributions, import_backend, one_thread_each
 from common.base.arrays import Weights
+from common.base.errors import RequestError
 from common.base.machine import now
 from common.data.dataset import load
+from common.hosts.launchers import ByHand, NothingToDoError, place
+from common.hosts.meeting import Meeting
+from common.hosts.supervise import with_others
 from common.models.weights_file import load_weights, shape_in
+from common.records.fingerprint import source_digest, versions
 from common.settings.request import Request
 from common.terminal.text import storable
 from common.training.failure import mark_failed
@@ -22,6 +28,9 @@ from common.training.job import Job
 from common.training.places import require_places
 from common.training.reporter import Reporter
 from common.training.resume import require_flags
+
+PATIENCE: Final = 5
+"""Seconds in which the first process ends: a launcher then ends the others."""
 
 
 def run(
@@ -32,9 +41,14 @@ def run(
     What needs no framework is checked before one is imported.
     """
     request = Request.of(framework, chapter, flags)
-    process = place() or Process()
+    try:
+        here = place(framework, request.launcher, by_hand(request))
+    except NothingToDoError as reason:
+        Reporter(quiet=request.quiet).notice(str(reason))
+        return
+    process = here.process
     with first_speaks(process):
-        require_suited(process, request.options.in_processes())
+        request.on_each(process)
         report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
         request.with_preset(request.devices or 1, "cpu")
         require_flags(request)
@@ -43,19 +57,78 @@ def run(
         progress = sys.stderr.isatty() and not quiet
         data = load(request.dataset, request.data_dir, report.notice, progress=progress)
         data.first(request.train_examples, request.test_examples)
-        job = Job(request, data, weights, [storable(each) for each in command_line], now())
+        job = Job(
+            request, data, weights, [storable(each) for each in command_line], now(), here.launcher
+        )
         threads = cpu_threads(request, report)
-        launch(import_backend(framework, chapter, threads), job, process.rank)
+    if process.count == 1:
+        launch(import_backend(framework, chapter, threads), job)
+    else:
+        meeting = Meeting(here, alike(job), report.notice, request.join_timeout)
+        launch_with_others(meeting, job, threads)
 
 
-def launch(backend: Chapter[Any, Any, Any], job: Job, rank: int = 0) -> None:
-    """Runs the job in every process that it needs; if it fails, the record says so."""
+def by_hand(request: Request) -> ByHand:
+    """What flags say of other hosts."""
+    return ByHand(request.coordinator, request.hosts, request.host_rank)
+
+
+def launch(backend: Chapter[Any, Any, Any], job: Job, process: Process = ALONE) -> None:
+    """Runs the job in every process that it needs here; if it fails, the record says so."""
+    with marked(job):
+        backend.launch(job, job.request.wanted, job.request.options, process)
+
+
+def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
+    """Runs the job as one of the processes that a launcher has started, here and elsewhere."""
+    request = job.request
+
+    def work(process: Process) -> None:
+        chapter = import_backend(request.framework, request.chapter, threads)
+        chapter.launch(job, request.on_each(process), request.options, process)
+
+    with marked(job) if meeting.place.process.rank == 0 else nullcontext():
+        with_others(meeting, work)
+
+
+@contextmanager
+def marked(job: Job) -> Iterator[None]:
+    """If the job fails meanwhile, its record says so."""
     try:
-        backend.launch(job, job.request.wanted, job.request.options)
+        yield
     except BaseException as error:
-        if rank == 0:
-            mark_failed(job, error)
+        mark_failed(job, error)
         raise
+
+
+def alike(job: Job) -> dict[str, str]:
+    """What all processes of a run have to be asked alike, by the name of the flag."""
+    request = job.request
+    own = ("out", "data_dir", "init_weights", "save_weights", "checkpoint_dir", "resume_from")
+    means = ("threads", "quiet", "launcher", "coordinator", "host_rank", "join_timeout")
+    same = {f"--{k.replace('_', '-')}": str(v) for k, v in vars(request).items()}
+    for name in (*own, *means):
+        del same[f"--{name.replace('_', '-')}"]
+    return {
+        **same,
+        "the project's code": source_digest(request.framework)[:12],
+        **versions(("numpy", *distributions(request.framework))),
+    }
+
+
+@contextmanager
+def first_speaks(process: Process) -> Iterator[None]:
+    """Of what all processes refuse alike, the first one says why; the others wait for its end.
+
+    A launcher ends all processes as soon as one has ended.
+    """
+    try:
+        yield
+    except RequestError:
+        if process.rank == 0:
+            raise
+        time.sleep(PATIENCE)
+        raise SystemExit(2) from None
 
 
 def cpu_threads(request: Request, report: Reporter) -> int:

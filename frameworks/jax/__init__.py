@@ -20,5 +20,11 @@ DISTRIBUTIONS = ("jax", "jaxlib", "flax", "optax")
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
 """What all processes import, and one that they are forked from does for all: it takes seconds."""
 
+ENGINES = {"scratch": "jax.distributed", "concise": "jax.distributed"}
+"""What joins the processes of a run over several hosts."""
+
+TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
+"""By what these exchange numbers, which lie on devices of a kind."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""

@@ -21,6 +21,12 @@ DISTRIBUTIONS = ("mxnet",)
 PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
 """What all processes import, and one that they are forked from does for all: it takes seconds."""
 
+ENGINES = {"scratch": "dist_sync kvstore", "concise": "dist_sync kvstore"}
+"""What joins the processes of a run over several hosts."""
+
+TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
+"""By what these exchange numbers, which lie on devices of a kind."""
+
 ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
 for one another forever."""

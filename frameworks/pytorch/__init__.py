@@ -20,5 +20,11 @@ DISTRIBUTIONS = ("torch",)
 PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
 """What all processes import, and one that they are forked from does for all: it takes seconds."""
 
+ENGINES = {"scratch": "torch.distributed", "concise": "torch.distributed"}
+"""What joins the processes of a run over several hosts."""
+
+TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
+"""By what these exchange numbers, which lie on devices of a kind."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""

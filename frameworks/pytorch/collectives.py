@@ -11,7 +11,7 @@ from torch import Tensor, distributed as dist
 
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.hosts import common_store, everywhere, own
+from frameworks.pytorch.hosts import connection_to_store, everywhere, own
 
 Params = dict[str, Tensor]
 
@@ -92,9 +92,11 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 @cache
 def gloo(k: int, here: tuple[int, ...]) -> list[Any]:
     """Gloo's view of those of k devices that are here; it takes them for processes."""
-    store = dist.HashStore() if k == len(here) else dist.PrefixStore("native", common_store())
+    own = dist.HashStore()
 
     def view(device: int) -> Any:
+        # Who waits at a connection to the store keeps others from it: each has its own.
+        store = own if k == len(here) else dist.PrefixStore("native", connection_to_store())
         return dist.ProcessGroupGloo(store, device, k, timedelta(minutes=1))
 
     with ThreadPoolExecutor(k) as pool:  # each waits until all others are there

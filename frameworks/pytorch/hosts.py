@@ -77,9 +77,9 @@ def processes() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def common_store() -> dist.Store:
-    """Where all processes have met."""
-    store: dist.Store = dist.distributed_c10d._get_default_store()
+def connection_to_store() -> dist.Store:
+    """A further connection to where all processes have met."""
+    store: dist.Store = dist.distributed_c10d._get_default_store().clone()  # type: ignore[attr-defined]
     return store
 
 

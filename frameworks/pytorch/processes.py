@@ -19,9 +19,9 @@ from torch import distributed as dist
 
 from common.backends.devices import ALONE, Process
 from common.base.children import end
-from common.base.endings import KILLED, Ending
-from common.base.errors import RunError, StoppedError
-from common.base.signals import Stop, stoppable, uninterrupted
+from common.base.endings import cause
+from common.base.errors import RunError
+from common.base.signals import stoppable, uninterrupted
 from frameworks.pytorch.hosts import Meeting, gathered_values, use_interface
 from frameworks.pytorch.members import Worker, ask_to_stop, ending, serve
 
@@ -120,19 +120,10 @@ def _spawn(worker: Worker, places: Sequence[Process], meeting: Meeting) -> None:
     finally:
         end([server])
     if failure is not None:
-        raise _cause(failure, stop) from RuntimeError(failure.details)
+        raise cause(failure, stop) from RuntimeError(failure.details)
 
 
 def hand_over(send: Connection, worker: Worker) -> None:
     """Sends the worker, as long as somebody reads."""
     with suppress(OSError):
         send.send(worker)
-
-
-def _cause(failure: Ending, stop: Stop) -> Exception:
-    """What to raise: processes that were asked to stop do not know by what signal."""
-    if stop.asked and failure.order == KILLED:
-        return StoppedError("stopped, and kept nothing of this time", status=stop.status)
-    if isinstance(failure.error, StoppedError):
-        failure.error.status = stop.status
-    return failure.error

@@ -21,6 +21,12 @@ DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 PRELOAD = ("frameworks.tensorflow.scratch", "frameworks.tensorflow.concise")
 """What all processes import, and one that they are forked from does for all: it takes seconds."""
 
+ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStrategy"}
+"""What joins the processes of a run over several hosts."""
+
+TRANSPORTS = {"cpu": "gRPC", "gpu": "gRPC"}
+"""By what these exchange numbers, which lie on devices of a kind."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 

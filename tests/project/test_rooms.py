@@ -9,8 +9,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
-    *("base", "terminal", "data", "models", "parallel", "backends", "chapters", "settings"),
-    *("records", "training", "compare", "pairs", "diagnose", "seeds", "report", "scaling"),
+    *("base", "terminal", "data", "models", "parallel", "backends", "hosts", "chapters"),
+    *(
+        "settings",
+        "records",
+        "training",
+        "compare",
+        "pairs",
+        "diagnose",
+        "seeds",
+        "report",
+        "scaling",
+    ),
 )
 """Lowest first: a room imports itself and those before it."""
 

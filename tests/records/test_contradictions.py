@@ -31,7 +31,7 @@ DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256"
         ({"options": {"allreduce": "magic"}}, "its allreduce is magic, which there is not"),
         ({"options": {"allreduce": "native"}}, "its traffic is not that of its allreduce"),
         ({"config": {"preset": "best"}}, "its preset is best"),
-        ({"options": {"width": 4}}, "not a record of schema 4: config.options"),
+        ({"options": {"width": 4}}, "not a record of schema 5: config.options"),
         ({"config": {"init_weights": None}}, "its initial weights are not those of seed 0"),
         ({"failure": {"message": "it was ended", "traceback": ""}}, "tells of a failure"),
     ],

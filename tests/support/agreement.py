@@ -45,7 +45,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class JobOf(Job):
     """A job of a chapter that is no module, in a configuration that no flags need to ask for."""
 

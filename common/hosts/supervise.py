@@ -1,0 +1,168 @@
+"""Every process that a launcher has started: it meets the others, and has a child do the work.
+
+So it hears, whatever a framework waits for, that another one is lost, and ends its child then.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from common.backends.devices import Process
+from common.base.children import end, end_frozen, fork
+from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
+from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
+from common.base.signals import Stop, stoppable
+from common.hosts.meeting import Meeting, failure_in
+from common.hosts.wire import Message, Wire
+
+Work = Callable[[Process], None]
+
+
+def with_others(meeting: Meeting, work: Work) -> None:
+    """Does the work as one of several processes.
+
+    Raises RunError if one of them, which it names, has failed or is lost, and what `Meeting.meet`
+    raises.
+    """
+    with meeting.hub(), stoppable() as stop:
+        process, wire = meeting.meet(stop)
+        try:
+            failure = Supervisor(process, wire, stop, work).supervise()
+        finally:
+            wire.close()
+    if failure is not None:
+        raise cause(failure, stop) from RuntimeError(failure.details)
+
+
+class Supervisor:
+    """A process that starts a child for the work, and listens to it and to the hub."""
+
+    def __init__(self, process: Process, wire: Wire, stop: Stop, work: Work) -> None:
+        """Starts the child."""
+        self.process, self.wire, self.stop = process, wire, stop
+        self.outcome, tell = Pipe(duplex=False)
+        self.asked, ask = Pipe()
+        ours = (self.outcome, self.asked, wire.connection)
+        self.child = fork(_work, process, work, ask, tell, ours)
+        tell.close()
+        ask.close()
+        self.watch = Watch(["hub", "child"])
+        self.ending: Ending | None = None
+        self.spoken, self.stops = 0.0, False
+        self.over: Message | None = None
+
+    def supervise(self) -> Ending | None:
+        """Why the run has failed, once all know of it; None if it went well, everywhere."""
+        try:
+            while self.over is None:
+                self._listen()
+                self._speak()
+                self._look()
+        finally:
+            end([self.child])
+        told = self.over["over"]
+        if told and told["rank"] == self.process.rank and self.ending and told["order"] != KILLED:
+            return self.ending
+        return failure_in(told) if told else None
+
+    def _listen(self) -> None:
+        sources: list[Any] = [
+            self.wire,
+            *(each for each in (self.outcome, self.asked) if not each.closed),
+        ]
+        ready = [self.wire] if self.wire.inbox else select.select(sources, [], [], BEAT)[0]
+        if self.wire in ready:
+            self.watch.heard("hub")
+            for message in self.wire.receive():
+                self._hear(message)
+        if self.asked in ready:
+            with suppress(EOFError):
+                self.wire.send(give=self.asked.recv())
+        if self.outcome in ready:
+            self._hear_child()
+
+    def _hear(self, message: Message) -> None:
+        if "got" in message:
+            with suppress(OSError):  # it has ended, and will say so
+                self.asked.send(message["got"])
+        elif "stop" in message:
+            self.stops = True
+        elif "over" in message:
+            self.over = message
+
+    def _hear_child(self) -> None:
+        word = None
+        with suppress(EOFError):
+            word = self.outcome.recv()
+            if word == ALIVE:
+                self.watch.heard("child")
+                return
+        self._ends(last_word(word, "", self.child))
+
+    def _ends(self, ending: Ending | None) -> None:
+        """The child has ended so: the hub tells what comes of it."""
+        self.watch.left("child")
+        self.outcome.close()
+        self.asked.close()
+        self.ending = ending
+        if ending:
+            self.wire.send(failure=to_plain(ending))
+        else:
+            self.wire.send(done=True)
+
+    def _speak(self) -> None:
+        if time.monotonic() - self.spoken < BEAT:
+            return
+        self.spoken = time.monotonic()
+        self.wire.send(alive=True)
+        if self.stop.asked and not self.stops:
+            self.wire.send(stop=True)
+            self.stops = True
+        if self.stops and self.child.pid and self.child.is_alive():
+            os.kill(self.child.pid, signal.SIGUSR1)
+
+    def _look(self) -> None:
+        """Sees whether hub or child are gone, or frozen."""
+        silent = self.watch.silent()
+        if self.wire.closed and self.over is None:
+            self._lose("is gone: it was killed, or its host is off")
+        elif "hub" in silent:
+            self._lose(f"{FROZEN}, or its host is gone")
+        if "child" in silent:
+            self._ends(killed(FROZEN))
+
+    def _lose(self, message: str) -> None:
+        """There is no hub any more, which lives with the first process."""
+        told = to_plain(killed(message))
+        self.over = {"over": {**told, "rank": 0, "host": self.process.hosts[0]}}
+
+
+def _work(
+    process: Process,
+    work: Work,
+    ask: Connection,
+    tell: Connection,
+    others: tuple[Any, ...],
+) -> None:
+    """What the child does."""
+    # Held open here, they would outlive the parent, and nobody would see that it is gone.
+    for each in others:
+        each.close()
+    end_frozen(os.getppid())
+    # The run minds it once it has begun; the parent repeats it until then.
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    tell_ending(partial(work, replace(process, gather=partial(_gather, ask))), tell)
+
+
+def _gather(ask: Connection, value: Any) -> list[Any]:
+    """What each process has given, by rank."""
+    ask.send(value)
+    found: list[Any] = ask.recv()
+    return found

@@ -1,0 +1,13 @@
+#!/bin/bash
+# Trains over hosts without a launcher. In the repository's root of each of two hosts, where n1 is
+# the first: launch/by_hand.sh n1:29500 2 0, and on the other: launch/by_hand.sh n1:29500 2 1
+FRAMEWORK=${FRAMEWORK:-pytorch}        # or tensorflow, jax, mxnet
+CHAPTER=${CHAPTER:-concise}            # ResNet-18; scratch is LeNet
+DEVICES=${DEVICES:-2}                  # of all hosts together, as many on each
+FLAGS=${FLAGS:---preset quick}         # and what else `--help` tells of
+
+# Here `python` has to be one that has the framework: activate its environment before this line.
+# The port has to be free on the first host, and open to the others.
+# shellcheck disable=SC2086
+exec python -m "frameworks.$FRAMEWORK.$CHAPTER" --devices "$DEVICES" $FLAGS \
+    --coordinator "${1:?host:port}" --hosts "${2:?hosts}" --host-rank "${3:?this host, from 0}"

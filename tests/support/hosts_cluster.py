@@ -1,0 +1,197 @@
+"""Hosts on one Linux machine: each is a network, UTS, mount and PID namespace, with Slurm if asked.
+
+A host has a name, an address and an /etc/hosts of its own; a bridge in one more namespace joins
+them, so the machine's own network stays as it is. They share the machine's files, as the nodes of
+a cluster share a file system. Whatever ends the process that has started them ends them, too.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import hosts_slurm
+from hosts_processes import freeze, thaw
+from started import children
+
+KINDS: Final = ("--net", "--uts", "--mount", "--pid")
+"""The namespaces of a host; the bridge has the first one alone."""
+
+WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
+"""What ends a command as soon as the process that has started it is gone."""
+
+HOLD: Final = "echo up; read never"
+"""What the first process of a host does: it says that the host is there, and stays."""
+
+
+def why_not(slurm: bool = False) -> str:
+    """What is missing for virtual hosts here, in a line; empty if nothing is."""
+    if os.geteuid() != 0:
+        return "virtual hosts need root"
+    needed = ["unshare", "nsenter", "setpriv", "ip", *(hosts_slurm.COMMANDS if slurm else ())]
+    if missing := [name for name in needed if shutil.which(name) is None]:
+        package = "util-linux, iproute2" + (f", {', '.join(hosts_slurm.PACKAGES)}" if slurm else "")
+        return f"no {', '.join(missing)} here: install {package}"
+    try:
+        with Hosts(1):
+            return ""
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"no namespaces here: {error}"
+
+
+class Hosts:
+    """Hosts n1, n2, ...; with Slurm also `ctl`, from which jobs are submitted.
+
+    They are parity-0.parity, parity-1.parity, ..., too, as the pods of launch/kubernetes.yaml.
+    As a context manager: there are none before, and none are left after it.
+    """
+
+    def __init__(self, count: int = 2, slurm: bool = False, processors: int = 4) -> None:
+        self.nodes = [f"n{number}" for number in range(1, count + 1)]
+        self.names = [*(["ctl"] if slurm else []), *self.nodes]
+        self.addresses = {name: f"10.99.0.{10 + at}" for at, name in enumerate(self.names)}
+        self.slurm, self.processors = slurm, processors
+        self.folder = Path()
+        self.holders: dict[str, subprocess.Popen[bytes]] = {}
+        self.inits: dict[str, int] = {}
+        self.started: list[tuple[str, subprocess.Popen[Any]]] = []
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="hosts-"))
+        self.folder.chmod(0o755)
+        try:
+            self._bring_up()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name in list(self.holders):
+            self._end(name)
+        for _, process in self.started:
+            process.kill()  # it waits for what is gone
+            with process:
+                pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _bring_up(self) -> None:
+        known = [f"{address} {name}\n" for name, address in self.addresses.items()]
+        pods = [f"parity-{at}.parity" for at in range(len(self.nodes))]
+        known += [
+            f"{self.addresses[name]} {pod}\n" for name, pod in zip(self.nodes, pods, strict=True)
+        ]
+        (self.folder / "hosts").write_text("".join(["127.0.0.1 localhost\n", *known]))
+        self._hold("switch", KINDS[:1])
+        self._do(
+            "switch", "ip link set lo up; ip link add bridge type bridge; ip link set bridge up"
+        )
+        for at, name in enumerate(self.names):
+            self._hold(name, KINDS)
+            port, init = f"port{at}", self.inits[name]
+            self._do(
+                "switch",
+                f"ip link add {port} type veth peer name eth0 netns {init};"
+                f"ip link set {port} master bridge up",
+            )
+            self._do(
+                name,
+                f"hostname {name}; mount --bind '{self.folder}/hosts' /etc/hosts;"
+                "mount -t tmpfs shm /dev/shm; ip link set lo up;"
+                f"ip addr add {self.addresses[name]}/24 dev eth0; ip link set eth0 up",
+            )
+        if self.slurm:
+            hosts_slurm.start(self)
+
+    def _hold(self, name: str, kinds: tuple[str, ...]) -> None:
+        """Starts the process whose end is the end of the host: it ends with this one."""
+        own_files = ["--mount-proc"] if "--pid" in kinds else []
+        holder = subprocess.Popen(
+            [*WITH_US, "unshare", *kinds, *own_files, "--kill-child", "sh", "-c", HOLD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.holders[name] = holder
+        assert holder.stdout
+        assert holder.stderr
+        if holder.stdout.readline() != b"up\n":
+            raise OSError(holder.stderr.read().decode().strip().replace("\n", "; "))
+        self.inits[name] = children(holder.pid)[0]
+
+    def _end(self, name: str) -> None:
+        holder, init = self.holders.pop(name), self.inits.pop(name, None)
+        if init is not None:
+            os.kill(init, signal.SIGKILL)
+        holder.kill()
+        holder.communicate()
+        self._resume(name)
+
+    def _do(self, name: str, script: str) -> None:
+        self.run(name, "sh", "-ec", script, check=True, capture_output=True)
+
+    def command(self, name: str, *what: str) -> list[str]:
+        """What runs a command on a host, in the folder that this process is in."""
+        kinds = KINDS[:1] if name == "switch" else KINDS
+        target = ["nsenter", f"--target={self.inits[name]}", *kinds, f"--wdns={Path.cwd()}"]
+        return [*target, "--", *what]
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The environment that commands get, with `more`."""
+        return {**os.environ, "SLURM_CONF": f"{self.folder}/slurm.conf", **(more or {})}
+
+    def run(
+        self, name: str, *what: str, env: Mapping[str, str] | None = None, **how: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """Runs a command on a host; `env` is added to this process's."""
+        found: subprocess.CompletedProcess[Any] = subprocess.run(
+            self.command(name, *what),
+            env=self.environment(env),
+            check=how.pop("check", False),
+            **how,
+        )
+        return found
+
+    def start(
+        self, name: str, *what: str, env: Mapping[str, str] | None = None, **how: Any
+    ) -> subprocess.Popen[Any]:
+        """Starts a command on a host; it ends with the host."""
+        process: subprocess.Popen[Any] = subprocess.Popen(
+            self.command(name, *what), env=self.environment(env), **how
+        )
+        self.started.append((name, process))
+        return process
+
+    def kill(self, name: str) -> None:
+        """A power cut: the host falls silent, and then all that runs there is gone.
+
+        The cable goes first, so that no farewell of a connection reaches the others.
+        """
+        self._do("switch", f"ip link set port{self.names.index(name)} down")
+        self._end(name)
+
+    def freeze(self, name: str) -> None:
+        """Stops all that runs on a host, until `thaw`."""
+        freeze(self.inits[name])
+
+    def thaw(self, name: str) -> None:
+        """Lets what was frozen go on."""
+        self._resume(name)
+        thaw(self.inits[name])
+
+    def _resume(self, name: str) -> None:
+        """Lets those who wait for commands of a host go on: they stop with them, but stay so."""
+        for where, process in self.started:
+            if where == name:
+                process.send_signal(signal.SIGCONT)
