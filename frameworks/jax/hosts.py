@@ -18,6 +18,7 @@ from jaxlib import _jax
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.arrays import Array, Weights
 from common.parallel.shards import diverged
+from frameworks.jax.addition import add_in_order
 
 T = TypeVar("T")
 
@@ -55,6 +56,7 @@ def join(process: Process) -> None:
     gloo = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=ours)
     client = partial(xla_bridge.make_cpu_client, gloo)
     xla_bridge.register_backend_factory("cpu", client, fail_quietly=False)
+    add_in_order()
 
 
 def connect(devices: Sequence[jax.Device]) -> None:
