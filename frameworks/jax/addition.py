@@ -34,5 +34,5 @@ def added(x: Tensor, axes: tuple[str, ...]) -> Tensor:
     first, *others = jax.lax.all_to_all(parts, axes, 0, 0, tiled=True)
     for other in others:
         first += other
-    total = jax.lax.all_gather(first, axes, tiled=True, to="invarying")
+    total: Tensor = jax.lax.all_gather(first, axes, tiled=True, to="invarying")
     return total[: x.size].reshape(x.shape)
