@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from common.base.endings import GRACE, KILLED, REST
+from common.base.errors import StoppedError
 from common.base.pulse import BEAT, FROZEN, Watch
 from common.hosts.wire import Message, Wire, address
 
@@ -146,7 +147,9 @@ class Hub:
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)
         self.failures.append({**failure, "rank": rank, "host": self.hellos[rank]["host"]})
-        self.decide = min(self.decide, time.monotonic() + GRACE / 2)
+        # Who was asked to stop, does: nobody may be ended before a checkpoint is written.
+        if failure["kind"] != StoppedError.__name__:
+            self.decide = min(self.decide, time.monotonic() + GRACE / 2)
 
     def _look(self) -> None:
         """Sees who says nothing, and whether it is time to end."""
