@@ -1,6 +1,6 @@
 """What MXNet's dist kvstore needs besides workers: a scheduler, and servers, which add.
 
-Each is a process of its own: python -m frameworks.mxnet.servers ROLE PARENT
+Each is a process of its own: python -m frameworks.mxnet.servers ROLE PARENT PIPE
 """
 
 import ctypes
@@ -12,14 +12,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Final
 
 from common.backends.devices import Process
 from common.base.children import end_with
 from common.base.errors import RequestError, RunError
+from common.base.pulse import BEAT, FROZEN, Pulse, Watch
 from common.base.signals import ENDING, held_back, let_through
 
 LOOPBACK: Final = "127.0.0.1"
@@ -31,8 +33,6 @@ LOOK: Final = 0.05
 """Seconds between two looks at whether it is there."""
 
 ROOT: Final = Path(__file__).parents[2]
-
-Child = subprocess.Popen[bytes]
 
 
 def serve(role: str) -> int:
@@ -60,26 +60,46 @@ def served(process: Process) -> Iterator[None]:
     With as many servers as workers no host has to receive what all others send. Raises RunError if
     the scheduler does not come or cannot be reached.
     """
-    children: list[Child] = []
-    try:
+    with ExitStack() as children:
         if process.rank == 0:
             scheduler, port = started_scheduler(process)
-            children.append(scheduler)
+            children.enter_context(minded(scheduler))
             process.gather(port)
         else:
             port = process.gather(0)[0]
         where = environment(process, port)
         if not reached(where["DMLC_PS_ROOT_URI"], port):
             raise RunError(f"MXNet's scheduler at {where['DMLC_PS_ROOT_URI']} cannot be reached")
-        children.append(start("server", where))
-        for child in children:
-            threading.Thread(target=mind, args=(child,), daemon=True).start()
+        children.enter_context(minded(Child("server", where)))
         os.environ |= {**where, "DMLC_ROLE": "worker"}
         yield
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
+
+
+class Child:
+    """A process in a role, which ends with this one, and minds no signal that is for all."""
+
+    def __init__(self, role: str, where: Mapping[str, str]) -> None:
+        """Starts it."""
+        self.role = role
+        self.pulse, tell = Pipe(duplex=False)
+        arguments = (role, str(os.getpid()), str(tell.fileno()))
+        path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+        with held_back():  # until it minds none
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "frameworks.mxnet.servers", *arguments],
+                env={**os.environ, **where, "PYTHONPATH": path},
+                pass_fds=(tell.fileno(),),
+            )
+        tell.close()
+
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Ends it; returns once it is gone."""
+        self.process.kill()
+        self.process.wait()
 
 
 def environment(process: Process, port: int) -> dict[str, str]:
@@ -107,26 +127,17 @@ def started_scheduler(process: Process) -> tuple[Child, int]:
         with socket.create_server((address, 0)) as free:
             port = free.getsockname()[1]
         # It cannot be given port 0, so another program may have come before it.
-        child = start("scheduler", environment(process, port))
+        child = Child("scheduler", environment(process, port))
         if reached(address, port, child):
             return child, port
-        child.kill()
-        child.wait()
+        child.end()
     raise RunError("MXNet's scheduler does not come")
-
-
-def start(role: str, where: Mapping[str, str]) -> Child:
-    """A process in this role, which ends with this one and minds no signal that is for all."""
-    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "frameworks.mxnet.servers", role, str(os.getpid())]
-    with held_back():  # until it minds none
-        return subprocess.Popen(command, env={**os.environ, **where, "PYTHONPATH": path})
 
 
 def reached(address: str, port: int, child: Child | None = None) -> bool:
     """Whether somebody listens there within COMING seconds, or until `child` ends."""
     limit = time.monotonic() + COMING
-    while time.monotonic() < limit and (child is None or child.poll() is None):
+    while time.monotonic() < limit and (child is None or child.runs()):
         try:
             socket.create_connection((address, port), timeout=COMING).close()
         except OSError:
@@ -136,19 +147,42 @@ def reached(address: str, port: int, child: Child | None = None) -> bool:
     return False
 
 
-def mind(child: Child) -> None:
-    """Ends this process if its server fails: all workers would wait for it for ever."""
-    if child.wait() > 0:
-        print("MXNet's kvstore failed: see above", file=sys.stderr, flush=True)
-        os._exit(1)
+@contextmanager
+def minded(child: Child) -> Iterator[None]:
+    """Meanwhile this process ends if the child does, or is frozen; in the end, it ends the child.
+
+    All workers would wait for it for ever, where no exception reaches them.
+    """
+    over = threading.Event()
+
+    def mind() -> None:
+        watch = Watch([child])
+        while child.runs() and not watch.silent():
+            with suppress(EOFError):
+                if child.pulse.poll(BEAT):
+                    child.pulse.recv()
+                    watch.heard(child)
+        if not over.is_set():
+            how = FROZEN if child.runs() else f"ended with status {child.process.returncode}"
+            print(f"MXNet's {child.role} {how}", file=sys.stderr, flush=True)
+            child.end()
+            os._exit(1)
+
+    threading.Thread(target=mind, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        child.end()
 
 
-def main(role: str, parent: str) -> int:
-    """Serves, and ends with the parent at the latest."""
-    for number in ENDING:  # a scheduler sends them to all processes: who trains ends in order
+def main(role: str, parent: str, tell: str) -> int:
+    """Serves, says meanwhile that it is there, and ends with the parent at the latest."""
+    for number in ENDING:  # a launcher may send them to all processes: who trains ends in order
         signal.signal(number, signal.SIG_IGN)
     let_through()
     end_with(int(parent))
+    Pulse(Connection(int(tell), readable=False))
     return serve(role)
 
 
