@@ -1,11 +1,6 @@
-"""What MXNet's dist kvstore needs besides workers: a scheduler, and servers, which add.
+"""Starts and minds what MXNet's dist kvstore needs besides workers: a scheduler, and servers."""
 
-Each is a process of its own: python -m frameworks.mxnet.servers ROLE PARENT PIPE
-"""
-
-import ctypes
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -13,44 +8,27 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import end_with
 from common.base.errors import RequestError, RunError
-from common.base.pulse import BEAT, FROZEN, Pulse, Watch
-from common.base.signals import ENDING, held_back, let_through
+from common.base.pulse import BEAT, FROZEN, Watch
+from common.base.signals import held_back
 
 LOOPBACK: Final = "127.0.0.1"
 
 COMING: Final = 25
 """Seconds in which the scheduler comes, and is reached from other hosts."""
 
+MEETING: Final = 120
+"""Seconds in which workers and servers connect; a machine at its limit takes some of them."""
+
 LOOK: Final = 0.05
 """Seconds between two looks at whether it is there."""
 
 ROOT: Final = Path(__file__).parents[2]
-
-
-def serve(role: str) -> int:
-    """Is the "scheduler" or a "server" until all workers are through; returns an exit status.
-
-    To import MXNet in such a role does the same, but takes seconds, and that server unpickles what
-    anyone sends to its port.
-    """
-    found = find_spec("mxnet")
-    if found is None or not found.submodule_search_locations:
-        return 1
-    os.environ["DMLC_ROLE"] = role
-    library = ctypes.CDLL(str(Path(found.submodule_search_locations[0]) / "libmxnet.so"))
-    handle = ctypes.c_void_p()
-    kind_of_command = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-    nothing = kind_of_command(lambda *command: None)
-    status: int = library.MXKVStoreCreate(b"dist", ctypes.byref(handle))
-    return status or int(library.MXKVStoreRunServer(handle, nothing, None))
 
 
 @contextmanager
@@ -86,7 +64,7 @@ class Child:
         path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
         with held_back():  # until it minds none
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "frameworks.mxnet.servers", *arguments],
+                [sys.executable, "-m", "frameworks.mxnet.server", *arguments],
                 env={**os.environ, **where, "PYTHONPATH": path},
                 pass_fds=(tell.fileno(),),
             )
@@ -162,11 +140,11 @@ def minded(child: Child) -> Iterator[None]:
                 if child.pulse.poll(BEAT):
                     child.pulse.recv()
                     watch.heard(child)
-        if not over.is_set():
+        # It ends well once all workers have told it that nothing will come any more.
+        if not over.is_set() and child.process.returncode != 0:
             how = FROZEN if child.runs() else f"ended with status {child.process.returncode}"
-            print(f"MXNet's {child.role} {how}", file=sys.stderr, flush=True)
             child.end()
-            os._exit(1)
+            give_up(f"MXNet's {child.role} {how}")
 
     threading.Thread(target=mind, daemon=True).start()
     try:
@@ -176,15 +154,18 @@ def minded(child: Child) -> Iterator[None]:
         child.end()
 
 
-def main(role: str, parent: str, tell: str) -> int:
-    """Serves, says meanwhile that it is there, and ends with the parent at the latest."""
-    for number in ENDING:  # a launcher may send them to all processes: who trains ends in order
-        signal.signal(number, signal.SIG_IGN)
-    let_through()
-    end_with(int(parent))
-    Pulse(Connection(int(tell), readable=False))
-    return serve(role)
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Meanwhile this process waits for all others, and ends if that takes longer than MEETING."""
+    message = f"MXNet's workers and servers do not reach each other within {MEETING} seconds"
+    timer = threading.Timer(MEETING, give_up, [message])
+    timer.daemon = True
+    timer.start()
+    yield
+    timer.cancel()
 
 
-if __name__ == "__main__":
-    raise SystemExit(main(*sys.argv[1:]))
+def give_up(message: str) -> None:
+    """Ends this process from any thread; its supervisor tells the others."""
+    print(message, file=sys.stderr, flush=True)
+    os._exit(1)
