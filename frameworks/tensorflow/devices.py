@@ -54,4 +54,10 @@ def in_cluster(kind: str, share: int, ranks: Sequence[int]) -> list[str]:
 
 def synchronize(replicas: object) -> None:
     """Returns once all queued work is done, on every device."""
-    tf.test.experimental.sync_devices()
+    if not tf.distribute.has_strategy():
+        tf.test.experimental.sync_devices()
+        return
+    # That would ask the other processes, too, which do not serve this one.
+    for name in tf.distribute.get_strategy().extended.worker_devices:
+        with tf.device(name):
+            tf.raw_ops.SyncDevice()
