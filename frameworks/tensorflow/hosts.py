@@ -7,7 +7,7 @@ concise chapter has a strategy of which each process is a part. Both talk by gRP
 import hashlib
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +19,6 @@ from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import diverged
 from frameworks.tensorflow.devices import JOB, configure
 
-T = TypeVar("T")
 Tensor: TypeAlias = tf.Tensor
 
 THROUGH: Final = "through"
@@ -119,6 +118,11 @@ def rank(strategy: tf.distribute.Strategy) -> int:
     return 0 if resolver is None else int(resolver.task_id)
 
 
+def share(strategy: tf.distribute.Strategy) -> int:
+    """How many devices each of them has."""
+    return int(strategy.num_replicas_in_sync) // processes(strategy)
+
+
 def of_all(values: Tensor, strategy: tf.distribute.Strategy) -> Tensor:
     """What each process has as a tensor of one shape, by rank, (processes, ...), on the host."""
     with tf.device("CPU:0"):
@@ -161,9 +165,8 @@ def same_on_every_host(weights: Weights, strategy: tf.distribute.Strategy) -> We
     """
     digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
     first, *others = joined([np.frombuffer(b"".join(digests), np.int64)], strategy)
-    share = strategy.num_replicas_in_sync // processes(strategy)
     for number, theirs in enumerate(others, start=1):
         for name, same in zip(weights, theirs == first, strict=True):
             if not same:
-                raise diverged(name, number * share)
+                raise diverged(name, number * share(strategy))
     return weights

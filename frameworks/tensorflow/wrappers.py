@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from common.base.arrays import Weights
 from frameworks.tensorflow.collectives import flatten, unflatten
-from frameworks.tensorflow.hosts import joined, of_all, processes, rank
+from frameworks.tensorflow.hosts import joined, of_all, processes, rank, share
 from frameworks.tensorflow.kernels import any_size
 from frameworks.tensorflow.layouts import on_host, to_canonical
 
@@ -173,8 +173,7 @@ def of_first(values: Variables, strategy: Strategy) -> Variables | Mapping[str, 
 
 def first_here(replicas: Mirrored) -> int:
     """Which one of all devices is the first one of this process."""
-    share = replicas.strategy.num_replicas_in_sync // processes(replicas.strategy)
-    return rank(replicas.strategy) * share
+    return rank(replicas.strategy) * share(replicas.strategy)
 
 
 def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: Strategy) -> Weights:
@@ -186,9 +185,8 @@ def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: St
 def everyones(replicas: Mirrored) -> tuple[list[Weights], list[Weights]]:
     """Weights of the devices here, running statistics of all devices, by canonical names."""
     strategy = replicas.strategy
-    share = strategy.num_replicas_in_sync // processes(strategy)
     params, statistics = (
-        [copy_of(values, index, strategy) for index in range(share)]
+        [copy_of(values, index, strategy) for index in range(share(strategy))]
         for values in (replicas.params, replicas.statistics)
     )
     names = replicas.statistics
