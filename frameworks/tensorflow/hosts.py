@@ -7,12 +7,13 @@ concise chapter has a strategy of which each process is a part. Both talk by gRP
 import hashlib
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.devices import ALONE, DeviceRequest, Process, alone
 from common.base.arrays import Array, Weights
 from common.base.signals import stoppable
 from common.chapters.scratch import ScratchOptions
@@ -20,9 +21,6 @@ from common.parallel.shards import diverged
 from frameworks.tensorflow.devices import JOB, configure
 
 Tensor: TypeAlias = tf.Tensor
-
-THROUGH: Final = "through"
-"""What the first process gives once it needs the devices of the others no longer."""
 
 GROUP: Final = 900_000
 """The key of the processes as a group: those of `collectives` are smaller, of batch norm larger."""
@@ -64,11 +62,12 @@ def launch(
     process.gather("served")
     if process.rank:
         lend(process, server)
-    else:
-        client = {} if native else {"job_name": JOB, "task_index": 0}
-        tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
-        worker(process)
-        process.gather(THROUGH)
+        return
+    client = {} if native else {"job_name": JOB, "task_index": 0}
+    tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
+    # The others have nothing to say: whoever has started the processes hears their signals.
+    worker(replace(process, gather=alone))
+    process.gather("through")
 
 
 def serve(
@@ -87,13 +86,9 @@ def serve(
 
 
 def lend(process: Process, server: tf.distribute.Server) -> None:
-    """Returns once the first process is through; until then, `server` is at its service.
-
-    Whatever the first process gathers, this one gives whether a signal has asked it to stop.
-    """
-    with stoppable(patient=True) as stop:
-        while process.gather(stop.asked)[0] != THROUGH:
-            pass
+    """Returns once the first process is through; until then, `server` is at its service."""
+    with stoppable(patient=True):  # it is the first one that ends in order
+        process.gather("through")
 
 
 def everywhere(devices: Sequence[object]) -> int:
