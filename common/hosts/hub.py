@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from common.base.endings import GRACE, KILLED, REST
-from common.base.pulse import BEAT, FROZEN, Watch
-from common.hosts.wire import Message, Wire, address
+from common.base.pulse import BEAT, Watch
+from common.hosts.wire import GONE, SILENT, Message, Wire, address
 
 STRANGER: Final = 10
 """Seconds in which whoever connects says who it is."""
@@ -70,8 +70,10 @@ class Hub:
                 yield each
 
     def _hear(self, wire: Wire, message: Message) -> None:
-        if (rank := self._rank(wire)) is None:
+        if wire in self.strangers:
             self._welcome(wire, message)
+            return
+        if (rank := self._rank(wire)) is None:  # it was refused, and goes on speaking
             return
         self.watch.heard(rank)
         if "give" in message:
@@ -108,7 +110,9 @@ class Hub:
             return f"there is no process {rank} of {self.count} here"
         if rank in self.members:
             return f"process {rank} has come already, on {self.hellos[rank]['host']}"
-        ours, theirs = self.first["asked"], hello.get("asked", {})
+        ours, theirs = self.first["asked"], hello.get("asked")
+        if not isinstance(theirs, dict) or not isinstance(hello.get("host"), str):
+            return "whoever comes here has to say who it is"
         for name in {**ours, **theirs}:
             if ours.get(name) != theirs.get(name):
                 return (
@@ -141,7 +145,7 @@ class Hub:
             self.watch.left(rank)
             if rank not in self.done:
                 lost = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
-                self._fails(rank, {**lost, "message": "is gone: it was killed, or its host is off"})
+                self._fails(rank, {**lost, "message": GONE})
 
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)
@@ -156,7 +160,7 @@ class Hub:
         for rank in self.watch.silent():
             frozen = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
             self.watch.left(rank)
-            self._fails(rank, {**frozen, "message": f"{FROZEN}, or its host is gone"})
+            self._fails(rank, {**frozen, "message": SILENT})
         if self.failures:
             first = min(self.failures, key=lambda each: each["order"])
             doubt = any(missed >= DOUBT for missed in self.watch.missed.values())
@@ -177,9 +181,9 @@ class Hub:
         self.over = True
 
     def _wait_for_all(self) -> None:
-        """Returns once all others have closed their ends: none may take its own for lost."""
+        """Returns once all that live have closed their ends: none may take its own for lost."""
         limit = time.monotonic() + FAREWELL
-        while self.members and time.monotonic() < limit:
+        while self.members.keys() & self.watch.missed and time.monotonic() < limit:
             ready, _, _ = select.select(list(self.members.values()), [], [], BEAT)
             for rank, wire in list(self.members.items()):
                 if wire in ready:

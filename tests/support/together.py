@@ -37,7 +37,7 @@ FAST: Final = {
     "common.hosts.supervise.BEAT": BEAT,
     "common.hosts.hub.GRACE": 1.0,
     "common.base.endings.GRACE": 1.0,
-    "common.base.children.FREEZE": 15 * BEAT,
+    "common.base.children.FREEZE": 20 * BEAT,
 }
 """A pulse that is five times as fast: who is frozen is known after 3 seconds."""
 
@@ -137,13 +137,18 @@ class Started:
         """Sends it a signal, and nobody whom it has started."""
         os.kill(self.pid, number)
 
+    def send_all(self, number: signal.Signals) -> None:
+        """Sends a signal to it and all whom it has started, as if its whole host were hurt."""
+        os.killpg(self.pid, number)
+
     def out(self) -> str:
         """What it has printed."""
         return self.said.with_suffix(".out").read_text()
 
     def err(self) -> str:
         """What it has said on standard error."""
-        return self.said.with_suffix(".err").read_text()
+        path = self.said.with_suffix(".err")
+        return path.read_text() if path.exists() else ""
 
     def ended(self, seconds: float = SOON) -> tuple[int | None, str]:
         """Its exit status, and what it said; nobody whom it started is left."""
