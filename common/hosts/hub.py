@@ -189,7 +189,7 @@ class Hub:
                 if wire in ready:
                     list(wire.receive())
                 if wire.closed:
-                    del self.members[rank]
+                    self.members.pop(rank).close()
 
     def _rank(self, wire: Wire) -> int | None:
         return next((rank for rank, each in self.members.items() if each is wire), None)
