@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from together import COUNT, FLAGS, RECORD, SummingChapter, Together, from_step, held, wait_until
+from summing_chapter import SummingChapter, from_step, held
+from together import COUNT, FLAGS, RECORD, Together, wait_until
 
 from common.records.store import read_record, read_tensors
 from common.records.trust import contradiction, distrust

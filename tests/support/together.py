@@ -6,22 +6,17 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pytest
-from fake_chapter import FakeChapter
+from summing_chapter import Hurt, SummingChapter, nothing
 
-from common.backends.devices import ALONE, DeviceRequest, Process
-from common.base.arrays import Array, Weights
-from common.chapters.spec import Options
 from common.data.synthetic import synthetic
-from common.parallel.shards import shard_bounds
 from common.training.cli import main
 
 COUNT: Final = 3
@@ -44,51 +39,6 @@ FAST: Final = {
 SOON: Final = 20
 """Seconds in which all have ended, also with the true pulse and on a busy machine."""
 
-Hurt = Callable[[int], object]
-"""What is done to a process in its trainer, before the step that it is told."""
-
-
-def nothing(step: int) -> None:
-    """Hurts nobody."""
-
-
-class SummingChapter(FakeChapter):
-    """Each step adds to every weight what all devices of all processes make of their shards."""
-
-    def __init__(self, hurt: Hurt = nothing) -> None:
-        super().__init__()
-        self.hurt, self.process = hurt, ALONE
-
-    def launch(
-        self,
-        worker: Callable[[Process], None],
-        request: DeviceRequest,
-        options: Any,
-        process: Process = ALONE,
-    ) -> None:
-        self.process = process
-        worker(process)
-
-    def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[Weights],
-        devices: Sequence[str],
-        lr: float,
-        options: Options,
-    ) -> float:
-        super().train_batch(X, y, replicas, devices, 0, options)
-        self.hurt(len(self.batches))
-        share, rank = len(devices), self.process.rank
-        bounds = shard_bounds(len(X), share * self.process.count)[rank * share :][:share]
-        ours = [float(np.sum(X[a:b] * (y[a:b, None, None, None] + 1))) for a, b in bounds]
-        total = sum(each for some in self.process.gather(ours) for each in some)
-        for replica in replicas:
-            for values in replica.values():
-                values -= lr * total / 1e4
-        return float(total + replicas[0]["fc2.bias"][0])
-
 
 def free_port() -> int:
     """A port that nobody listens at."""
@@ -96,28 +46,6 @@ def free_port() -> int:
         asked.bind(("", 0))
         found: int = asked.getsockname()[1]
         return found
-
-
-def from_step(step: int, number: signal.Signals, process: Callable[[], int]) -> Hurt:
-    """Sends a signal before a step to this process (`os.getpid`) or its parent (`os.getppid`)."""
-
-    def hurt(at: int) -> None:
-        if at == step:
-            os.kill(process(), number)
-        time.sleep(0.02)
-
-    return hurt
-
-
-def held(name: str) -> Hurt:
-    """Lets a trainer stand still before its third step, until it is ended; the file tells where."""
-
-    def hurt(at: int) -> None:
-        if at == 3:
-            Path(name).touch()
-            time.sleep(1000)
-
-    return hurt
 
 
 @dataclass
@@ -205,9 +133,7 @@ class Together:
         self.everyone.append(Started(process, said))
         return self.everyone[-1]
 
-    def all(
-        self, *flags: str, hurt: Mapping[int, Hurt] | None = None, **how: Any
-    ) -> list[Started]:
+    def all(self, *flags: str, hurt: Mapping[int, Hurt] | None = None, **how: Any) -> list[Started]:
         """Starts all processes of a run, of which some are hurt, by rank."""
         ways = hurt or {}
         return [
@@ -243,7 +169,7 @@ def _become(
     for number, suffix in ((1, ".out"), (2, ".err")):
         file = os.open(said.with_suffix(suffix), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, number)
-    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: PTH123, SIM115
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     patch = pytest.MonkeyPatch()
     for name, value in patches.items():
         patch.setattr(name, value)
