@@ -30,6 +30,7 @@ BEAT: Final = 0.2
 FAST: Final = {
     **{f"common.{name}.BEAT": BEAT for name in ("base.pulse", "hosts.hub", "hosts.meeting")},
     "common.hosts.supervise.BEAT": BEAT,
+    "common.hosts.meeting.ENOUGH": 0.5,
     "common.hosts.hub.GRACE": 1.0,
     "common.base.endings.GRACE": 1.0,
     "common.base.children.FREEZE": 20 * BEAT,
