@@ -11,7 +11,7 @@ from typing import Final
 
 from common.backends.devices import Process
 from common.base.children import end, fork
-from common.base.endings import KILLED, Ending, from_plain
+from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.pulse import BEAT, Watch
 from common.base.signals import Stop
@@ -64,7 +64,9 @@ class Meeting:
         wire = self._reach(stop)
         try:
             return self._placed(wire, stop), wire
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoppedError):  # the others need not wait any longer
+                wire.send(failure=to_plain(Ending(SAID, error, "")))
             wire.close()
             raise
 

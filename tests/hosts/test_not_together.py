@@ -151,3 +151,14 @@ def test_a_process_that_has_nothing_to_do_says_why(together: Together) -> None:
     started = together.command([*FLAGS], SummingChapter(), {"common.training.run.place": place})
     assert started.ended() == (0, "others do it\n")
     assert not (together.folder / RECORD).exists()
+
+
+def test_a_run_that_never_was_leaves_the_record_of_another_as_it_was(together: Together) -> None:
+    # Each host would have had two devices, as one alone has: all together have six.
+    alone = together.command([*FLAGS[1:]], SummingChapter())
+    assert alone.ended()[0] == 0
+    before = {path: path.read_bytes() for path in (together.folder / "out").iterdir()}
+    place = [f"--coordinator=localhost:{together.port}", "--hosts=3", "--host-rank=0"]
+    late = together.command([*FLAGS[1:], *place, "--join-timeout=1"], SummingChapter())
+    assert late.ended()[0] == 1
+    assert {path: path.read_bytes() for path in (together.folder / "out").iterdir()} == before

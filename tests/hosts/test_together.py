@@ -101,3 +101,25 @@ def test_a_second_signal_ends_all_at_once(together: Together) -> None:
         status, said = run.ended()
         assert status == 1
         assert f"process 1 on {socket.gethostname()} is gone" in said
+
+
+@pytest.mark.parametrize(("rank", "number", "status"), [(0, signal.SIGINT, 130), (1, 15, 143)])
+def test_a_signal_ends_those_that_wait_for_others(
+    together: Together, rank: int, number: signal.Signals, status: int
+) -> None:
+    runs = [together.start(rank) for rank in (0, 1)]
+    wait_until(lambda: "2 of 3 processes have come; waiting for 2\n" in runs[0].err())
+    runs[rank].send(number)
+    for each, run in enumerate(runs):
+        found, said = run.ended(5)
+        assert found == status
+        who = "" if each == rank else f"process {rank} on {socket.gethostname()}: "
+        assert said.splitlines()[-1].endswith(f"error: {who}stopped before all had come")
+
+
+def test_a_signal_ends_one_that_does_not_reach_the_first(together: Together) -> None:
+    run = together.start(1)
+    run.process.join(1)
+    run.send(signal.SIGTERM)
+    status, said = run.ended(5)
+    assert (status, said.endswith("error: stopped before all had come\n")) == (143, True)
