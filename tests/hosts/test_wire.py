@@ -42,7 +42,7 @@ def test_messages_cut_anywhere_arrive_whole(ends: tuple[Wire, socket.socket], si
     wire, theirs = ends
     theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     text = b"".join(json.dumps(each).encode() + b"\n" for each in MESSAGES)
-    found = []
+    found: list[dict[str, Any]] = []
     for at in range(0, len(text), size):
         theirs.sendall(text[at : at + size])
         if size < 1000:
