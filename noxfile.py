@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import nox_checks as nox_checks
 import nox_environments as python_of
 import nox_faults as nox_faults
+import nox_hosts as nox_hosts
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from notebooks.text.chapter import SHARED

@@ -21,23 +21,33 @@ from common.base.children import end, fork
 from common.base.machine import cores
 from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
+from common.chapters.spec import Suite
 from common.terminal.command import Parser, status
-from common.terminal.values import REPEATS, count
+from common.terminal.values import DEVICES, REPEATS, count
 from common.training.cli import main as run_chapter
 
 Command = tuple[str, list[str]]
 """A chapter and its flags."""
 
 
-def commands(results: Path, *, more_devices: bool = False) -> list[Command]:
-    """The runs of one framework: on 1 and 2 devices, or those on more that the suites have."""
+def commands(results: Path, *, more_devices: bool = False, over_hosts: int = 0) -> list[Command]:
+    """The runs of one framework: on 1 and 2 devices, or those on more that the suites have.
+
+    Or those on one host with which runs over several are compared, on at most `over_hosts`.
+    """
     planned = [
         (suite.chapter, suite.flags(k, results))
         for suite in SUITES
-        for k in (suite.more_devices if more_devices else suite.devices)
+        for k in _counts(suite, more_devices, over_hosts)
     ]
     # The presets train longest: begun first, they leave no core idle at the end.
     return sorted(planned, key=lambda command: "--preset=quick" not in command[1])
+
+
+def _counts(suite: Suite, more_devices: bool, over_hosts: int) -> Sequence[int]:
+    if over_hosts:
+        return [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
+    return suite.more_devices if more_devices else suite.devices
 
 
 def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
@@ -117,6 +127,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--more-devices", action="store_true", help="only runs on more than two")
     parser.add_argument(
+        "--over-hosts",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="instead: the runs on one host that those over hosts, on at most N devices, are "
+        "compared with",
+    )
+    parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
     parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="of --seeds")
@@ -125,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if flags.seeds:
         todo = seed_commands(flags.out, flags.chapter, flags.seeds)
     else:
-        todo = commands(flags.out, more_devices=flags.more_devices)
+        todo = commands(flags.out, more_devices=flags.more_devices, over_hosts=flags.over_hosts)
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
     with interruptible(signal.SIGTERM):

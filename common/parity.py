@@ -21,14 +21,14 @@ from common.compare.folder import examine, verdict_on
 from common.compare.layerwise import LayerTable, layer_tables, require_layers
 from common.compare.suite import SuiteResult, Verdict
 from common.terminal.command import Parser
-from common.terminal.values import distance
+from common.terminal.values import DEVICES, count, distance
 
 PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 """What the page alone takes; frameworks' environments do not have it."""
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
-                               [--layers] DIR
+                               [--over-hosts N] [--layers] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
@@ -67,6 +67,13 @@ def parser() -> Parser:
         help="of these suites, expect the runs on more than two devices, too",
     )
     made.add_argument(
+        "--over-hosts",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="of these suites, expect instead the runs over hosts, on at most N devices",
+    )
+    made.add_argument(
         "--layers",
         action="store_true",
         help="also compare ResNet-18 layer by layer, in the runs that were made with --layers",
@@ -89,7 +96,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     files = flags.second is not None
     if flags.folder.is_file() and not files:
         made.error(f"{flags.folder} is a file: name another one to compare it with, or a folder")
-    of_folders = ("frameworks", "chapters", "suites", "more_devices", "layers")
+    of_folders = ("frameworks", "chapters", "suites", "more_devices", "over_hosts", "layers")
     for name in of_folders if files else ("tolerance",):
         if getattr(flags, name) != made.get_default(name):
             what = "two files" if files else "a folder"
@@ -156,6 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             chapters=flags.chapters,
             suites=flags.suites,
             more_devices=flags.more_devices,
+            over_hosts=flags.over_hosts,
         )
         verdict = verdict_on(examined)
         layered = layer_tables(examined)

@@ -8,9 +8,17 @@ WRAPPERS: Final = {
     "pytorch": ("ddp", "dp"),
     "tensorflow": ("mirrored",),
     "jax": ("sharding", "shard_map"),
-    "mxnet": ("device", "local"),
+    "mxnet": ("device", "local", "dist_sync"),
 }
 """Each framework's own ways to train on several devices; the first is the default."""
 
+SAME_BITS: Final = {"pytorch": ("scratch", "concise")}
+"""The chapters that give, over several hosts and by default, the same bits as on one host."""
+
 IN_PROCESSES: Final = ("ddp",)
 """The wrappers that take a process for each device; all else takes one for all devices."""
+
+
+def same_bits(framework: str, chapter: str) -> bool:
+    """Whether k devices over several hosts are to give the bits of k devices on one host."""
+    return chapter in SAME_BITS.get(framework, ())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import IN_PROCESSES, WRAPPERS
-from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite
+from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite, over_hosts
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
 from common.terminal.values import WIDTH, count
 
@@ -150,6 +150,7 @@ CONCISE: Final = ChapterSpec(
     criteria="common.compare.concise",
     suites=(
         Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),
+        *over_hosts("concise", {**_SHORT, "steps": 3, "dtype": "float64"}),
         *(_suite(dtype, mode) for dtype in ("float64", "float32") for mode in BATCH_NORMS),
     ),
     of_weights=lambda shape_in: {"width": (*shape_in("conv1.bias"), 1)[0]},

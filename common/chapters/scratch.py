@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite
+from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite, over_hosts
 from common.models.nets import LENET, Shapes
 
 ALLREDUCES: Final = {
@@ -100,6 +100,7 @@ SCRATCH: Final = ChapterSpec(
         Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"}),
         Suite("scratch", "float64", "float64", (1, 2), (3, 4), {**_SHORT, "dtype": "float64"}),
         Suite("scratch", "float32", "float32", (1, 2), (3, 4), {**_SHORT, "dtype": "float32"}),
+        *over_hosts("scratch", {**_SHORT, "steps": 3, "dtype": "float64"}),
         *(_allreduce(name) for name in ALLREDUCES if name != "star"),
     ),
 )

@@ -37,7 +37,8 @@ class Suite:
     """Runs that must reach the same result: one for each framework and number of devices.
 
     They run side by side, each on one thread: what they show is no speed. Plain `nox` runs them on
-    `devices`, `nox -s grid` on `more_devices` after it.
+    `devices`, `nox -s grid` on `more_devices` after it, and `nox -s hosts` those of `hosts`: how
+    many hosts there are for each number of devices.
     """
 
     chapter: str
@@ -46,6 +47,17 @@ class Suite:
     devices: tuple[int, ...]
     more_devices: tuple[int, ...]
     settings: Settings
+    hosts: Mapping[int, int] = field(default_factory=dict)
+
+    def counts(self, *, more_devices: bool = False, over_hosts: int = 0) -> tuple[int, ...]:
+        """The numbers of devices that a session runs; `over_hosts`, with at most so many."""
+        if over_hosts:
+            return tuple(k for k in self.hosts if k <= over_hosts)
+        return (*self.devices, *(self.more_devices if more_devices else ()))
+
+    def on_one_host(self) -> bool:
+        """Whether all of its runs are."""
+        return all(count == 1 for count in self.hosts.values())
 
     def flags(self, devices: int, results: Path) -> list[str]:
         """The flags of one run of the suite, its record going below `results`."""
@@ -54,6 +66,15 @@ class Suite:
         return flags + [
             f"--{key}" if value is True else f"--{key}={value}" for key, value in settings.items()
         ]
+
+
+def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
+    """The runs of `nox -s hosts`, and the same ones on one host, which have to give their bits."""
+    one, several = "one-host", "hosts"
+    return (
+        Suite(chapter, one, one, (), (), settings, {1: 1, 2: 1, 3: 1, 4: 1}),
+        Suite(chapter, several, several, (), (), settings, {1: 1, 2: 2, 3: 3, 4: 2}),
+    )
 
 
 @dataclass(frozen=True)

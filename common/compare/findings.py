@@ -20,6 +20,7 @@ HEADINGS: Final = {
     "weights": "weights at the end",
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
+    "hosts": "h hosts = 1 host",
     "curve": "mean loss of every epoch",
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",

@@ -10,7 +10,9 @@ from common.base.errors import RequestError
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.spec import Suite
+from common.compare.checks import Run
 from common.compare.collect import Figures, LoadedRecord, device_counts, gather
+from common.compare.over_hosts import findings
 from common.compare.pinned import other_settings, suite_of
 from common.compare.reference import Reference, expected_of, references_of
 from common.compare.suite import SuiteResult, Verdict, compare_suite
@@ -30,23 +32,25 @@ def examine(
     chapters: Sequence[str] = CHAPTERS,
     suites: Sequence[str] = (),
     more_devices: bool = False,
+    over_hosts: int = 0,
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count. `suites` names the
     suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
-    on all; without it, whatever is there is compared.
+    on all, or over hosts, on at most `over_hosts`; without it, whatever is there is compared.
     Raises RequestError if there is nothing to compare.
     """
     examined: list[SuiteResult] = []
     elsewhere: dict[Figures, str] = {}
     for chapter in chapters:
         exact: dict[int | None, Reference] = {}
+        singles: dict[tuple[str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suite.name in suites
             place = folder / suite.folder
             if planned:
-                counts = [*suite.devices, *(suite.more_devices if more_devices else ())]
+                counts = list(suite.counts(more_devices=more_devices, over_hosts=over_hosts))
             else:
                 counts = device_counts(place, chapter, frameworks)
             if not counts:
@@ -55,9 +59,12 @@ def examine(
             found = gather(place, chapter, frameworks, counts, asked, elsewhere)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
-            examined.append(
-                SuiteResult(compare_suite(name, chapter, found, references), found, references)
+            compared = compare_suite(
+                name, chapter, found, references, partial(findings, suite, singles=dict(singles))
             )
+            examined.append(SuiteResult(compared, found, references))
+            if suite.hosts and suite.on_one_host():
+                singles |= {(each.framework, each.devices): each.run for each in found if each.run}
             if suite.name.startswith("float64"):
                 exact |= references_of(found)
     if not examined:

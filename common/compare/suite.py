@@ -1,12 +1,13 @@
 """The verdict on a suite: every check of every expected record, passed or not."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
 from common.base.arrays import Weights
 from common.compare.accuracy import accuracy_checks
+from common.compare.apart import against, farthest, nearest_to_failing
 from common.compare.checks import (
     Run,
     allowed,
@@ -22,7 +23,7 @@ from common.compare.findings import Check, Finding, measured
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, replay
-from common.compare.tolerances import Tolerance, criteria_of
+from common.compare.tolerances import criteria_of
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
@@ -67,6 +68,7 @@ def compare_suite(
     chapter: str,
     found: Sequence[LoadedRecord],
     references: Mapping[int | None, Reference],
+    over_hosts: Callable[[Run], Iterable[Finding]] = lambda _: (),
 ) -> Comparison:
     """Checks every expected record against its reference, and its own steps against NumPy."""
     runs = [each.run for each in found if each.run]
@@ -82,7 +84,7 @@ def compare_suite(
             **finding.model_dump(),
         )
         for each in found
-        for finding in _findings(each, runs, references, replays.get(id(each.run)))
+        for finding in _findings(each, runs, references, replays.get(id(each.run)), over_hosts)
     ]
     names = dict.fromkeys(reference.name for reference in references.values())
     numpys = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
@@ -101,6 +103,7 @@ def _findings(
     runs: Sequence[Run],
     references: Mapping[int | None, Reference],
     replayed: Replay | None,
+    over_hosts: Callable[[Run], Iterable[Finding]],
 ) -> Iterator[Finding]:
     """What each check of one record found."""
     yield Finding(check="record", passed=found.run is not None, note=found.trouble)
@@ -122,6 +125,7 @@ def _findings(
     if found.devices > 1 and found.run.shards is None:
         scales = replayed.scales if replayed else {}
         yield _devices(found.run, _single(found.framework, runs), scales)
+    yield from over_hosts(found.run)
     yield from accuracy_checks(found.run, runs)
 
 
@@ -132,11 +136,11 @@ def _numbers(run: Run, reference: Weights, replayed: Replay | None) -> Iterator[
         reference = {**reference, **replayed.expected}
     ours, theirs = head(run, run.arrays), head(run, reference)
     for name, (prefix, tolerance) in checks.items():
-        yield _farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
+        yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
     if replayed:
         steps = {kind: each for kind, each in replayed.steps.items() if each}
-        yield _nearest_to_failing(
-            _farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
+        yield nearest_to_failing(
+            farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
         )
     if is_long(run) and preset_of(run.record.config):
         steps_each = steps_of_epochs(run.record.config)
@@ -152,24 +156,7 @@ def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Findi
     if single is None:
         note = "there is no run on one device to compare with"
         return Finding(check="devices", passed=False, note=note)
-    ours, theirs = head(run, run.arrays), head(run, single.arrays)
-    return _nearest_to_failing(
-        _farthest("devices", name, compare(ours, theirs, prefix, scales), tolerance)
-        for name, (prefix, tolerance) in numerical_checks(run).items()
-    )
-
-
-def _nearest_to_failing(found: Iterable[Finding]) -> Finding:
-    return max(found, key=lambda each: each.share)
-
-
-def _farthest(
-    check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance
-) -> Finding:
-    worst = max(found, key=lambda each: each.far)
-    diverged = [each.array for each in found if not each.far <= tolerance.limit]
-    finding = measured(check, quantity, worst, tolerance)
-    return finding.model_copy(update={"diverged": diverged})
+    return against("devices", run, single, scales)
 
 
 def _single(framework: str, runs: Sequence[Run]) -> Run | None:

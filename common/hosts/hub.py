@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from common.base.endings import GRACE, KILLED, REST
+from common.base.endings import GRACE, REST, killed, to_plain
+from common.base.errors import StoppedError
 from common.base.pulse import BEAT, Watch
 from common.hosts.wire import GONE, SILENT, Message, Wire, address
 
@@ -144,13 +145,14 @@ class Hub:
             del self.members[rank]
             self.watch.left(rank)
             if rank not in self.done:
-                lost = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
-                self._fails(rank, {**lost, "message": GONE})
+                self._fails(rank, to_plain(killed(GONE)))
 
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)
         self.failures.append({**failure, "rank": rank, "host": self.hellos[rank]["host"]})
-        self.decide = min(self.decide, time.monotonic() + GRACE / 2)
+        # Who was asked to stop, does: nobody may be ended before a checkpoint is written.
+        if failure["kind"] != StoppedError.__name__ or len(self.hellos) < self.count:
+            self.decide = min(self.decide, time.monotonic() + GRACE / 2)
 
     def _look(self) -> None:
         """Sees who says nothing, and whether it is time to end."""
@@ -158,9 +160,8 @@ class Hub:
         for stranger in [each for each, since in self.strangers.items() if now - since > STRANGER]:
             self._lost(stranger)
         for rank in self.watch.silent():
-            frozen = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
             self.watch.left(rank)
-            self._fails(rank, {**frozen, "message": SILENT})
+            self._fails(rank, to_plain(killed(SILENT)))
         if self.failures:
             first = min(self.failures, key=lambda each: each["order"])
             doubt = any(missed >= DOUBT for missed in self.watch.missed.values())

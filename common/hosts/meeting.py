@@ -140,7 +140,22 @@ def _stopped(stop: Stop) -> StoppedError:
 
 def _among(process: Process, everyone: list[Message]) -> Process:
     hosts, addresses = (tuple(each[name] for each in everyone) for name in ("host", "address"))
-    return replace(process, hosts=hosts, addresses=addresses)
+    # Not every launcher tells who shares a host.
+    here = hosts[process.rank]
+    local_rank, local_count = hosts[: process.rank].count(here), hosts.count(here)
+    for host in hosts:
+        if hosts.count(host) != local_count:
+            raise RequestError(
+                f"{hosts.count(host)} processes are on {host}, and {local_count} on {here}: "
+                "start as many on each host"
+            )
+    return replace(
+        process,
+        local_rank=local_rank,
+        local_count=local_count,
+        hosts=hosts,
+        addresses=addresses,
+    )
 
 
 def _require_welcome(process: Process, message: Message) -> None:

@@ -32,8 +32,8 @@ def needed(environ: Environ, name: str, sign: str) -> str:
 
 
 def number(value: str | None) -> int | None:
-    """A whole number from 0 to 999,999,999; None if it is something else."""
-    return int(value) if value and re.fullmatch("[0-9]{1,9}", value) else None
+    """A whole number of at most ten digits; None if it is something else."""
+    return int(value) if value and re.fullmatch("[0-9]{1,10}", value) else None
 
 
 def pair(environ: Environ, sign: str, names: tuple[str, str], starter: str) -> tuple[int, int]:
@@ -46,7 +46,8 @@ def pair(environ: Environ, sign: str, names: tuple[str, str], starter: str) -> t
     if first is None or second is None or first >= second:
         raise RequestError(
             f"{sign} is set, but {names[0]} {shown(rank)} of {names[1]} {shown(count)} is no "
-            f"process that {starter} has started: set both, {IGNORE}"
+            f"process that {starter} would start: ranks begin at 0 and end below the number of "
+            f"processes, {IGNORE}"
         )
     return first, second
 

@@ -7,12 +7,16 @@ from itertools import accumulate
 import jax
 import numpy as np
 from jax import Array as Tensor, numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from jax.sharding import Mesh, PartitionSpec as P
 
-from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.parallel.schedules import SCHEDULES, Round, Schedule, Transfer, execute
 from common.parallel.shards import shard_bounds
+from frameworks.jax.hosts import everywhere, stacked
 
 Params = dict[str, Tensor]
+
+AXIS = "device"
+"""The axis of a mesh of all devices."""
 
 
 def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
@@ -21,7 +25,7 @@ def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
     if algorithm == "native":
         summed = native(vectors)
     else:
-        summed = by_schedule(SCHEDULES[algorithm](len(vectors)), vectors)
+        summed = by_schedule(SCHEDULES[algorithm](everywhere(vectors)), vectors)
     return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
 
 
@@ -44,6 +48,9 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
+    if schedule.devices > len(data):
+        parts = stacked(data, AXIS)
+        return parts_of(with_others(parts, parts.sharding.mesh, schedule))
     bounds = shard_bounds(len(data[0]), schedule.chunks)
     held = [[vector[a:b] for a, b in bounds] for vector in data]
     execute(schedule, held, lambda chunk, i: jax.device_put(chunk, data[i].device))
@@ -52,22 +59,82 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by `lax.psum`."""
-    mesh = Mesh(np.array([tensor.device for tensor in data]), ("device",))
-    layout = NamedSharding(mesh, P("device"))
-    shape = (len(data), *data[0].shape)
-    parts = [tensor[None] for tensor in data]
-    summed = total(jax.make_array_from_single_device_arrays(shape, layout, parts), mesh)
-    return [shard.data[0] for shard in summed.addressable_shards]
+    parts = stacked(data, AXIS)
+    return parts_of(total(parts, parts.sharding.mesh))
+
+
+def parts_of(parts: Tensor) -> list[Tensor]:
+    """Each device's part of (k, n), of those that this process has."""
+    return [shard.data[0] for shard in parts.addressable_shards]
 
 
 @partial(jax.jit, static_argnums=1)
 def total(parts: Tensor, mesh: Mesh) -> Tensor:
     """Each device's part (k, n) to the sum of all, once for each device."""
-    own = P("device")
+    own = P(AXIS)
 
     @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
     def on_device(part: Tensor) -> Tensor:
-        summed: Tensor = jax.lax.psum(part, "device")
+        summed: Tensor = jax.lax.psum(part, AXIS)
         return summed
 
     return on_device(parts)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def with_others(parts: Tensor, mesh: Mesh, schedule: Schedule) -> Tensor:
+    """The same as `total`, moved as the schedule says: from process to process, too."""
+    own, n = P(AXIS), parts.shape[1]
+    bounds = shard_bounds(n, schedule.chunks)
+
+    @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
+    def on_device(part: Tensor) -> Tensor:
+        # Messages of a moment are of one length; the shorter ones carry what follows them, too.
+        vector = jnp.pad(part[0], (0, n))
+        for transfers in schedule.rounds:
+            before = vector
+            for one in at_once(transfers):
+                vector = moved(one, before, vector, bounds)
+        return vector[None, :n]
+
+    return on_device(parts)
+
+
+def at_once(transfers: Round) -> list[list[Transfer]]:
+    """A round in parts, in each of which a device sends to one other and receives from one.
+
+    What a device receives comes in the order of the round.
+    """
+    parts: list[list[Transfer]] = []
+    for t in transfers:
+        earlier = [i for i, part in enumerate(parts) if t.target in {each.target for each in part}]
+        for part in parts[max(earlier, default=-1) + 1 :]:
+            if t.source not in {each.source for each in part}:
+                part.append(t)
+                break
+        else:
+            parts.append([t])
+    return parts
+
+
+def moved(
+    transfers: Sequence[Transfer], before: Tensor, vector: Tensor, bounds: Sequence[tuple[int, int]]
+) -> Tensor:
+    """What a device has of a vector (n,) after messages that carry what was there `before` a round.
+
+    All devices run this one program: where each one's message begins is a number in a table.
+    """
+    k = jax.lax.axis_size(AXIS)
+    sends, takes, sizes, adds = (np.zeros(k, np.int32) for _ in range(4))
+    for t in transfers:
+        start, stop = bounds[t.chunks[0]][0], bounds[t.chunks[-1]][1]
+        sends[t.source] = takes[t.target] = start
+        sizes[t.target], adds[t.target] = stop - start, t.adds
+    longest, device = sizes.max(), jax.lax.axis_index(AXIS)
+    send, take, size, add = (jnp.asarray(table)[device] for table in (sends, takes, sizes, adds))
+    message = jax.lax.dynamic_slice(before, (send,), (longest,))
+    arrived = jax.lax.ppermute(message, AXIS, [(t.source, t.target) for t in transfers])
+    there = jax.lax.dynamic_slice(vector, (take,), (longest,))
+    fresh = jnp.where(add, there + arrived, arrived)
+    kept = jnp.where(jnp.arange(longest) < size, fresh, there)
+    return jax.lax.dynamic_update_slice(vector, kept, (take,))

@@ -1,26 +1,40 @@
 """JAX's devices: GPUs, or virtual devices that share the CPU."""
 
 import os
+from dataclasses import replace
 
 import jax
 
 from common.backends.devices import DeviceRequest, Devices, Process
+from frameworks.jax.hosts import all_devices, connect, join
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
-    os.environ["NPROC"] = str(request.threads)  # read when the CPU client starts its threads
-    jax.config.update("jax_num_cpu_devices", request.count or 2)
+    ours = process.own(range(request.count or 2))
+    # Read when the CPU client starts its threads, no fewer than it has devices. How many there are
+    # decides how XLA cuts up matrix products, and so their last bits: one process would have as
+    # many as all devices.
+    least = len(ours) * process.count if process.count > 1 else 1
+    os.environ["NPROC"] = str(max(request.threads, least))
+    jax.config.update("jax_num_cpu_devices", len(ours))
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
     jax.config.update("jax_default_matmul_precision", "highest")
     # Steps queued on virtual devices can lock each other out of the few threads they share.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if process.local_count > 1:
+        jax.config.update("jax_cuda_visible_devices", ",".join(map(str, ours)))
+        request = replace(request, count=len(ours))
+    if process.count > 1:
+        join(process)
     gpus = [] if request.kind == "cpu" else _gpus()
     kind, count = request.settled(len(gpus), "JAX")
-    found = gpus if kind == "gpu" else jax.devices("cpu")
-    return Devices.of(kind, found[:count], process)
+    own = (gpus if kind == "gpu" else jax.local_devices(backend="cpu"))[:count]
+    if process.count > 1:
+        connect(own)
+    return Devices(kind, process.names(kind, len(own)) or list(map(str, all_devices(own))), own)
 
 
 def synchronize(replicas: object) -> None:
@@ -30,6 +44,6 @@ def synchronize(replicas: object) -> None:
 
 def _gpus() -> list[jax.Device]:
     try:
-        return jax.devices("gpu")
+        return jax.local_devices(backend="gpu")
     except RuntimeError:  # there is no such platform
         return []

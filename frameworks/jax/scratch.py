@@ -15,12 +15,19 @@ import jax
 import numpy as np
 from jax import Array as Tensor, numpy as jnp
 
-from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.jax.collectives import allreduce_by
 from frameworks.jax.devices import devices as devices, synchronize as synchronize
+from frameworks.jax.hosts import (
+    everyones,
+    everywhere,
+    joined,
+    launch as launch,
+    own,
+    same_on_every_host,
+)
 from frameworks.jax.kernels import (
     avg_pool2d,
     conv2d,
@@ -71,8 +78,8 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
 
 
 def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
-    """The k shards of an array, each on its device; their lengths differ by at most one."""
-    bounds = shard_bounds(len(array), len(devices))
+    """The shards of an array, each on its device; their lengths differ by at most one."""
+    bounds = own(shard_bounds(len(array), everywhere(devices)))
     return [jax.device_put(array[a:b], d) for (a, b), d in zip(bounds, devices, strict=True)]
 
 
@@ -98,7 +105,7 @@ def shard_loss_and_grad(
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
     """The sum of k devices' gradients, on each of them."""
-    if algorithm != "star":  # which is the book's
+    if algorithm != "star" or everywhere(grads) > len(grads):  # else the book's, on one host
         return allreduce_by(algorithm, grads)
     summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
     return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
@@ -117,7 +124,7 @@ def forward_backward(
         shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
     )
     losses, grads = zip(*results, strict=True)
-    return allreduce(losses)[0], sum_gradients(grads, algorithm)
+    return allreduce(everyones(losses))[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:
@@ -162,14 +169,15 @@ def predict_shards(
 def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     logits = predict_shards(X, device_params, devices)
-    return np.concatenate([np.asarray(shard) for shard in logits])
+    return joined(np.concatenate([np.asarray(shard) for shard in logits]))
 
 
 def export(device_params: Sequence[Params]) -> Weights:
     """The weights, by canonical names; checks that all replicas are the same."""
-    return same_everywhere(
-        [{name: np.asarray(param) for name, param in params.items()} for params in device_params]
-    )
+    copies = [
+        {name: np.asarray(param) for name, param in params.items()} for params in device_params
+    ]
+    return same_on_every_host(same_everywhere(copies))
 
 
 save = export

@@ -9,7 +9,10 @@ from mxnet import autograd, gluon, np, npx
 from mxnet.gluon import HybridBlock
 
 from common.models.nets import EPSILON, MOMENTUM, trainable
+from frameworks.mxnet.collectives import flatten, unflatten
+from frameworks.mxnet.hosts import everyones, processes
 from frameworks.mxnet.layouts import Shards, Tensor, each
+from frameworks.mxnet.reductions import attend, means_over, means_over_hosts
 
 
 def batch_norm(
@@ -31,20 +34,6 @@ def affine(X: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     scale, shift = np.tile(scale, len(X)), np.tile(shift, len(X))
     Y = batch_norm(planes, scale, shift, np.zeros_like(shift), np.ones_like(shift), eps=0)
     return Y.reshape(X.shape)
-
-
-def all_reduce(parts: Shards) -> Shards:
-    """The sum of tensors that lie on k devices, on each of them; gradients flow through it."""
-    first, *others = parts
-    total = sum((part.as_in_ctx(first.ctx) for part in others), first)
-    return [total.as_in_ctx(part.ctx) for part in parts]
-
-
-def means_over(shards: Shards) -> Shards:
-    """The mean (channels,) over all the shards (n, channels, rows, columns), on each device."""
-    pixels = sum(X.size // X.shape[1] for X in shards)
-    sums = [X.sum((2, 3)).sum(0) for X in shards]  # in one go it takes MXNet twice as long
-    return [total / pixels for total in all_reduce(sums)]
 
 
 class BatchNorm(HybridBlock):  # type: ignore[misc]
@@ -91,11 +80,22 @@ class SyncBatchNorm(BatchNorm):
         params = self.weight, self.bias, self.running_mean, self.running_var
         return batch_norm(X, *(param.data(X.ctx).astype(X.dtype) for param in params))
 
+    def means(self, shards: Shards) -> Shards:
+        """The mean (channels,) over the global minibatch, on the device of each shard."""
+        if processes() > 1:
+            return means_over_hosts(shards, len(self.weight.list_ctx()))
+        return means_over(shards)
+
+    def stand_by(self) -> None:
+        """Takes part in one pass of other processes, for one that has none of the examples."""
+        (channels,) = self.weight.shape
+        attend(len(self.weight.list_ctx()), channels, self.weight.dtype)
+
     def normalize(self, shards: Shards) -> Shards:
         """Normalizes the shards of a minibatch, by the statistics over all of them."""
-        means = means_over(shards)
+        means = self.means(shards)
         centred = [affine(X, np.ones_like(m), -m) for X, m in zip(shards, means, strict=True)]
-        variances = means_over(each(np.square, centred))
+        variances = self.means(each(np.square, centred))
         normal = []
         for X, mean, var in zip(centred, means, variances, strict=True):
             self.remember(mean, var)
@@ -113,6 +113,10 @@ class SyncBatchNorm(BatchNorm):
 
 class ExactBatchNorm(SyncBatchNorm):
     """Batch normalization over each device's shard, which adds up as `SyncBatchNorm` does."""
+
+    def means(self, shards: Shards) -> Shards:
+        """The mean over a shard, however many processes there are."""
+        return means_over(shards)
 
     def normalize(self, shards: Shards) -> Shards:
         """Normalizes the shards of a minibatch, each by its own statistics."""
@@ -133,8 +137,19 @@ def statistics(net: gluon.Block) -> list[gluon.Parameter]:
 
 def share_statistics(net: gluon.Block) -> None:
     """Gives every device the running statistics of the first one."""
+    first = {statistic.name: statistic.list_data()[0] for statistic in statistics(net)}
+    if processes() > 1:
+        first = unflatten(everyones([flatten(first)])[0], first)
     for statistic in statistics(net):
-        statistic.set_data(statistic.list_data()[0])
+        statistic.set_data(first[statistic.name])
+
+
+def stand_by(net: gluon.Block) -> None:
+    """Takes part in a training pass of other processes, for one that has none of the examples."""
+    norms: list[SyncBatchNorm] = []
+    net.apply(lambda layer: norms.append(layer) if type(layer) is SyncBatchNorm else None)
+    for norm in [*norms, *norms[::-1]] if autograd.is_training() else []:
+        norm.stand_by()
 
 
 @contextmanager

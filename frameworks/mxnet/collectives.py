@@ -9,6 +9,7 @@ from mxnet import np
 
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds
+from frameworks.mxnet.hosts import everyones, everywhere, own, summed_by_servers
 
 Tensor: TypeAlias = np.ndarray
 Params = dict[str, Tensor]
@@ -20,7 +21,7 @@ def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
     if algorithm == "native":
         summed = native(vectors)
     else:
-        summed = by_schedule(SCHEDULES[algorithm](len(vectors)), vectors)
+        summed = by_schedule(SCHEDULES[algorithm](everywhere(vectors)), vectors)
     return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
 
 
@@ -40,11 +41,15 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
-    bounds = shard_bounds(len(data[0]), schedule.chunks)
-    held = [[vector[a:b].copy() for a, b in bounds] for vector in data]
-    execute(schedule, held, lambda chunk, i: chunk.copyto(data[i].ctx))
-    return [join(chunks) for chunks in held]
+    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says.
+
+    Over hosts each process does all of it: MXNet has no messages from one process to another.
+    """
+    bounds, places = shard_bounds(len(data[0]), schedule.chunks), everyones(data)
+    held = [[vector[a:b].copy() for a, b in bounds] for vector in places]
+    execute(schedule, held, lambda chunk, i: chunk.copyto(places[i].ctx))
+    summed = zip(own(held), data, strict=True)
+    return [join(chunks).as_in_ctx(vector.ctx) for chunks, vector in summed]
 
 
 def join(chunks: Sequence[Tensor]) -> Tensor:
@@ -60,7 +65,14 @@ def join(chunks: Sequence[Tensor]) -> Tensor:
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by a kvstore."""
-    store = mx.kvstore.create("device")
+    if everywhere(data) > len(data):
+        return summed_by_servers(data)
+    return summed_by("device", data)
+
+
+def summed_by(kvstore: str, data: Sequence[Tensor]) -> list[Tensor]:
+    """The sum of tensors of this process by a kvstore of its own, where each of them lies."""
+    store = mx.kvstore.create(kvstore)
     summed = [tensor.copy() for tensor in data]
     store.init(0, summed[0])
     store.pushpull(0, list(data), out=summed)

@@ -16,7 +16,6 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
@@ -24,6 +23,14 @@ from common.parallel.shards import same_everywhere, saved_of, shard_bounds
 from frameworks.mxnet.activations import layer_outputs
 from frameworks.mxnet.batch_norm import share_statistics, unmoved_statistics
 from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
+from frameworks.mxnet.hosts import (
+    everyones,
+    everywhere,
+    joined,
+    launch as launch,
+    own,
+    same_on_every_host,
+)
 from frameworks.mxnet.layouts import (
     Shards,
     Tensor,
@@ -33,7 +40,7 @@ from frameworks.mxnet.layouts import (
     to_canonical,
 )
 from frameworks.mxnet.resnet import ResNet18, resnet18
-from frameworks.mxnet.wrappers import no_loss, trainer_of
+from frameworks.mxnet.wrappers import everyones_shards, no_loss, trainer_of
 
 Device: TypeAlias = mx.Context
 
@@ -63,7 +70,7 @@ def replicate(
 
 def scatter(batch: Array, replicas: Replicas) -> Shards:
     """The shards of a minibatch, each on its device; the last devices may get none."""
-    bounds = shard_bounds(len(batch), len(replicas.devices))
+    bounds = own(shard_bounds(len(batch), everywhere(replicas.devices)))
     return [
         mx.np.array(batch[a:b], batch.dtype, ctx=device)
         for (a, b), device in zip(bounds, replicas.devices, strict=True)
@@ -82,7 +89,8 @@ def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
         losses = [loss(y_hat, y_shard).sum() for y_hat, y_shard in pairs]
         nothing = [no_loss(replicas.net, device) for device in replicas.devices[len(losses) :]]
     autograd.backward(losses + nothing)
-    return sum(shard_loss.as_in_ctx(replicas.devices[0]) for shard_loss in losses) / len(X)
+    first, shard_losses = replicas.devices[0], everyones(losses + nothing)
+    return sum(shard_loss.as_in_ctx(first) for shard_loss in shard_losses) / len(X)
 
 
 def train_batch(
@@ -115,8 +123,7 @@ def gradients(
 def predict_shards(X: Array, replicas: Replicas) -> Shards:
     """The logits of each device's shard, by the first device's running statistics."""
     share_statistics(replicas.net)
-    logits: Shards = replicas.net(scatter(X, replicas))
-    return logits
+    return everyones_shards(replicas.net(scatter(X, replicas)), X.dtype)
 
 
 def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
@@ -129,26 +136,28 @@ def export(replicas: Replicas) -> Weights:
     share_statistics(replicas.net)
     dtype = replicas.net.fc.bias.dtype  # that of the statistics may be another
     params = replicas.net.collect_params()
-    everyones = [own_weights(params, device) for device in replicas.devices]
-    return same_everywhere([{k: v.astype(dtype) for k, v in own.items()} for own in everyones])
+    copies = [own_weights(params, device) for device in replicas.devices]
+    return same_on_every_host(
+        same_everywhere([{k: v.astype(dtype) for k, v in copy.items()} for copy in copies])
+    )
 
 
 def save(replicas: Replicas) -> Weights:
     """All that the next step depends on: the weights, and every device's running statistics."""
     params = replicas.net.collect_params()
-    everyones = [own_weights(params, device) for device in replicas.devices]
-    names = everyones[0].keys()
-    trained = [{name: own[name] for name in names if trainable(name)} for own in everyones]
-    stacks = {n: np.stack([own[n] for own in everyones]) for n in names if not trainable(n)}
-    return same_everywhere(trained) | stacks
+    copies = [own_weights(params, device) for device in replicas.devices]
+    names = copies[0].keys()
+    trained = [{name: copy[name] for name in names if trainable(name)} for copy in copies]
+    stacks = {n: joined(np.stack([copy[n] for copy in copies])) for n in names if not trainable(n)}
+    return same_on_every_host(same_everywhere(trained)) | stacks
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
     """Puts all replicas where `save` found others."""
-    for index, device in enumerate(devices):
-        own = saved_of(saved, index)
+    for index, device in zip(own(range(everywhere(devices))), devices, strict=True):
+        copy = saved_of(saved, index)
         for name, param in replicas.net.collect_params().items():
-            values = from_canonical(name, own[name])
+            values = from_canonical(name, copy[name])
             param.data(device)[:] = mx.np.array(values, values.dtype, ctx=device)
 
 

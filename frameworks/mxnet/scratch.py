@@ -15,12 +15,19 @@ import mxnet as mx
 import numpy
 from mxnet import autograd, np, npx
 
-from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_bounds
 from frameworks.mxnet.collectives import allreduce_by
 from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
+from frameworks.mxnet.hosts import (
+    everyones,
+    everywhere,
+    joined,
+    launch as launch,
+    own,
+    same_on_every_host,
+)
 from frameworks.mxnet.kernels import (
     avg_pool2d,
     conv2d,
@@ -73,8 +80,8 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
 
 
 def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
-    """The k shards of an array, each on its device; their lengths differ by at most one."""
-    bounds = shard_bounds(len(array), len(devices))
+    """The shards of an array, each on its device; their lengths differ by at most one."""
+    bounds = own(shard_bounds(len(array), everywhere(devices)))
     return [
         np.array(array[a:b], array.dtype, ctx=device)
         for (a, b), device in zip(bounds, devices, strict=True)
@@ -105,7 +112,7 @@ def shard_loss_and_grad(
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
     """The sum of k devices' gradients, on each of them."""
-    if algorithm != "star":  # which is the book's
+    if algorithm != "star" or everywhere(grads) > len(grads):  # else the book's, on one host
         return allreduce_by(algorithm, grads)
     summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
     return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
@@ -124,7 +131,7 @@ def forward_backward(
         shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
     )
     losses, grads = zip(*results, strict=True)
-    return allreduce(losses)[0], sum_gradients(grads, algorithm)
+    return allreduce(everyones(losses))[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:
@@ -164,25 +171,21 @@ def predict_shards(
     X: Array, device_params: Sequence[Params], devices: Sequence[Device]
 ) -> list[Tensor]:
     """The logits of each device's shard of a batch, (its examples, 10)."""
-    shards = scatter(X, devices)
-    return [
-        lenet(shard, params)
-        for shard, params in zip(shards, device_params, strict=True)
-        if len(shard)  # MXNet cannot convolve nothing
-    ]
+    pairs = zip(scatter(X, devices), device_params, strict=True)
+    # MXNet cannot convolve nothing.
+    return [lenet(each, params) if len(each) else each.reshape(0, 10) for each, params in pairs]
 
 
 def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
     """The logits (n, 10) of a batch, each device computing those of its shard."""
     logits = predict_shards(X, device_params, devices)
-    return numpy.concatenate([shard.asnumpy() for shard in logits])
+    return joined(numpy.concatenate([shard.asnumpy() for shard in logits]))
 
 
 def export(device_params: Sequence[Params]) -> Weights:
     """The weights, by canonical names; checks that all replicas are the same."""
-    return same_everywhere(
-        [{name: param.asnumpy() for name, param in params.items()} for params in device_params]
-    )
+    copies = [{name: p.asnumpy() for name, p in params.items()} for params in device_params]
+    return same_on_every_host(same_everywhere(copies))
 
 
 save = export

@@ -1,17 +1,54 @@
 """Gluon's Trainer, which adds up all devices' gradients in a kvstore."""
 
+from functools import partial
+from typing import Any
+
 import mxnet as mx
-from mxnet import gluon
+import numpy
+from mxnet import gluon, np
 
 from common.models.nets import trainable
-from frameworks.mxnet.layouts import Tensor
+from frameworks.mxnet.collectives import flatten, summed_by, unflatten
+from frameworks.mxnet.hosts import ENGINE, common_store, everyones, joined, processes
+from frameworks.mxnet.layouts import Shards, Tensor, on_host
 from frameworks.mxnet.optimizer import SGD
+
+
+class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
+    """A trainer that adds up the gradients of all hosts' devices in a kvstore of this process.
+
+    So it adds in the order in which this kvstore does, and has the bits that one host has.
+    """
+
+    def __init__(self, params: gluon.ParameterDict, optimizer: SGD, kvstore: str) -> None:
+        super().__init__(params, optimizer, kvstore=None)
+        self.summed = partial(summed_by, kvstore)
+
+    def _allreduce_grads(self) -> None:
+        trained = [param for param in self._params if param.grad_req != "null"]
+        own = [{param.name: param.grad(ctx) for param in trained} for ctx in self._contexts]
+        total = self.summed(everyones([flatten(grads) for grads in own]))[0]
+        for grads in own:
+            for name, part in unflatten(total, grads).items():
+                part.copyto(grads[name])
 
 
 def trainer_of(net: gluon.Block, kvstore: str) -> gluon.Trainer:
     """A trainer of the net on all devices, that adds up in this kvstore."""
+    params = net.collect_params()
+    if processes() > 1 and kvstore != ENGINE:
+        return TrainerOverHosts(params, SGD(), kvstore)
+    store = common_store() if kvstore == ENGINE else kvstore
     # `gradients` reads what the kvstore summed, so the update must not happen in there.
-    return gluon.Trainer(net.collect_params(), SGD(), kvstore=kvstore, update_on_kvstore=False)
+    return gluon.Trainer(params, SGD(), kvstore=store, update_on_kvstore=False)
+
+
+def everyones_shards(logits: Shards, dtype: "numpy.dtype[Any]") -> Shards:
+    """The logits of all processes' shards, where these are the ones of this process's."""
+    if processes() == 1:
+        return logits
+    nothing = numpy.zeros((0, 10), dtype)
+    return [np.array(joined(numpy.concatenate([nothing, *map(on_host, logits)])), dtype)]
 
 
 def no_loss(net: gluon.Block, device: mx.Context) -> Tensor:

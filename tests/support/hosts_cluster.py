@@ -26,6 +26,7 @@ WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
 """What ends a command as soon as the process that has started it is gone."""
 
 HOLD: Final = "echo up; read never"
+"""What the first process of a host does: it says that the host is there, and stays."""
 
 
 def why_not(slurm: bool = False) -> str:
@@ -39,7 +40,7 @@ def why_not(slurm: bool = False) -> str:
     try:
         with Hosts(1):
             return ""
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError as error:
         return f"no namespaces here: {error}"
 
 
@@ -131,14 +132,17 @@ class Hosts:
 
     def _end(self, name: str) -> None:
         holder, init = self.holders.pop(name), self.inits.pop(name, None)
-        if init is not None:
+        if init is None:
+            holder.kill()
+        else:  # the holder ends once that one is gone, and so all others of the host
             os.kill(init, signal.SIGKILL)
-        holder.kill()
-        holder.communicate()
-        self._resume(name)
+            self._resume(name)
+        holder.communicate(timeout=20)
 
     def _do(self, name: str, script: str) -> None:
-        self.run(name, "sh", "-ec", script, check=True, capture_output=True)
+        done = self.run(name, "sh", "-ec", script, capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(done.stderr.strip().replace("\n", "; "))
 
     def command(self, name: str, *what: str) -> list[str]:
         """What runs a command on a host, in the folder that this process is in."""

@@ -1,0 +1,60 @@
+"""Whether a run over several hosts computed what one does: the same bits, or to rounding."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from common.backends.frameworks import same_bits
+from common.base.arrays import Array
+from common.chapters.spec import Suite
+from common.compare.apart import against
+from common.compare.checks import NUMERICAL, Run
+from common.compare.findings import Finding
+
+Singles = Mapping[tuple[str, int], Run]
+"""The runs on one host, by framework and number of devices."""
+
+
+def findings(suite: Suite, run: Run, singles: Singles) -> Iterator[Finding]:
+    """What there is to say of a run of a suite over hosts; nothing of one that needs one host."""
+    hosts = suite.hosts.get(run.devices, 1)
+    if hosts == 1:
+        return
+    found = len(run.record.cluster.processes) if run.record.cluster else 1
+    if found != hosts:
+        note = f"it ran in {found} processes, and the suite asks for one on each of {hosts} hosts"
+        yield Finding(check="hosts", passed=False, note=note)
+        return
+    single = singles.get((run.record.framework, run.devices))
+    if single is None:
+        note = "there is no run on one host to compare with"
+        yield Finding(check="hosts", passed=False, note=note)
+    elif same_bits(run.record.framework, run.record.chapter):
+        yield _equal(run, single)
+    else:
+        yield against("hosts", run, single, {})
+
+
+def _equal(run: Run, single: Run) -> Finding:
+    """Whether every number of both runs is the same, to the bit."""
+    other = [name for name in _names(run) if not _same(run.arrays[name], single.arrays.get(name))]
+    return Finding(
+        check="hosts",
+        passed=not other,
+        array=other[0] if other else "",
+        where=f"{other[0]}: other bits" if other else "",
+        diverged=other,
+    )
+
+
+def _names(run: Run) -> Sequence[str]:
+    return [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
+
+
+def _same(ours: Array, theirs: Array | None) -> bool:
+    return theirs is not None and ours.shape == theirs.shape and _bits(ours) == _bits(theirs)
+
+
+def _bits(values: Array) -> bytes:
+    # -0.0 is 0.0: whoever passes zeros on adds them to what there is.
+    return np.add(values, 0.0).tobytes()

@@ -1,0 +1,158 @@
+"""How processes on several hosts are joined in MXNet: by its dist kvstore.
+
+It has no messages from one process to another. What all have, each one gets from the servers, and
+adds it up by itself: servers would add in the order in which it arrives, which no one knows.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, TypeVar
+
+import mxnet as mx
+import numpy
+from mxnet import np
+
+from common.backends.devices import ALONE, DeviceRequest, Process
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError
+from common.parallel.shards import diverged
+from frameworks.mxnet.servers import served
+
+T = TypeVar("T")
+
+Tensor: TypeAlias = np.ndarray
+
+FIRST_KEY: Final = 1 << 20
+"""The first key of what is exchanged here; those of Gluon's Trainer count from 0."""
+
+ENGINE: Final = "dist_sync"
+"""The kvstore whose servers add, once all workers have pushed."""
+
+
+@dataclass
+class Membership:
+    """Which process of all this is, and the kvstore that they share, with its keys."""
+
+    process: Process = ALONE
+    store: Any = None
+    keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def key(self, shape: tuple[int, ...], dtype: Any, stype: str = "default") -> int:
+        """The key for what is of this kind; all processes ask for keys in the same order."""
+        kind = (shape, numpy.dtype(dtype), stype)
+        if kind not in self.keys:
+            self.keys[kind] = FIRST_KEY + len(self.keys)
+            # A server takes no sparse array without rows.
+            self.store.init(self.keys[kind], mx.nd.ones(shape, dtype=dtype).tostype(stype))
+        return self.keys[kind]
+
+
+ours = Membership()
+
+
+def launch(
+    worker: Callable[[Process], None],
+    request: DeviceRequest,
+    options: Any,
+    process: Process = ALONE,
+) -> None:
+    """Calls `worker` here, joined with all processes that a launcher has started.
+
+    Raises RunError if they cannot meet.
+    """
+    if process.count == 1 and getattr(options, "wrapper", "") != ENGINE:
+        worker(process)
+        return
+    with served(process):
+        ours.process, ours.store = process, mx.kv.create(ENGINE)
+        worker(process)
+        process.gather(0)  # somebody may still wait for an answer of a server
+
+
+def processes() -> int:
+    """How many processes there are."""
+    return ours.process.count
+
+
+def common_store() -> mx.kv.KVStore:
+    """The kvstore of all processes. Raises RequestError if this one was not launched with one."""
+    if ours.store is None:
+        raise RequestError(f"a chapter that was not launched has no {ENGINE}: take device or local")
+    return ours.store
+
+
+def everywhere(devices: Sequence[object]) -> int:
+    """How many devices all processes have, of which this one has these."""
+    return processes() * len(devices)
+
+
+def own(parts: Sequence[T]) -> Sequence[T]:
+    """The share of this process in what is there for each device, in the order of all devices."""
+    share = len(parts) // processes()
+    return parts[ours.process.rank * share : (ours.process.rank + 1) * share]
+
+
+def everyones(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The tensors of all devices, on the first of this process's; all are of one shape."""
+    if processes() == 1:
+        return tensors
+    rows = np.stack([tensor.reshape(-1).as_in_ctx(mx.cpu()) for tensor in tensors])
+    first = tensors[0]
+    return [row.reshape(first.shape).as_in_ctx(first.ctx) for row in exchanged(rows)]
+
+
+def exchanged(rows: Tensor) -> Tensor:
+    """What all processes have as rows (m, n), one after the other (k, n); it waits for them.
+
+    Each one pushes its rows alone; the servers put them side by side.
+    """
+    devices = list(range(everywhere(rows)))
+    shape, dtype = (len(devices), rows.shape[1]), rows.dtype
+    mine = mx.nd.array(own(devices), dtype="int64")
+    key = ours.key(shape, dtype, "row_sparse")
+    pushed = mx.nd.sparse.row_sparse_array((rows.as_nd_ndarray(), mine), shape=shape, dtype=dtype)
+    ours.store.push(key, pushed)
+    found = mx.nd.sparse.zeros("row_sparse", shape, dtype=dtype)
+    ours.store.row_sparse_pull(key, out=found, row_ids=mx.nd.array(devices, dtype="int64"))
+    everyones = found.data.as_np_ndarray()
+    everyones.wait_to_read()  # nobody pushes anew before all of this is here
+    return everyones
+
+
+def summed_by_servers(data: Sequence[Tensor]) -> list[Tensor]:
+    """The sum of vectors on all devices of all processes, in the order in which they arrive."""
+    summed = [tensor.copy() for tensor in data]  # what is pushed is written to
+    ours.store.pushpull(ours.key(summed[0].shape, summed[0].dtype), summed)
+    return summed
+
+
+def joined(rows: Array) -> Array:
+    """What all processes have as rows (n, ...), one after the other; each has its own n."""
+    if processes() == 1:
+        return rows
+    counts = ours.process.gather(len(rows))
+    padded = numpy.zeros((max(counts), *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    found = everyones([np.array(padded, padded.dtype)])
+    parts = [each.asnumpy()[:count] for each, count in zip(found, counts, strict=True)]
+    return numpy.concatenate(parts)
+
+
+def same_on_every_host(weights: Weights) -> Weights:
+    """These weights, once all processes are known to have the same bit for bit.
+
+    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
+    """
+    if processes() == 1:
+        return weights
+    everything = hashlib.sha256()
+    for values in weights.values():
+        everything.update(values.tobytes())
+    if len(set(ours.process.gather(everything.hexdigest()))) > 1:
+        for name, values in weights.items():
+            found = ours.process.gather(hashlib.sha256(values.tobytes()).hexdigest())
+            for rank, theirs in enumerate(found):
+                if theirs != found[0]:
+                    raise diverged(name, rank)
+    return weights
