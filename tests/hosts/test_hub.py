@@ -1,5 +1,6 @@
 """The hub lets a run's processes in, hands on what they give, and tells all how it ended."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -7,7 +8,7 @@ import pytest
 from hub_members import Hall, hall as hall
 
 from common.base.endings import KILLED, REST, SAID, Ending
-from common.base.errors import RequestError, RunError
+from common.base.errors import RequestError, RunError, StoppedError
 from common.hosts.wire import GONE, SILENT
 
 Made = Callable[..., Hall]
@@ -95,6 +96,26 @@ def test_the_first_of_two_that_say_so_is_the_cause(hall: Made) -> None:
     time.sleep(0.1)
     members[0].fail(ending(SAID, "second"))
     assert [each.hear("over")["message"] for each in members] == ["first"] * 3
+
+
+def test_whoever_stops_waits_for_the_others_to_stop(hall: Made) -> None:
+    members = hall().all()
+    stopped = Ending(SAID, StoppedError("stopped after step 3", status=130, step=3), "")
+    members[1].fail(stopped)
+    time.sleep(0.5)  # one that fails gives them 0.3
+    began = time.monotonic()
+    threading.Timer(0.3, lambda: [members[rank].fail(stopped) for rank in (0, 2)]).start()
+    over = members[0].hear("over")
+    assert time.monotonic() - began >= 0.3
+    assert (over["rank"], over["status"]) == (1, 130)
+
+
+def test_whoever_is_lost_meanwhile_is_not_waited_for(hall: Made) -> None:
+    members = hall().all()
+    members[1].fail(Ending(SAID, StoppedError("stopped after step 3"), ""))
+    members[0].fail(Ending(SAID, StoppedError("stopped after step 3"), ""))
+    members[2].freeze()
+    assert members[0].hear("over")["message"] == "stopped after step 3"
 
 
 def test_what_may_come_of_a_silent_process_waits_until_that_is_known(hall: Made) -> None:
