@@ -44,7 +44,7 @@ ADDRESS: Final = {
 
 def sign(framework: str, environ: Environ) -> str:
     """The first variable of the framework that is set; empty if there is none."""
-    return next((name for name in SIGNS[framework] if environ.get(name)), "")
+    return next((name for name in SIGNS.get(framework, ()) if environ.get(name)), "")
 
 
 def pytorch(environ: Environ) -> Place:
