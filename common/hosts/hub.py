@@ -23,6 +23,9 @@ FAREWELL: Final = 5
 DOUBT: Final = 3
 """As many words that have not come leave it open whether a process lives."""
 
+GONE: Final = "is gone: it was killed, or its host is off"
+"""What is said of a process whose connection has ended."""
+
 
 class Hub:
     """Who has come, by rank, what they have given, and how they have ended.
@@ -141,7 +144,7 @@ class Hub:
             self.watch.left(rank)
             if rank not in self.done:
                 lost = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
-                self._fails(rank, {**lost, "message": "is gone: it was killed, or its host is off"})
+                self._fails(rank, {**lost, "message": GONE})
 
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)

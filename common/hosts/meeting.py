@@ -13,9 +13,9 @@ from common.backends.devices import Process
 from common.base.children import end, fork
 from common.base.endings import KILLED, Ending, from_plain
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.pulse import BEAT
+from common.base.pulse import BEAT, FROZEN, Watch
 from common.base.signals import Stop
-from common.hosts.hub import Hub
+from common.hosts.hub import GONE, Hub
 from common.hosts.launchers import Place
 from common.hosts.wire import Message, Wire, listener
 
@@ -111,17 +111,21 @@ class Meeting:
     def _placed(self, wire: Wire, stop: Stop) -> Process:
         process, shown, told = self.place.process, "", time.monotonic()
         wire.send(**self.hello())
+        watch = Watch(["hub"])
         while not stop.asked:
             ready, _, _ = select.select([wire], [], [], BEAT)
             wire.send(alive=True)
+            if ready:
+                watch.heard("hub")
             for message in wire.receive() if ready else ():
                 if "everyone" in message:
                     return _among(process, message["everyone"])
                 if "missing" in message and process.rank == 0:
                     shown = _missing(process.count, message["missing"])
                 _require_welcome(process, message)
-            if wire.closed:
-                raise RunError("the first process is gone: it was killed, or its host is off")
+            if wire.closed or watch.silent():
+                gone = f"{FROZEN}, or its host is gone" if watch.silent() else GONE
+                raise RunError(f"{name_of(0, self.where()[0])} {gone}")
             if shown and time.monotonic() - told > ENOUGH:
                 self.notice(shown)
                 shown = ""

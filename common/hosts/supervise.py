@@ -19,6 +19,7 @@ from common.base.children import end, end_frozen, fork
 from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
+from common.hosts.hub import GONE
 from common.hosts.meeting import Meeting, failure_in
 from common.hosts.wire import Message, Wire
 
@@ -132,7 +133,7 @@ class Supervisor:
         """Sees whether hub or child are gone, or frozen."""
         silent = self.watch.silent()
         if self.wire.closed and self.over is None:
-            self._lose("is gone: it was killed, or its host is off")
+            self._lose(GONE)
         elif "hub" in silent:
             self._lose(f"{FROZEN}, or its host is gone")
         if "child" in silent:
