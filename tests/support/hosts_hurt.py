@@ -11,7 +11,7 @@ from typing import Final
 from hosts_cluster import Hosts
 from hosts_processes import processes, send, wait
 from killed_runs import SECONDS, SMALL, Case, Runner, first_cases
-from started import children
+from started import alive, children
 
 HOSTS: Final = 3
 ONE_EPOCH: Final = "--epochs=1"
@@ -160,4 +160,4 @@ class RunOverHosts:
 
     def _left(self, init: int) -> list[int]:
         self.resume_waiting()
-        return processes(init)
+        return [each for each in processes(init) if alive(each)]
