@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from figures import Figures
 from hosts_cluster import Hosts, why_not
-from hosts_hurt import EVERY, HOSTS, ONE_EPOCH, SOON, Fault, RunOverHosts
+from hosts_hurt import EVERY, HOSTS, KINDS, ONE_EPOCH, SOON, Fault, RunOverHosts
 from killed_runs import SECONDS, Runner
 
 from common.training.checkpoints import checkpoints_in, read_checkpoint
@@ -51,8 +51,8 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
         read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
         if fault.rank == 0 or fault == SAME_BITS:
             goes_on(runner, fault)
-    kind = "host gone" if fault.what == "host gone" else f"process over hosts {fault.what}"
-    figures(kind, moment=fault.moment, seconds=round(seconds, 1), chapter=runner.case.chapter)
+    told = {"moment": fault.moment, "chapter": runner.case.chapter}
+    figures(KINDS[fault.what], **told, seconds=round(seconds, 1))
 
 
 def names(said: str, rank: int) -> bool:

@@ -17,7 +17,12 @@ HOSTS: Final = 3
 ONE_EPOCH: Final = "--epochs=1"
 STEPS: Final = 7
 MOMENTS: Final = ("meeting", "middle", "end")
-FAULTS: Final = ("killed", "frozen", "host gone")
+KINDS: Final = {
+    "killed": "process over hosts killed",
+    "frozen": "process over hosts frozen",
+    "host gone": "host gone",
+}
+"""What figures call each kind of fault."""
 
 SOON: Final = 30
 """Seconds in which all that remain have ended."""
