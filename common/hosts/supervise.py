@@ -19,9 +19,8 @@ from common.base.children import end, end_frozen, fork
 from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
-from common.hosts.hub import GONE
 from common.hosts.meeting import Meeting, failure_in
-from common.hosts.wire import Message, Wire
+from common.hosts.wire import GONE, SILENT, Message, Wire
 
 Work = Callable[[Process], None]
 
@@ -135,7 +134,7 @@ class Supervisor:
         if self.wire.closed and self.over is None:
             self._lose(GONE)
         elif "hub" in silent:
-            self._lose(f"{FROZEN}, or its host is gone")
+            self._lose(SILENT)
         if "child" in silent:
             self._ends(killed(FROZEN))
 
