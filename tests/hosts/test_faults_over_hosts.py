@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from figures import Figures
 from hosts_cluster import Hosts, why_not
-from hosts_hurt import EVERY, HOSTS, KINDS, ONE_EPOCH, SOON, Fault, RunOverHosts
+from hosts_hurt import EVERY, HOSTS, KINDS, SOON, Fault, RunOverHosts
 from killed_runs import SECONDS, Runner
 
 from common.training.checkpoints import checkpoints_in, read_checkpoint
@@ -64,7 +64,7 @@ def names(said: str, rank: int) -> bool:
 def goes_on(runner: Runner, fault: Fault) -> None:
     """A run goes on from the checkpoint that is left, and ends well."""
     if fault != SAME_BITS:
-        runner.finish("hurt", ONE_EPOCH, "--resume")
+        runner.finish("hurt", "--resume")
         assert runner.record("hurt").status == "complete"
         return
     with Hosts(HOSTS) as hosts:
@@ -72,5 +72,5 @@ def goes_on(runner: Runner, fault: Fault) -> None:
         run.start(range(HOSTS), "--resume")
         run.end_of(range(HOSTS), SECONDS)
         assert [run.started[rank].returncode for rank in range(HOSTS)] == [0] * HOSTS, run.said(0)
-    runner.finish("whole", ONE_EPOCH)
+    runner.finish("whole")
     runner.require_same("whole", "hurt")

@@ -31,7 +31,10 @@ def hosts() -> Iterator[Hosts]:
 
 def require_both(record: Record, launcher: str) -> None:
     assert record.cluster is not None
-    assert (record.cluster.launcher, record.cluster.hosts()) == (launcher, ["n1", "n2"])
+    assert (record.cluster.launcher, [each.host for each in record.cluster.processes]) == (
+        launcher,
+        ["n1", "n2"],
+    )
     assert len(record.devices) == 2
 
 
@@ -55,7 +58,7 @@ def test_a_job_of_slurm_that_is_requeued_ends_with_the_same_bits(
 
 def trained(hosts: Hosts, framework: str, folder: Path, *commands: str) -> Record:
     """The record of what the commands train, each on one host."""
-    told = environment(framework, "concise", FLAGS)
+    told = environment(framework, "concise", f"{FLAGS} --checkpoint-dir results")
     laid_out(folder)
     started = [
         hosts.start(name, "sh", "-ec", f"cd '{folder}'; {command}", env=told)

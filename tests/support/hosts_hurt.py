@@ -1,5 +1,6 @@
 """Runs over three virtual hosts that something happens to, at a moment of their way."""
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -14,8 +15,7 @@ from killed_runs import SECONDS, SMALL, Case, Runner, first_cases
 from started import alive, children
 
 HOSTS: Final = 3
-ONE_EPOCH: Final = "--epochs=1"
-STEPS: Final = 7
+STEPS: Final = 21
 MOMENTS: Final = ("meeting", "middle", "end")
 KINDS: Final = {
     "killed": "process over hosts killed",
@@ -78,7 +78,7 @@ class RunOverHosts:
     def start(self, ranks: Sequence[int], *flags: str) -> None:
         """Starts these processes; what each says goes to a file."""
         for rank in ranks:
-            command = self.runner.command(self.name, ONE_EPOCH, *flags)
+            command = self.runner.command(self.name, *flags)
             command = [each for each in command if each != SMALL[-1]]  # it tells who is missing
             places = ["--coordinator=n1:29500", f"--hosts={HOSTS}", f"--host-rank={rank}"]
             with self._said(rank).open("w") as said:
@@ -107,10 +107,15 @@ class RunOverHosts:
         """
         if fault.moment == "meeting":
             self._wait_for(lambda: "2 of 3 processes have come" in self.said(0))
-        else:
-            path = self.runner.folder / self.name / f"{self.runner.name}-step{fault.step()}.json"
+            return
+        path = self.runner.folder / self.name / f"{self.runner.name}-step{fault.step()}.json"
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, 0, -15)  # nobody is faster, however busy the machine
+        try:
             self._wait_for(path.exists)
             send(self.process("trainer", 0), SIGSTOP)
+        finally:
+            os.setpriority(os.PRIO_PROCESS, 0, before)
 
     def _wait_for(self, moment: Callable[[], bool]) -> None:
         limit = time.monotonic() + SECONDS
