@@ -51,8 +51,8 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
         read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
         if fault.rank == 0 or fault == SAME_BITS:
             goes_on(runner, fault)
-    told = {"moment": fault.moment, "chapter": runner.case.chapter}
-    figures(KINDS[fault.what], **told, seconds=round(seconds, 1))
+    chapter = runner.case.chapter
+    figures(KINDS[fault.what], moment=fault.moment, chapter=chapter, seconds=round(seconds, 1))
 
 
 def names(said: str, rank: int) -> bool:
