@@ -12,7 +12,12 @@ WRAPPERS: Final = {
 }
 """Each framework's own ways to train on several devices; the first is the default."""
 
-SAME_BITS: Final = {"pytorch": ("scratch", "concise")}
+SAME_BITS: Final = {
+    "pytorch": ("scratch", "concise"),
+    "tensorflow": ("scratch", "concise"),
+    "jax": ("scratch",),  # XLA's compiler chooses the sums of `sharding`, and Gloo their order
+    "mxnet": ("scratch", "concise"),
+}
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
 IN_PROCESSES: Final = ("ddp",)

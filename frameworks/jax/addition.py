@@ -19,9 +19,17 @@ def add_in_order() -> None:
         mlir.register_lowering(primitive, lowered, platform="cpu")
 
 
-def lowered(context: Any, x: Any, *, axes: tuple[str, ...], axis_index_groups: None = None) -> Any:
+def lowered(context: Any, x: Any, *, axes: tuple[Any, ...], axis_index_groups: None = None) -> Any:
     """What a sum is compiled to."""
-    return mlir.lower_fun(partial(added, axes=axes), multiple_results=False)(context, x)
+    return mlir.lower_fun(partial(over, axes=axes), multiple_results=False)(context, x)
+
+
+def over(x: Tensor, axes: tuple[Any, ...]) -> Tensor:
+    """The sum over axes of the array, which have numbers as `vmap` gives them, and over devices."""
+    named = tuple(axis for axis in axes if not isinstance(axis, int))
+    if positions := tuple(axis for axis in axes if isinstance(axis, int)):
+        x = x.sum(positions)
+    return added(x, named) if named else x
 
 
 def added(x: Tensor, axes: tuple[str, ...]) -> Tensor:
