@@ -60,6 +60,12 @@ def end_frozen(parent: int) -> None:
     threading.Thread(target=_mind, args=(parent,), daemon=True).start()
 
 
+def outlive_frozen(parent: int) -> None:
+    """Returns once `parent` is not frozen, or `end_frozen` has ended it."""
+    while os.getppid() == parent and _is_stopped(parent):
+        time.sleep(LOOK)
+
+
 def _mind(parent: int) -> None:
     missed, now = 0.0, time.monotonic()
     while os.getppid() == parent:
