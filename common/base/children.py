@@ -60,11 +60,19 @@ def end_frozen(parent: int) -> None:
     threading.Thread(target=_mind, args=(parent,), daemon=True).start()
 
 
+def outlive_frozen(parent: int) -> None:
+    """Returns once `parent` is not frozen, or `end_frozen` has ended it."""
+    while os.getppid() == parent and _is_stopped(parent):
+        time.sleep(LOOK)
+
+
 def _mind(parent: int) -> None:
-    missed = 0.0
+    missed, now = 0.0, time.monotonic()
     while os.getppid() == parent:
         time.sleep(LOOK)
-        missed = missed + LOOK if _is_stopped(parent) else 0
+        before, now = now, time.monotonic()
+        # The time in which this process is frozen itself, as by Ctrl-Z, does not count.
+        missed = missed + min(now - before, 5 * LOOK) if _is_stopped(parent) else 0
         if missed > FREEZE:
             os.kill(parent, signal.SIGKILL)
 

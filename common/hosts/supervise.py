@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 from common.backends.devices import Process
-from common.base.children import end, end_frozen, fork
+from common.base.children import end, end_frozen, fork, outlive_frozen
 from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
@@ -155,10 +155,11 @@ def _work(
     # Held open here, they would outlive the parent, and nobody would see that it is gone.
     for each in others:
         each.close()
-    end_frozen(os.getppid())
+    end_frozen(parent := os.getppid())
     # The run minds it once it has begun; the parent repeats it until then.
     signal.signal(signal.SIGUSR1, lambda *_: None)
     tell_ending(partial(work, replace(process, gather=partial(_gather, ask))), tell)
+    outlive_frozen(parent)  # nobody else would end it
 
 
 def _gather(ask: Connection, value: Any) -> list[Any]:

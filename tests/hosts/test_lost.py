@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 from summing_chapter import from_step, held
-from together import RECORD, Started, Together, wait_until
+from together import LIMIT, RECORD, Together, require_told, wait_until
 
-from common.base.errors import RequestError, RunError
 from common.records.store import read_record
 
 HOST = socket.gethostname()
 KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP
 FROZE = "has not answered for 15 seconds: it is frozen"
 GONE = "is gone: it was killed, or its host is off"
-LIMIT = 12
-"""Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""
 
 
 @pytest.fixture
@@ -28,14 +25,6 @@ def together(tmp_path: Path) -> Iterator[Together]:
     made = Together(tmp_path)
     yield made
     made.end()
-
-
-def require_told(runs: list[Started], words: str, seconds: float = LIMIT, status: int = 1) -> None:
-    """All of these end with the status, and say so in one line."""
-    for run in runs:
-        found, said = run.ended(seconds)
-        assert said.startswith("python -m frameworks.pytorch.scratch: error: "), said
-        assert (found, words in said, said.count("\n")) == (status, True, 1), said
 
 
 def record(together: Together) -> tuple[str, str]:
@@ -67,6 +56,17 @@ def test_a_supervisor_that_is_lost_is_named(
     assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
     if rank:
         assert record(together)[0] == "failed"
+
+
+def test_a_frozen_supervisor_is_ended_also_if_its_trainer_fails(together: Together) -> None:
+    def hurt(step: int) -> None:
+        if step == 3:
+            os.kill(os.getppid(), FROZEN)
+            raise RuntimeError
+
+    *runs, lost = together.all("--quiet", hurt={2: hurt})
+    require_told(runs, f"process 2 on {HOST} {FROZE}, or its host is gone")
+    assert lost.ended()[0] == -KILLED
 
 
 @pytest.mark.parametrize("rank", [0, 2])
@@ -167,31 +167,3 @@ def test_who_is_killed_once_its_work_is_done_holds_nobody_up(together: Together)
     runs.pop(2).send(KILLED)
     (together.folder / "go on").touch()
     assert [run.ended() for run in runs] == [(0, "")] * 2
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize(
-    ("error", "status", "said"),
-    [
-        (RunError("it was planted", step=3), 1, "it was planted"),
-        (RequestError("ask otherwise"), 2, "ask otherwise"),
-        (MemoryError(), 1, "a process failed: MemoryError"),
-    ],
-)
-def test_what_a_worker_says_all_say(
-    together: Together, rank: int, error: Exception, status: int, said: str
-) -> None:
-    def hurt(step: int) -> None:
-        if step == 3:
-            raise error
-
-    runs = together.all("--quiet", hurt={rank: hurt})
-    own = runs.pop(rank)
-    require_told(runs, f"error: process {rank} on {HOST}: {said}", status=status)
-    found, words = own.ended()
-    assert (found, words.partition("error: ")[2].split(";")[0].strip()) == (status, said)
-    assert record(together)[0] == "failed"
-    assert record(together)[1].endswith(said)
-    failure = read_record(together.folder / RECORD).failure
-    assert failure
-    assert "raise error" in failure.traceback

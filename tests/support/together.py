@@ -37,6 +37,9 @@ FAST: Final = {
 }
 """A pulse that is five times as fast: who is frozen is known after 3 seconds."""
 
+LIMIT: Final = 12
+"""Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""
+
 SOON: Final = 20
 """Seconds in which all have ended, also with the true pulse and on a busy machine."""
 
@@ -147,6 +150,14 @@ class Together:
             with suppress(ProcessLookupError):
                 os.killpg(each.pid, signal.SIGKILL)
             each.process.join()
+
+
+def require_told(runs: list[Started], words: str, seconds: float = LIMIT, status: int = 1) -> None:
+    """All of these end with the status, and say so in one line."""
+    for run in runs:
+        found, said = run.ended(seconds)
+        assert said.startswith("python -m frameworks.pytorch.scratch: error: "), said
+        assert (found, words in said, said.count("\n")) == (status, True, 1), said
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
