@@ -49,7 +49,7 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
         return Ending(SAID, error, traceback.format_exc())
     except Exception as error:
         # Not the last line of the traceback: a framework may add notes to an exception.
-        line = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        line = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(": ")
         return Ending(REST, RunError(f"a process failed: {line}"), traceback.format_exc())
     return None
 
