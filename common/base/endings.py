@@ -48,8 +48,9 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
     except (RequestError, RunError) as error:
         return Ending(SAID, error, traceback.format_exc())
     except Exception as error:
-        last = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
-        return Ending(REST, RunError(f"a process failed: {last}"), traceback.format_exc())
+        # Not the last line of the traceback: a framework may add notes to an exception.
+        line = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(": ")
+        return Ending(REST, RunError(f"a process failed: {line}"), traceback.format_exc())
     return None
 
 

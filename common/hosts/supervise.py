@@ -83,7 +83,7 @@ class Supervisor:
             for message in self.wire.receive():
                 self._hear(message)
         if self.asked in ready:
-            with suppress(EOFError):
+            with suppress(EOFError, OSError):  # it was killed, as `outcome` will tell
                 self.wire.send(give=self.asked.recv())
         if self.outcome in ready:
             self._hear_child()

@@ -47,7 +47,9 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
             run.thaw(fault.rank)  # it has nobody beside it who could end it
         run.require_nothing_left()
     if fault.moment != "meeting":
-        assert runner.record("hurt").status in ("running", "failed")
+        complete = runner.record("hurt").status == "complete"
+        # Trainers may have come to the end before anybody misses a supervisor.
+        assert not complete or (fault.who == "supervisor" and runner.tensors("hurt"))
         read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
         if fault.rank == 0 or fault == SAME_BITS:
             goes_on(runner, fault)

@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Final
@@ -164,9 +165,13 @@ class RunOverHosts:
         for name in self.hosts.inits.keys() - {"switch"}:
             init = self.hosts.inits[name]
             wait(lambda init=init: not self._left(init), f"processes left on {name}")  # type: ignore[misc]
-            for command in (["ss", "-Hltunp"], ["ls", "-A", "/dev/shm"]):
-                found = self.hosts.run(name, *command, capture_output=True, text=True)
-                assert found.stdout == "", (name, command)
+            for command in (("ss", "-Hltunp"), ("ls", "-A", "/dev/shm")):
+                left = partial(self._told, name, command)
+                wait(lambda left=left: not left(), f"ports or shared memory left on {name}")  # type: ignore[misc]
+
+    def _told(self, name: str, command: Sequence[str]) -> str:
+        found: str = self.hosts.run(name, *command, capture_output=True, text=True).stdout
+        return found
 
     def _left(self, init: int) -> list[int]:
         self.resume_waiting()
