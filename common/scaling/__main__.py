@@ -36,6 +36,8 @@ def scale(flags: argparse.Namespace) -> None:
         path = flags.out / "scaling.json"
         for each in (path, path.with_suffix(".svg")) if here.process.rank == 0 else ():
             require_file(each, "--out")
+        if here.process.count > 1:
+            require_messages(flags.framework)
         by_flags = given(flags)
         if flags.measured and (flags.framework or flags.sizes or ByHand.of(flags) != ByHand()):
             raise RequestError(
@@ -70,6 +72,17 @@ def found_place(flags: argparse.Namespace) -> Place:
 def installed(framework: str) -> bool:
     """Whether a framework seems to be there; it is not loaded."""
     return find_spec(framework.removeprefix("py")) is not None  # PyTorch is imported as torch
+
+
+def require_messages(framework: str) -> None:
+    """Raises RequestError if nothing that goes to and fro can be timed between processes."""
+    from common.backends.loading import sends_messages
+
+    if not sends_messages(framework):
+        raise RequestError(
+            f"{framework} has no messages from one process to another, so there is no latency to "
+            "measure: take another framework, or --launcher none for devices of one process"
+        )
 
 
 def write(flags: argparse.Namespace, measured: "Measured", cluster: "Constants") -> None:

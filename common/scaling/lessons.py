@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from common.chapters.scratch import ALLREDUCES, ScratchOptions
 from common.models.initial import initial_weights
 from common.scaling.workloads import Call, Laboratory, Step, Timed
 
-IMAGES: Final = 256
+IMAGES = 256
 """For each device."""
 
 
@@ -24,11 +24,11 @@ class Lessons:
     images: int
 
 
-def lessons(lab: Laboratory, k: int, images: int = IMAGES) -> Lessons:
+def lessons(lab: Laboratory, k: int) -> Lessons:
     """A step that only computes, and one with each allreduce, on k devices of all processes."""
     random = np.random.RandomState(0)
-    X = random.uniform(size=(k * images, 1, 28, 28)).astype(np.float32)
-    y = random.randint(0, 10, k * images)
+    X = random.uniform(size=(k * IMAGES, 1, 28, 28)).astype(np.float32)
+    y = random.randint(0, 10, k * IMAGES)
     options = ScratchOptions()
     shapes = options.shapes()
     weights = initial_weights(shapes, 0, "float32")
@@ -38,7 +38,7 @@ def lessons(lab: Laboratory, k: int, images: int = IMAGES) -> Lessons:
     for name in ALLREDUCES:
         chosen = ScratchOptions(allreduce=name)
         calls[Step(entries, name)] = partial(trained, lab, X, y, replicas, chosen)
-    return Lessons(calls, images)
+    return Lessons(calls, IMAGES)
 
 
 def computed(lab: Laboratory, X: Array, y: Array, replicas: Any) -> list[Any]:
