@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.loading import collectives, engine, import_backend, one_thread_each
+from common.backends.loading import collectives, engine, import_backend
 from common.base.errors import StoppedError
 from common.base.signals import stoppable
 from common.chapters.scratch import ALLREDUCES, ScratchOptions
@@ -55,15 +55,17 @@ class Task:
     def __call__(self, process: Process) -> None:
         """Measures as one of all."""
         open_streams()
-        threads = 1 if one_thread_each(self.framework) else self.threads
-        backend: Any = import_backend(self.framework, "scratch", threads)
-        hosts = process.count // process.local_count
-        request = DeviceRequest(process.count, "cpu", threads).on_each(hosts)
+        backend: Any = import_backend(self.framework, "scratch", self.threads)
+        k, hosts = process.count, process.count // process.local_count
+        request = DeviceRequest(k, "cpu", self.threads).on_each(hosts)
+        machines = len(set(process.gather(machine())))
 
         def work(process: Process) -> None:
             own = backend.devices(process, request).own
-            lab = Laboratory(backend, collectives(self.framework), own, (process.count,))
-            found = measured(self, lab, process, threads)
+            # A client that has the devices of all takes no part in what processes do together.
+            names = ALLREDUCES if len(own) < k else SCHEDULES
+            lab = Laboratory(backend, collectives(self.framework), own, (k,), tuple(names))
+            found = measured(self, lab, process, machines)
             if process.rank == 0:
                 self.finish(found)
                 require_printed()
@@ -79,8 +81,8 @@ def do_with_others(here: Place, task: Task, notice: Callable[[str], None], limit
     with_others(Meeting(here, task.asked(), notice, limit), task)
 
 
-def measured(task: Task, lab: Laboratory, process: Process, threads: int) -> Measured:
-    """What all processes find; each one knows."""
+def measured(task: Task, lab: Laboratory, process: Process, machines: int) -> Measured:
+    """What all processes find, which are on so many machines; each one knows."""
     deadline = time.perf_counter() + BUDGET
     (k,) = lab.counts
     taught = lessons(lab, k)
@@ -90,10 +92,10 @@ def measured(task: Task, lab: Laboratory, process: Process, threads: int) -> Mea
     found = [
         compared(costs, key, taken) for key, taken in seconds.items() if isinstance(key, Allreduce)
     ]
-    report = described(task.framework, threads, probes, costs, found)
+    report = described(task.framework, task.threads, probes, costs, found)
     over = Over(
         hosts=list(process.hosts) or [socket.gethostname()] * process.count,
-        machines=len(set(process.gather(machine()))),
+        machines=machines,
         **engine(task.framework, "scratch", "cpu"),
         steps=steps(costs, seconds, k, taught.images),
     )
@@ -162,7 +164,7 @@ def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, images: int) -> 
     found = {key: taken for key, taken in seconds.items() if isinstance(key, Step)}
     made = []
     for key, taken in found.items():
-        if key.algorithm not in ALLREDUCES:
+        if not key.algorithm:
             continue
         computing = found[key._replace(algorithm="")]
         apart = computing + (k - 1) * costs.message(1)

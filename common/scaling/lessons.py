@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from common.base.arrays import Array
-from common.chapters.scratch import ALLREDUCES, ScratchOptions
+from common.chapters.scratch import ScratchOptions
 from common.models.initial import initial_weights
 from common.scaling.workloads import Call, Laboratory, Step, Timed
 
@@ -35,7 +35,7 @@ def lessons(lab: Laboratory, k: int) -> Lessons:
     replicas = lab.backend.replicate(weights, lab.devices, options)
     entries = sum(prod(shape) for shape in shapes.values())
     calls: dict[Timed, Call] = {Step(entries, ""): partial(computed, lab, X, y, replicas)}
-    for name in ALLREDUCES:
+    for name in lab.names:
         chosen = ScratchOptions(allreduce=name)
         calls[Step(entries, name)] = partial(trained, lab, X, y, replicas, chosen)
     return Lessons(calls, IMAGES)

@@ -62,13 +62,15 @@ class Laboratory:
     """A framework with its virtual devices.
 
     `devices` are those of this process; `counts` says among how many, its own and others', sums are
-    timed. If there are others, it is one number: no process is left out.
+    timed. If there are others, it is one number: no process is left out. `names` are the allreduces
+    that are timed.
     """
 
     backend: Any
     collectives: Any
     devices: Sequence[Any]
     counts: Sequence[int] = COUNTS
+    names: Sequence[str] = tuple(ALLREDUCES)
 
     def calls(self, sizes: Sequence[int]) -> dict[Timed, Call]:
         """All that is timed, by what it is."""
@@ -80,7 +82,7 @@ class Laboratory:
                 made[trial] = partial(self.collectives.by_schedule, trial.schedule(few), some)
         for entries in sizes:
             vectors = self.vectors(most, entries)
-            for k, name in product(self.counts, ALLREDUCES):
+            for k, name in product(self.counts, self.names):
                 made[Allreduce(entries, k, name)] = self.allreduce(name, k, vectors[:k])
         return made
 
