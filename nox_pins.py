@@ -25,7 +25,7 @@ RUN: Final = ("dependencies", "test")
 
 PINS: Final[Mapping[str, Iterable[str]]] = {
     "nox": ("nox",),
-    "common": (*COMMON, "nox"),  # its tests make environments
+    "common": (*COMMON, "manifest", "nox"),  # its tests make environments
     "lint": (*COMMON, "lint"),
     "site": (*COMMON, "notebooks", "site"),
     "notebooks": ("notebooks",),

@@ -18,8 +18,8 @@ from common.base.signals import held_back, let_through
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
 
-FREEZE: Final = 15
-"""Seconds after which a process that stands still is taken for frozen."""
+FREEZE: Final = 17
+"""Seconds after which a process that stands still is ended: others have named it before."""
 
 
 def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:

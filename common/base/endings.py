@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from signal import Signals
@@ -36,7 +37,8 @@ def tell_ending(work: Callable[[], object], tell: Connection) -> None:
     pulse = Pulse(tell)
     failure = ending_of(work)
     pulse.end()
-    tell.send(failure)
+    with suppress(OSError):  # nobody listens any more
+        tell.send(failure)
 
 
 def ending_of(work: Callable[[], object]) -> Ending | None:

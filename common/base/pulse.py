@@ -69,6 +69,7 @@ class Watch(Generic[Who]):
         """Those that have not been heard for too long; to be asked once a BEAT."""
         now = time.monotonic()
         if now - self.counted >= BEAT:
-            self.counted = now
+            # Else what is asked a little late each time would count too little in the end.
+            self.counted = now if now - self.counted >= 2 * BEAT else self.counted + BEAT
             self.missed = {who: times + 1 for who, times in self.missed.items()}
         return [who for who, times in self.missed.items() if times >= LIMIT]

@@ -20,9 +20,9 @@ def findings(suite: Suite, run: Run, singles: Singles) -> Iterator[Finding]:
     hosts = suite.hosts.get(run.devices, 1)
     if hosts == 1:
         return
-    found = len(set(run.record.cluster.hosts())) if run.record.cluster else 1
+    found = len(run.record.cluster.processes) if run.record.cluster else 1
     if found != hosts:
-        note = f"it ran on {found} hosts, and the suite asks for {hosts}"
+        note = f"it ran in {found} processes, and the suite asks for one on each of {hosts} hosts"
         yield Finding(check="hosts", passed=False, note=note)
         return
     single = singles.get((run.record.framework, run.devices))

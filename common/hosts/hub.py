@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from common.base.endings import GRACE, KILLED, REST
-from common.base.pulse import BEAT, FROZEN, Watch
-from common.hosts.wire import Message, Wire, address
+from common.base.endings import GRACE, REST, killed, to_plain
+from common.base.errors import StoppedError
+from common.base.pulse import BEAT, Watch
+from common.hosts.wire import GONE, SILENT, Message, Wire, address
 
 STRANGER: Final = 10
 """Seconds in which whoever connects says who it is."""
@@ -70,8 +71,10 @@ class Hub:
                 yield each
 
     def _hear(self, wire: Wire, message: Message) -> None:
-        if (rank := self._rank(wire)) is None:
+        if wire in self.strangers:
             self._welcome(wire, message)
+            return
+        if (rank := self._rank(wire)) is None:  # it was refused, and goes on speaking
             return
         self.watch.heard(rank)
         if "give" in message:
@@ -108,7 +111,9 @@ class Hub:
             return f"there is no process {rank} of {self.count} here"
         if rank in self.members:
             return f"process {rank} has come already, on {self.hellos[rank]['host']}"
-        ours, theirs = self.first["asked"], hello.get("asked", {})
+        ours, theirs = self.first["asked"], hello.get("asked")
+        if not isinstance(theirs, dict) or not isinstance(hello.get("host"), str):
+            return "whoever comes here has to say who it is"
         for name in {**ours, **theirs}:
             if ours.get(name) != theirs.get(name):
                 return (
@@ -140,13 +145,14 @@ class Hub:
             del self.members[rank]
             self.watch.left(rank)
             if rank not in self.done:
-                lost = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
-                self._fails(rank, {**lost, "message": "is gone: it was killed, or its host is off"})
+                self._fails(rank, to_plain(killed(GONE)))
 
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)
         self.failures.append({**failure, "rank": rank, "host": self.hellos[rank]["host"]})
-        self.decide = min(self.decide, time.monotonic() + GRACE / 2)
+        # Who was asked to stop, does: nobody may be ended before a checkpoint is written.
+        if failure["kind"] != StoppedError.__name__ or len(self.hellos) < self.count:
+            self.decide = min(self.decide, time.monotonic() + GRACE / 2)
 
     def _look(self) -> None:
         """Sees who says nothing, and whether it is time to end."""
@@ -154,9 +160,8 @@ class Hub:
         for stranger in [each for each, since in self.strangers.items() if now - since > STRANGER]:
             self._lost(stranger)
         for rank in self.watch.silent():
-            frozen = {"kind": "RunError", "status": 1, "order": KILLED, "details": ""}
             self.watch.left(rank)
-            self._fails(rank, {**frozen, "message": f"{FROZEN}, or its host is gone"})
+            self._fails(rank, to_plain(killed(SILENT)))
         if self.failures:
             first = min(self.failures, key=lambda each: each["order"])
             doubt = any(missed >= DOUBT for missed in self.watch.missed.values())
@@ -177,15 +182,15 @@ class Hub:
         self.over = True
 
     def _wait_for_all(self) -> None:
-        """Returns once all others have closed their ends: none may take its own for lost."""
+        """Returns once all that live have closed their ends: none may take its own for lost."""
         limit = time.monotonic() + FAREWELL
-        while self.members and time.monotonic() < limit:
+        while self.members.keys() & self.watch.missed and time.monotonic() < limit:
             ready, _, _ = select.select(list(self.members.values()), [], [], BEAT)
             for rank, wire in list(self.members.items()):
                 if wire in ready:
                     list(wire.receive())
                 if wire.closed:
-                    del self.members[rank]
+                    self.members.pop(rank).close()
 
     def _rank(self, wire: Wire) -> int | None:
         return next((rank for rank, each in self.members.items() if each is wire), None)

@@ -11,13 +11,13 @@ from typing import Final
 
 from common.backends.devices import Process
 from common.base.children import end, fork
-from common.base.endings import KILLED, Ending, from_plain
+from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.pulse import BEAT
+from common.base.pulse import BEAT, Watch
 from common.base.signals import Stop
 from common.hosts.hub import Hub
 from common.hosts.launchers import Place
-from common.hosts.wire import Message, Wire, listener
+from common.hosts.wire import GONE, SILENT, Message, Wire, listener
 
 LOOK: Final = 0.2
 """Seconds between two tries to reach the first process."""
@@ -64,7 +64,9 @@ class Meeting:
         wire = self._reach(stop)
         try:
             return self._placed(wire, stop), wire
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoppedError):  # the others need not wait any longer
+                wire.send(failure=to_plain(Ending(SAID, error, "")))
             wire.close()
             raise
 
@@ -110,18 +112,22 @@ class Meeting:
 
     def _placed(self, wire: Wire, stop: Stop) -> Process:
         process, shown, told = self.place.process, "", time.monotonic()
+        watch = Watch(["hub"])
         wire.send(**self.hello())
         while not stop.asked:
             ready, _, _ = select.select([wire], [], [], BEAT)
             wire.send(alive=True)
+            if ready:
+                watch.heard("hub")
             for message in wire.receive() if ready else ():
                 if "everyone" in message:
                     return _among(process, message["everyone"])
                 if "missing" in message and process.rank == 0:
                     shown = _missing(process.count, message["missing"])
                 _require_welcome(process, message)
-            if wire.closed:
-                raise RunError("the first process is gone: it was killed, or its host is off")
+            if wire.closed or watch.silent():
+                first = name_of(0, self.place.coordinator[0] if self.place.coordinator else "")
+                raise RunError(f"{first} {GONE if wire.closed else SILENT}")
             if shown and time.monotonic() - told > ENOUGH:
                 self.notice(shown)
                 shown = ""
@@ -134,7 +140,22 @@ def _stopped(stop: Stop) -> StoppedError:
 
 def _among(process: Process, everyone: list[Message]) -> Process:
     hosts, addresses = (tuple(each[name] for each in everyone) for name in ("host", "address"))
-    return replace(process, hosts=hosts, addresses=addresses)
+    # Not every launcher tells who shares a host.
+    here = hosts[process.rank]
+    local_rank, local_count = hosts[: process.rank].count(here), hosts.count(here)
+    for host in hosts:
+        if hosts.count(host) != local_count:
+            raise RequestError(
+                f"{hosts.count(host)} processes are on {host}, and {local_count} on {here}: "
+                "start as many on each host"
+            )
+    return replace(
+        process,
+        local_rank=local_rank,
+        local_count=local_count,
+        hosts=hosts,
+        addresses=addresses,
+    )
 
 
 def _require_welcome(process: Process, message: Message) -> None:

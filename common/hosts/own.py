@@ -44,13 +44,13 @@ ADDRESS: Final = {
 
 def sign(framework: str, environ: Environ) -> str:
     """The first variable of the framework that is set; empty if there is none."""
-    return next((name for name in SIGNS[framework] if environ.get(name)), "")
+    return next((name for name in SIGNS.get(framework, ()) if environ.get(name)), "")
 
 
 def pytorch(environ: Environ) -> Place:
     """The place among processes that torchrun has started, or that RANK and WORLD_SIZE tell of."""
     found = sign("pytorch", environ)
-    by_torchrun, starter = found == TORCHRUN, "torchrun" if found == TORCHRUN else "anybody"
+    by_torchrun, starter = found == TORCHRUN, "torchrun" if found == TORCHRUN else "a launcher"
     rank, count = pair(environ, found, ("RANK", "WORLD_SIZE"), starter)
     local_rank, local_count = 0, 1
     if by_torchrun or environ.get("LOCAL_WORLD_SIZE"):
@@ -117,7 +117,7 @@ def _tf_config(text: str) -> tuple[dict[str, list[str]], str, int]:
 def jax(environ: Environ) -> Place:
     """The place that JAX's variables tell of."""
     names = ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
-    rank, count = pair(environ, sign("jax", environ), names, "anybody")
+    rank, count = pair(environ, sign("jax", environ), names, "a launcher")
     name = "JAX_COORDINATOR_ADDRESS"
     where = address_of(needed(environ, name, names[1]), name) if count > 1 else None
     return Place("JAX", Process(rank, count), where)
@@ -133,7 +133,7 @@ def mxnet(environ: Environ) -> Place:
         raise RequestError(
             f"DMLC_ROLE {shown(role)} is not worker, server or scheduler: set one of them, {IGNORE}"
         )
-    rank, count = pair(environ, found, ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"), "anybody")
+    rank, count = pair(environ, found, ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"), "a launcher")
     host = host_of(needed(environ, "DMLC_PS_ROOT_URI", found), "DMLC_PS_ROOT_URI")
     port = port_of(needed(environ, "DMLC_PS_ROOT_PORT", found), "DMLC_PS_ROOT_PORT")
     return Place("DMLC", Process(rank, count), (host, port))

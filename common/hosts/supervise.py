@@ -20,7 +20,7 @@ from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_e
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
 from common.hosts.meeting import Meeting, failure_in
-from common.hosts.wire import Message, Wire
+from common.hosts.wire import GONE, SILENT, Message, Wire
 
 Work = Callable[[Process], None]
 
@@ -132,9 +132,9 @@ class Supervisor:
         """Sees whether hub or child are gone, or frozen."""
         silent = self.watch.silent()
         if self.wire.closed and self.over is None:
-            self._lose("is gone: it was killed, or its host is off")
+            self._lose(GONE)
         elif "hub" in silent:
-            self._lose(f"{FROZEN}, or its host is gone")
+            self._lose(SILENT)
         if "child" in silent:
             self._ends(killed(FROZEN))
 

@@ -46,7 +46,8 @@ def pair(environ: Environ, sign: str, names: tuple[str, str], starter: str) -> t
     if first is None or second is None or first >= second:
         raise RequestError(
             f"{sign} is set, but {names[0]} {shown(rank)} of {names[1]} {shown(count)} is no "
-            f"process that {starter} has started: set both, {IGNORE}"
+            f"process that {starter} would start: ranks begin at 0 and end below the number of "
+            f"processes, {IGNORE}"
         )
     return first, second
 

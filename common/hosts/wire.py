@@ -5,6 +5,14 @@ import socket
 from collections.abc import Iterator
 from typing import Any, Final
 
+from common.base.pulse import FROZEN
+
+GONE: Final = "is gone: it was killed, or its host is off"
+"""What is said of a process whose connection has ended."""
+
+SILENT: Final = f"{FROZEN}, or its host is gone"
+"""What is said of one whose connection is silent."""
+
 LONGEST: Final = 1 << 20
 """Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
 
@@ -54,7 +62,7 @@ class Wire:
         *lines, self.rest = (self.rest + found).split(b"\n")
         try:
             messages = [json.loads(line) for line in lines]
-        except ValueError:
+        except (ValueError, RecursionError):
             messages = [None]
         self.closed = self.closed or not found or len(self.rest) > LONGEST
         if all(isinstance(message, dict) for message in messages):

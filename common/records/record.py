@@ -95,10 +95,6 @@ class Cluster(Strict):
     transport: str
     processes: list[Member] = Field(min_length=2)
 
-    def hosts(self) -> list[str]:
-        """The host of each process, by rank."""
-        return [each.host for each in self.processes]
-
 
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.

@@ -41,6 +41,7 @@ def inconsistencies(record: Record) -> Iterator[str]:
     if (record.framework, record.chapter) != (config.framework, config.chapter):
         yield f"is of {record.framework} {record.chapter}, its configuration of another"
     yield from _of_devices(record)
+    yield from _of_processes(record)
     yield from _of_options(record)
     if (data.name, data.train_examples, data.test_examples) != (
         config.dataset,
@@ -69,6 +70,24 @@ def _of_devices(record: Record) -> Iterator[str]:
         yield f"names a device twice: {', '.join(names)}"
     if any(("cpu" in name.lower()) != (config.device_kind == "cpu") for name in names):
         yield f"ran on devices of the kind {config.device_kind}, and names {', '.join(names)}"
+
+
+def _of_processes(record: Record) -> Iterator[str]:
+    """Of a run over hosts: each device is named after the host of the process that has it."""
+    if record.cluster is None:
+        return
+    processes, names = record.cluster.processes, record.devices
+    if (total := sum(each.devices for each in processes)) != len(names):
+        yield f"its processes had {total} devices, and it names {len(names)}"
+        return  # a list of as many as it tells of could be larger than the memory
+    hosts = [each.host for each in processes for _ in range(each.devices)]
+    named = [name.rpartition(" ")[0] for name in names]
+    if hosts != named:
+        yield f"its processes ran on {_in_words(hosts)}, its devices are of {_in_words(named)}"
+
+
+def _in_words(hosts: list[str]) -> str:
+    return ", ".join(dict.fromkeys(hosts)) or "no host"
 
 
 def _of_options(record: Record) -> Iterator[str]:

@@ -78,7 +78,10 @@ class Request:
 
     def on_each(self, process: Process) -> DeviceRequest:
         """The devices that are asked for on each host of a run. Raises RequestError."""
-        return self.wanted.on_each(process.count // process.local_count)
+        here = self.wanted.on_each(process.count // process.local_count)
+        if here.count is not None:
+            process.own(range(here.count))
+        return here
 
     def with_preset(self, devices: int, kind: str) -> Self:
         """The same with nothing left open, on so many devices of a kind ("cpu", "gpu").

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec as P
 
 from common.parallel.schedules import SCHEDULES, Round, Schedule, Transfer, execute
 from common.parallel.shards import shard_bounds
-from frameworks.jax.hosts import everywhere, stacked
+from frameworks.jax.hosts import everywhere, mesh_of, stacked
 
 Params = dict[str, Tensor]
 
@@ -50,7 +50,7 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
     if schedule.devices > len(data):
         parts = stacked(data, AXIS)
-        return parts_of(with_others(parts, parts.sharding.mesh, schedule))
+        return parts_of(with_others(parts, mesh_of(parts), schedule))
     bounds = shard_bounds(len(data[0]), schedule.chunks)
     held = [[vector[a:b] for a, b in bounds] for vector in data]
     execute(schedule, held, lambda chunk, i: jax.device_put(chunk, data[i].device))
@@ -60,7 +60,7 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by `lax.psum`."""
     parts = stacked(data, AXIS)
-    return parts_of(total(parts, parts.sharding.mesh))
+    return parts_of(total(parts, mesh_of(parts)))
 
 
 def parts_of(parts: Tensor) -> list[Tensor]:

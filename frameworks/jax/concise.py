@@ -19,12 +19,12 @@ from flax import nnx
 from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
-from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import same_everywhere, saved_of, shard_bounds, shard_sizes
 from frameworks.jax.activations import layer_outputs
 from frameworks.jax.devices import devices as devices, synchronize as synchronize
+from frameworks.jax.hosts import all_devices, laid_out, launch as launch, same_on_every_host
 from frameworks.jax.layouts import AXIS, State, copy_of, everyones, lay_out_own, on_host
 from frameworks.jax.optimizer import sgd
 from frameworks.jax.resnet import resnet18
@@ -49,10 +49,10 @@ def replicate(
     weights: Mapping[str, Array], devices: Sequence[Device], options: ConciseOptions
 ) -> Replicas:
     """ResNet-18 with these weights, on all devices: its parts are laid out over the mesh."""
-    mesh = Mesh(devices, (AXIS,))
+    mesh = Mesh(all_devices(devices), (AXIS,))
     net = nnx.eval_shape(lambda: resnet18(len(weights["conv1.bias"]), options.batch_norm))
     params, statistics = nnx.state(net, nnx.Param), nnx.state(net, nnx.BatchStat)
-    params, statistics = lay_out_own([weights] * len(devices), params, statistics, mesh)
+    params, statistics = lay_out_own([weights] * mesh.size, params, statistics, mesh)
     return Replicas(params, statistics, nnx.graphdef(net), mesh, options.wrapper)
 
 
@@ -62,8 +62,7 @@ def scatter(batch: Array, replicas: Replicas) -> Tensor:
     padded = np.zeros((len(bounds), bounds[0][1], *batch.shape[1:]), batch.dtype)
     for shard, (a, b) in zip(padded, bounds, strict=True):
         shard[: b - a] = batch[a:b]
-    shards: Tensor = jax.device_put(padded, NamedSharding(replicas.mesh, P(AXIS)))
-    return shards
+    return laid_out(padded, NamedSharding(replicas.mesh, P(AXIS)))
 
 
 loss = optax.softmax_cross_entropy_with_integer_labels
@@ -115,20 +114,20 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
 
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
-    params, statistics = everyones(replicas.params, replicas.statistics, replicas.mesh.size)
-    return same_everywhere(params) | statistics[0]
+    params, statistics = everyones(replicas.params, replicas.statistics)
+    first = {name: stack[0] for name, stack in statistics.items()}
+    return same_on_every_host(same_everywhere(params)) | first
 
 
 def save(replicas: Replicas) -> Weights:
     """All that the next step depends on: the weights, and every device's running statistics."""
-    params, statistics = everyones(replicas.params, replicas.statistics, replicas.mesh.size)
-    stacks = {name: np.stack([own[name] for own in statistics]) for name in statistics[0]}
-    return same_everywhere(params) | stacks
+    params, statistics = everyones(replicas.params, replicas.statistics)
+    return same_on_every_host(same_everywhere(params)) | statistics
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
     """Puts all replicas where `save` found others."""
-    own = [saved_of(saved, index) for index in range(len(devices))]
+    own = [saved_of(saved, index) for index in range(replicas.mesh.size)]
     states = replicas.params, replicas.statistics
     replicas.params, replicas.statistics = lay_out_own(own, *states, replicas.mesh)
 

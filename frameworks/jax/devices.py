@@ -6,7 +6,8 @@ from dataclasses import replace
 import jax
 
 from common.backends.devices import DeviceRequest, Devices, Process
-from frameworks.jax.hosts import all_devices, connect, join
+from frameworks.jax.hosts import all_devices
+from frameworks.jax.joining import connect, join
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
@@ -44,6 +45,7 @@ def synchronize(replicas: object) -> None:
 
 def _gpus() -> list[jax.Device]:
     try:
-        return jax.local_devices(backend="gpu")
+        found: list[jax.Device] = jax.local_devices(backend="gpu")
+        return found
     except RuntimeError:  # there is no such platform
         return []

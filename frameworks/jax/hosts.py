@@ -1,27 +1,20 @@
-"""How processes on several hosts are joined in JAX, and what they tell one another."""
+"""What processes on several hosts have to do with each other: one mesh of all their devices."""
 
 import hashlib
-import os
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import jax
 import numpy as np
 from jax import Array as Tensor
-from jax._src import distributed, xla_bridge
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-from jaxlib import _jax
 
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.arrays import Array, Weights
 from common.parallel.shards import diverged
 
 T = TypeVar("T")
-
-LOOPBACK: Final = "127.0.0.1"
 
 
 def launch(
@@ -32,68 +25,14 @@ def launch(
 ) -> None:
     """Calls `worker` here, which is in all processes that a launcher has started."""
     worker(process)
-    jax.distributed.shutdown()  # where `connect` has not done so, as all are at their end
-
-
-def join(process: Process) -> None:
-    """Joins all processes of a run; each of them calls it before it makes its devices."""
-    ours = process.addresses[process.rank] if process.addresses else LOOPBACK
-    first = process.addresses[0] if process.addresses else LOOPBACK
-    # By itself JAX takes SIGTERM for a notice that the machine will go, and does not end.
-    jax.config.update("jax_enable_preemption_service", False)
-    jax.config.update("jax_check_proxy_envs", False)
-    os.environ["no_grpc_proxy"] = ",".join((first, os.environ.get("no_grpc_proxy", "")))
-    port = process.gather(free_port(first) if process.rank == 0 else 0)[0]
-    jax.distributed.initialize(
-        (meeting := f"[{first}]:{port}" if ":" in first else f"{first}:{port}"),
-        process.count,
-        process.rank,
-        cluster_detection_method="deactivate",  # a launcher's variables have been read
-        coordinator_bind_address=meeting,
-    )
-    # By itself gloo takes the address that the host's name resolves to, which is often 127.0.0.1.
-    gloo = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=ours)
-    client = partial(xla_bridge.make_cpu_client, gloo)
-    xla_bridge.register_backend_factory("cpu", client, fail_quietly=False)
-
-
-def connect(devices: Sequence[jax.Device]) -> None:
-    """Connects devices of all processes, so that from now on they need nobody else.
-
-    The service by which processes find each other would abort all of them as soon as the first one
-    has ended, and asks each one to wait for all at its end. CPUs have no use for it once connected.
-    """
-    with silence():
-        parts = [jax.device_put(np.zeros(1), device) for device in devices]
-        jax.block_until_ready(whole(stacked(parts, "device")))
-    if devices[0].platform == "cpu":
-        jax.distributed.shutdown()
-
-
-def free_port(address: str) -> int:
-    """A port at which nobody listens."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.create_server((address, 0), family=family) as server:
-        port: int = server.getsockname()[1]
-    return port
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Holds back what gloo prints to standard output when it connects."""
-    original = os.dup(1)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-    try:
-        yield
-    finally:
-        os.dup2(original, 1)
-        os.close(original)
+    process.gather(None)  # nobody leaves while others may still receive from it
+    jax.distributed.shutdown()  # where `connect` has not done so
 
 
 def processes() -> int:
     """How many processes there are."""
-    return jax.process_count()
+    count: int = jax.process_count()
+    return count
 
 
 def everywhere(devices: Sequence[object]) -> int:
@@ -124,17 +63,25 @@ def stacked(parts: Sequence[Tensor], axis: str) -> Tensor:
     return jax.make_array_from_single_device_arrays(shape, layout, [part[None] for part in parts])
 
 
+def mesh_of(tensor: Tensor) -> Mesh:
+    """The devices that a tensor is divided over."""
+    mesh: Mesh = tensor.sharding.mesh  # type: ignore[attr-defined]
+    return mesh
+
+
 def whole(tensor: Tensor) -> Tensor:
     """The same tensor, all of it on each device."""
     if tensor.is_fully_addressable or tensor.is_fully_replicated:
         return tensor
-    return copied(tensor, NamedSharding(tensor.sharding.mesh, P()))
+    found: Tensor = copied(tensor, NamedSharding(mesh_of(tensor), P()))
+    return found
 
 
 @partial(jax.jit, static_argnums=1)
 def copied(tensor: Tensor, layout: NamedSharding) -> Tensor:
     """The tensor in another layout."""
-    return jax.lax.with_sharding_constraint(tensor, layout)
+    found: Tensor = jax.lax.with_sharding_constraint(tensor, layout)
+    return found
 
 
 def laid_out(values: Array, layout: NamedSharding) -> Tensor:

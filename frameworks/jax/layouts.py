@@ -14,6 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
 from common.models.nets import trainable
+from frameworks.jax.hosts import whole
 
 AXIS = "device"
 """The axis of the mesh, along which a minibatch is divided into shards."""
@@ -39,8 +40,8 @@ def to_canonical(name: str, values: Array) -> Array:
 
 
 def on_host(tensor: Tensor | Array) -> Array:
-    """What a tensor holds, on the host."""
-    return np.asarray(tensor)
+    """What a tensor holds, on the host: all of it, where several hosts have a part of it each."""
+    return np.asarray(whole(tensor) if isinstance(tensor, Tensor) else tensor)
 
 
 def lay_out(state: State, weights: Mapping[str, Array], sharding: NamedSharding) -> State:
@@ -78,10 +79,11 @@ def lay_out_own(
     return lay_out(params, own[0], same), lay_out(statistics, stacks, each_its_own)
 
 
-def everyones(
-    params: State, statistics: State, devices: int
-) -> tuple[list[Weights], list[Weights]]:
-    """What each device has: weights and running statistics, by canonical names."""
-    stacks = [copy_of(statistics, index) for index in range(devices)]
-    own = [{name: stack[0] for name, stack in each.items()} for each in stacks]
-    return [copy_of(params, index) for index in range(devices)], own
+def everyones(params: State, statistics: State) -> tuple[list[Weights], Weights]:
+    """The weights of each device of this process, and all running statistics, as (k, channels)."""
+    stacks = {canonical(path): each[...] for path, each in nnx.to_flat_state(statistics)}
+    own = range(len(jax.tree.leaves(params)[0].addressable_shards))
+    return (
+        [copy_of(params, index) for index in own],
+        {name: np.array(on_host(stack)) for name, stack in stacks.items()},
+    )

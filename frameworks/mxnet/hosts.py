@@ -5,19 +5,21 @@ adds it up by itself: servers would add in the order in which it arrives, which 
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 import mxnet as mx
 import numpy
-from mxnet import np
+from mxnet import np, npx
+from mxnet.base import _LIB, check_call
 
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.parallel.shards import diverged
-from frameworks.mxnet.servers import served
+from frameworks.mxnet.servers import in_time, served
 
 T = TypeVar("T")
 
@@ -64,10 +66,35 @@ def launch(
     if process.count == 1 and getattr(options, "wrapper", "") != ENGINE:
         worker(process)
         return
-    with served(process):
-        ours.process, ours.store = process, mx.kv.create(ENGINE)
+    with served(process), member(process):
         worker(process)
-        process.gather(0)  # somebody may still wait for an answer of a server
+
+
+@contextmanager
+def member(process: Process) -> Iterator[None]:
+    """Meanwhile this process has the kvstore of all."""
+    with in_time():
+        ours.process, ours.store = process, mx.kv.create(ENGINE)
+    try:
+        yield
+    except Exception:
+        if process.count == 1:  # else the others may be at work; who has started it ends them
+            leave()
+        raise
+    process.gather(0)
+    leave()
+
+
+def leave() -> None:
+    """Frees the kvstore, and ends its servers, once all processes have come here.
+
+    Else MXNet would try to at the end of Python, and wait for ever, or abort.
+    """
+    npx.waitall()
+    check_call(_LIB.MXKVStoreFree(ours.store.handle))
+    ours.store.handle = None
+    ours.process, ours.store = ALONE, None
+    ours.keys.clear()
 
 
 def processes() -> int:

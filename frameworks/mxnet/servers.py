@@ -1,56 +1,34 @@
-"""What MXNet's dist kvstore needs besides workers: a scheduler, and servers, which add.
+"""Starts and minds what MXNet's dist kvstore needs besides workers: a scheduler, and servers."""
 
-Each is a process of its own: python -m frameworks.mxnet.servers ROLE PARENT
-"""
-
-import ctypes
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import end_with
 from common.base.errors import RequestError, RunError
-from common.base.signals import ENDING, held_back, let_through
+from common.base.pulse import BEAT, FROZEN, Watch
+from common.base.signals import held_back
 
 LOOPBACK: Final = "127.0.0.1"
 
 COMING: Final = 25
 """Seconds in which the scheduler comes, and is reached from other hosts."""
 
+MEETING: Final = 120
+"""Seconds in which workers and servers connect; a machine at its limit takes some of them."""
+
 LOOK: Final = 0.05
 """Seconds between two looks at whether it is there."""
 
 ROOT: Final = Path(__file__).parents[2]
-
-Child = subprocess.Popen[bytes]
-
-
-def serve(role: str) -> int:
-    """Is the "scheduler" or a "server" until all workers are through; returns an exit status.
-
-    To import MXNet in such a role does the same, but takes seconds, and that server unpickles what
-    anyone sends to its port.
-    """
-    found = find_spec("mxnet")
-    if found is None or not found.submodule_search_locations:
-        return 1
-    os.environ["DMLC_ROLE"] = role
-    library = ctypes.CDLL(str(Path(found.submodule_search_locations[0]) / "libmxnet.so"))
-    handle = ctypes.c_void_p()
-    kind_of_command = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-    nothing = kind_of_command(lambda *command: None)
-    status: int = library.MXKVStoreCreate(b"dist", ctypes.byref(handle))
-    return status or int(library.MXKVStoreRunServer(handle, nothing, None))
 
 
 @contextmanager
@@ -60,26 +38,46 @@ def served(process: Process) -> Iterator[None]:
     With as many servers as workers no host has to receive what all others send. Raises RunError if
     the scheduler does not come or cannot be reached.
     """
-    children: list[Child] = []
-    try:
+    with ExitStack() as children:
         if process.rank == 0:
             scheduler, port = started_scheduler(process)
-            children.append(scheduler)
+            children.enter_context(minded(scheduler))
             process.gather(port)
         else:
             port = process.gather(0)[0]
         where = environment(process, port)
         if not reached(where["DMLC_PS_ROOT_URI"], port):
             raise RunError(f"MXNet's scheduler at {where['DMLC_PS_ROOT_URI']} cannot be reached")
-        children.append(start("server", where))
-        for child in children:
-            threading.Thread(target=mind, args=(child,), daemon=True).start()
+        children.enter_context(minded(Child("server", where)))
         os.environ |= {**where, "DMLC_ROLE": "worker"}
         yield
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
+
+
+class Child:
+    """A process in a role, which ends with this one, and minds no signal that is for all."""
+
+    def __init__(self, role: str, where: Mapping[str, str]) -> None:
+        """Starts it."""
+        self.role = role
+        self.pulse, tell = Pipe(duplex=False)
+        arguments = (role, str(os.getpid()), str(tell.fileno()))
+        path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+        with held_back():  # until it minds none
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "frameworks.mxnet.server", *arguments],
+                env={**os.environ, **where, "PYTHONPATH": path},
+                pass_fds=(tell.fileno(),),
+            )
+        tell.close()
+
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Ends it; returns once it is gone."""
+        self.process.kill()
+        self.process.wait()
 
 
 def environment(process: Process, port: int) -> dict[str, str]:
@@ -107,26 +105,17 @@ def started_scheduler(process: Process) -> tuple[Child, int]:
         with socket.create_server((address, 0)) as free:
             port = free.getsockname()[1]
         # It cannot be given port 0, so another program may have come before it.
-        child = start("scheduler", environment(process, port))
+        child = Child("scheduler", environment(process, port))
         if reached(address, port, child):
             return child, port
-        child.kill()
-        child.wait()
+        child.end()
     raise RunError("MXNet's scheduler does not come")
-
-
-def start(role: str, where: Mapping[str, str]) -> Child:
-    """A process in this role, which ends with this one and minds no signal that is for all."""
-    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    command = [sys.executable, "-m", "frameworks.mxnet.servers", role, str(os.getpid())]
-    with held_back():  # until it minds none
-        return subprocess.Popen(command, env={**os.environ, **where, "PYTHONPATH": path})
 
 
 def reached(address: str, port: int, child: Child | None = None) -> bool:
     """Whether somebody listens there within COMING seconds, or until `child` ends."""
     limit = time.monotonic() + COMING
-    while time.monotonic() < limit and (child is None or child.poll() is None):
+    while time.monotonic() < limit and (child is None or child.runs()):
         try:
             socket.create_connection((address, port), timeout=COMING).close()
         except OSError:
@@ -136,21 +125,47 @@ def reached(address: str, port: int, child: Child | None = None) -> bool:
     return False
 
 
-def mind(child: Child) -> None:
-    """Ends this process if its server fails: all workers would wait for it for ever."""
-    if child.wait() > 0:
-        print("MXNet's kvstore failed: see above", file=sys.stderr, flush=True)
-        os._exit(1)
+@contextmanager
+def minded(child: Child) -> Iterator[None]:
+    """Meanwhile this process ends if the child does, or is frozen; in the end, it ends the child.
+
+    All workers would wait for it for ever, where no exception reaches them.
+    """
+    over = threading.Event()
+
+    def mind() -> None:
+        watch = Watch([child])
+        while child.runs() and not watch.silent():
+            with suppress(EOFError):
+                if child.pulse.poll(BEAT):
+                    child.pulse.recv()
+                    watch.heard(child)
+        # It ends well once all workers have told it that nothing will come any more.
+        if not over.is_set() and child.process.returncode != 0:
+            how = FROZEN if child.runs() else f"ended with status {child.process.returncode}"
+            child.end()
+            give_up(f"MXNet's {child.role} {how}")
+
+    threading.Thread(target=mind, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        child.end()
 
 
-def main(role: str, parent: str) -> int:
-    """Serves, and ends with the parent at the latest."""
-    for number in ENDING:  # a scheduler sends them to all processes: who trains ends in order
-        signal.signal(number, signal.SIG_IGN)
-    let_through()
-    end_with(int(parent))
-    return serve(role)
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Meanwhile this process waits for all others, and ends if that takes longer than MEETING."""
+    message = f"MXNet's workers and servers do not reach each other within {MEETING} seconds"
+    timer = threading.Timer(MEETING, give_up, [message])
+    timer.daemon = True
+    timer.start()
+    yield
+    timer.cancel()
 
 
-if __name__ == "__main__":
-    raise SystemExit(main(*sys.argv[1:]))
+def give_up(message: str) -> None:
+    """Ends this process from any thread; its supervisor tells the others."""
+    print(message, file=sys.stderr, flush=True)
+    os._exit(1)

@@ -46,7 +46,8 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
 
     def add(ours: Tensor, theirs: Tensor) -> Tensor:
         with tf.device(ours.device):
-            return ours + theirs
+            # A sum alone would be merged with others, and they added up in another order.
+            return tf.raw_ops.Snapshot(input=ours + theirs)
 
     held, summed = [], []
     for vector in data:

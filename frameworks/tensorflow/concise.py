@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
@@ -24,15 +23,18 @@ from frameworks.tensorflow.activations import layer_outputs
 from frameworks.tensorflow.batch_norm import unmoved_statistics
 from frameworks.tensorflow.collectives import unflatten
 from frameworks.tensorflow.devices import devices as devices, synchronize as synchronize
+from frameworks.tensorflow.hosts import same_on_every_host
 from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
 from frameworks.tensorflow.optimizer import SGD
 from frameworks.tensorflow.resnet import named_variables, resnet18
+from frameworks.tensorflow.strategies import launch as launch, mirrored
 from frameworks.tensorflow.wrappers import (
     Mirrored,
     copies,
     evaluate,
     everyones,
-    mirrored,
+    first_here,
+    gathered,
     on_one,
     step,
 )
@@ -108,10 +110,10 @@ def gradients(
     return {name: to_canonical(name, on_host(grad)) for name, grad in first.items()}
 
 
-def predict_shards(X: Array, replicas: Replicas) -> tuple[Tensor, ...]:
+def predict_shards(X: Array, replicas: Replicas) -> Sequence[Tensor]:
     """The logits of each device's shard, by the first device's running statistics."""
-    logits: tuple[Tensor, ...] = evaluate(scatter(X, replicas), replicas)
-    return logits
+    shards = scatter(X, replicas)
+    return gathered(evaluate(shards, replicas), [len(shard) for shard in shards], replicas.strategy)
 
 
 def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
@@ -122,21 +124,21 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
     params, statistics = everyones(replicas)
-    return same_everywhere(params) | statistics[0]
+    return same_on_every_host(same_everywhere(params), replicas.strategy) | statistics[0]
 
 
 def save(replicas: Replicas) -> Weights:
     """All that the next step depends on: the weights, and every device's running statistics."""
     params, statistics = everyones(replicas)
     stacks = {name: np.stack([own[name] for own in statistics]) for name in statistics[0]}
-    return same_everywhere(params) | stacks
+    return same_on_every_host(same_everywhere(params), replicas.strategy) | stacks
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
     """Puts all replicas where `save` found others."""
     variables = {**replicas.params, **replicas.statistics}
     for index in range(len(devices)):
-        own = saved_of(saved, index)
+        own = saved_of(saved, first_here(replicas) + index)
         for name, variable in on_one(variables, replicas.strategy, index).items():
             variable.assign(from_canonical(name, own[name]).astype(variable.dtype.name))
 

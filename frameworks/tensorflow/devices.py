@@ -1,25 +1,63 @@
 """TensorFlow's devices, by name: GPUs, or logical devices that share the CPU."""
 
+from collections.abc import Sequence
+from typing import Final
+
 import tensorflow as tf
 
 from common.backends.devices import DeviceRequest, Devices, Process
 
+JOB: Final = "worker"
+"""What TensorFlow calls the processes of a run on several hosts; each is a task of this job."""
 
-def devices(process: Process, request: DeviceRequest) -> Devices[str]:
-    """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
+
+def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]:
+    """Makes this process's devices: their kind, and which ones of this host they are.
+
+    Raises RequestError if there are fewer GPUs.
+    """
     tf.config.threading.set_intra_op_parallelism_threads(request.threads)
     tf.config.threading.set_inter_op_parallelism_threads(request.threads)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
     tf.config.experimental.enable_tensor_float_32_execution(False)
     gpus = [] if request.kind == "cpu" else tf.config.list_physical_devices("GPU")
     kind, count = request.settled(len(gpus), "TensorFlow")
+    own = process.own(range(count))
     if kind == "cpu":
         cpu = tf.config.list_physical_devices("CPU")[0]
-        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in own]
         tf.config.set_logical_device_configuration(cpu, logical)
-    return Devices.of(kind, [f"{kind.upper()}:{index}" for index in range(count)], process)
+    elif process.count > 1:
+        tf.config.set_visible_devices([gpus[index] for index in own], "GPU")
+    return kind, own
+
+
+def devices(process: Process, request: DeviceRequest) -> Devices[str]:
+    """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
+    kind, own = configure(process, request)
+    if process.count == 1:
+        return Devices.of(kind, [f"{kind.upper()}:{index}" for index in own], process)
+    # One client has the devices of all processes; a strategy has those of each.
+    ranks = [process.rank] if tf.distribute.has_strategy() else range(process.count)
+    names = in_cluster(kind, len(own), ranks)
+    return Devices(kind, process.names(kind, len(own)) or names, names)
+
+
+def in_cluster(kind: str, share: int, ranks: Sequence[int]) -> list[str]:
+    """What the devices of some processes are called if there are several."""
+    return [
+        f"/job:{JOB}/replica:0/task:{rank}/device:{kind.upper()}:{index}"
+        for rank in ranks
+        for index in range(share)
+    ]
 
 
 def synchronize(replicas: object) -> None:
     """Returns once all queued work is done, on every device."""
-    tf.test.experimental.sync_devices()
+    if not tf.distribute.has_strategy():
+        tf.test.experimental.sync_devices()
+        return
+    # That would ask the other processes, too, which do not serve this one.
+    for name in tf.distribute.get_strategy().extended.worker_devices:
+        with tf.device(name):
+            tf.raw_ops.SyncDevice()

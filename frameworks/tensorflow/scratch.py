@@ -14,12 +14,12 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.shards import same_everywhere, shard_sizes
 from frameworks.tensorflow.collectives import allreduce_by
 from frameworks.tensorflow.devices import devices as devices, synchronize as synchronize
+from frameworks.tensorflow.hosts import everyones, everywhere, launch as launch
 from frameworks.tensorflow.kernels import (
     avg_pool2d,
     compiled,
@@ -104,7 +104,7 @@ def shard_loss_and_grad(
 
 def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
     """The sum of k devices' gradients, on each of them."""
-    if algorithm != "star":  # which is the book's
+    if algorithm != "star" or everywhere(grads) > len(grads):  # else the book's, on one host
         return allreduce_by(algorithm, grads)
     summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
     return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
@@ -124,7 +124,7 @@ def forward_backward(
         shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
     )
     losses, grads = zip(*results, strict=True)
-    return allreduce(losses)[0], sum_gradients(grads, algorithm)
+    return allreduce(everyones(losses))[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:

@@ -1,4 +1,4 @@
-"""TensorFlow's `MirroredStrategy`, which keeps a copy of each variable on every device.
+"""What a strategy of TensorFlow does, which keeps a copy of each variable on every device.
 
 What `tf.distribute` lacks is a function of a shard that is traced once for all devices.
 """
@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
 from common.base.arrays import Weights
-from frameworks.tensorflow.collectives import flatten
+from frameworks.tensorflow.collectives import flatten, unflatten
+from frameworks.tensorflow.hosts import joined, of_all, processes, rank, share
 from frameworks.tensorflow.kernels import any_size
 from frameworks.tensorflow.layouts import on_host, to_canonical
 
@@ -28,14 +30,6 @@ class Mirrored:
     net: tf.keras.Model
     params: Variables
     statistics: Variables
-
-
-def mirrored(devices: Sequence[str]) -> Strategy:
-    """A strategy that adds up gradients on the first device."""
-    # It adds up in the order of the devices, and the same way on CPUs and GPUs.
-    return tf.distribute.MirroredStrategy(
-        devices, cross_device_ops=tf.distribute.ReductionToOneDevice()
-    )
 
 
 @any_size
@@ -77,7 +71,7 @@ def evaluate(X: Sequence[Tensor], replicas: Mirrored) -> tuple[Tensor, ...]:
     strategy, variables = replicas.strategy, (replicas.params, replicas.statistics)
     batch = spread(X, strategy)
     program = once_for_all(on_shard, variables, batch, strategy=strategy)
-    first = on_one(replicas.statistics, strategy, 0)
+    first = of_first(replicas.statistics, strategy)
     logits = strategy.run(lambda shard: program(replicas.params, first, shard), (batch,))
     return copies(logits, strategy)
 
@@ -123,12 +117,39 @@ def summed(values: Sequence[Tensor]) -> Sequence[Tensor]:
 
     def everyones(strategy: Strategy, values: Sequence[Tensor]) -> list[Tensor]:
         total = tf.distribute.ReduceOp.SUM
+        if processes(strategy) > 1:
+            return [in_order(value, strategy) for value in values]
         return [strategy.extended.reduce_to(total, value, value) for value in values]
 
     found: Sequence[Tensor] = tf.distribute.get_replica_context().merge_call(
         everyones, args=(values,)
     )
     return found
+
+
+def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tensor:
+    """The sum over the devices of all processes, in their order: by a ring it would be another."""
+    own = copies(value, strategy)
+    with tf.device("CPU:0"):
+        found = of_all(tf.stack(own), strategy)
+        total = tf.add_n(tf.unstack(tf.reshape(found, (-1, *own[0].shape))))
+
+    def copy(context: tf.distribute.ReplicaContext) -> Tensor:
+        with tf.device(own[context.replica_id_in_sync_group % len(own)].device):
+            return tf.identity(total)
+
+    return strategy.experimental_distribute_values_from_function(copy)
+
+
+def gathered(
+    logits: Sequence[Tensor], sizes: Sequence[int], strategy: Strategy
+) -> Sequence[Tensor]:
+    """The logits of all devices' shards, of which this process has some; the first is largest."""
+    if processes(strategy) == 1:
+        return logits
+    padded = [np.pad(own, ((0, sizes[0] - len(own)), (0, 0))) for own in map(on_host, logits)]
+    everyones = zip(joined(padded, strategy), sizes, strict=False)  # the last may have none
+    return [tf.constant(shard[:size]) for shard, size in everyones]
 
 
 def copies(value: tf.Variable | Tensor, strategy: Strategy) -> tuple[tf.Variable | Tensor, ...]:
@@ -142,6 +163,19 @@ def on_one(values: Variables, strategy: Strategy, index: int) -> Variables:
     return {name: copies(value, strategy)[index] for name, value in values.items()}
 
 
+def of_first(values: Variables, strategy: Strategy) -> Variables | Mapping[str, Tensor]:
+    """What the first of all devices has of each value."""
+    own = on_one(values, strategy, 0)
+    if processes(strategy) == 1:
+        return own
+    return unflatten(of_all(flatten(own), strategy)[0], own)
+
+
+def first_here(replicas: Mirrored) -> int:
+    """Which one of all devices is the first one of this process."""
+    return rank(replicas.strategy) * share(replicas.strategy)
+
+
 def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: Strategy) -> Weights:
     """What one of the devices has of values by canonical names: copies on the host."""
     found = on_one(values, strategy, index)
@@ -149,7 +183,13 @@ def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: St
 
 
 def everyones(replicas: Mirrored) -> tuple[list[Weights], list[Weights]]:
-    """What each device has: weights and running statistics, by canonical names."""
-    indices, strategy = range(replicas.strategy.num_replicas_in_sync), replicas.strategy
-    params = [copy_of(replicas.params, index, strategy) for index in indices]
-    return params, [copy_of(replicas.statistics, index, strategy) for index in indices]
+    """Weights of the devices here, running statistics of all devices, by canonical names."""
+    strategy = replicas.strategy
+    params, statistics = (
+        [copy_of(values, index, strategy) for index in range(share(strategy))]
+        for values in (replicas.params, replicas.statistics)
+    )
+    names = replicas.statistics
+    stacks = {name: joined([own[name] for own in statistics], strategy) for name in names}
+    devices = range(strategy.num_replicas_in_sync)
+    return params, [{name: stacks[name][device] for name in names} for device in devices]

@@ -137,6 +137,7 @@ def test_a_frozen_host_goes_on_when_thawed(hosts: Hosts) -> None:
     hosts.thaw("n1")
     time.sleep(0.5)
     assert os.read(output, 1 << 16)
+    hosts.freeze("n1")  # and so it ends
 
 
 def test_nothing_is_left_of_hosts() -> None:

@@ -44,6 +44,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("common/models/nets.py", True),
         ("common/parallel/shards.py", True),
         ("common/backends/devices.py", True),
+        ("common/hosts/hub.py", True),
         ("common/chapters/concise.py", True),
         ("common/settings/config.py", True),
         ("common/records/trace.py", True),

@@ -27,9 +27,9 @@ def of_shell(name: str) -> dict[str, str]:
     return {each[1]: each[2] for each in found if each}
 
 
-def documents() -> list[dict[str, Any]]:
+def documents(manifest: str = "") -> list[dict[str, Any]]:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed here")
-    return list(yaml.safe_load_all(text(MANIFEST)))
+    return list(yaml.safe_load_all(manifest or text(MANIFEST)))
 
 
 def test_every_recipe_is_known() -> None:
@@ -72,11 +72,19 @@ def test_the_flags_are_flags_of_every_chapter(name: str, chapter: str) -> None:
     parser(name, chapter).parse_args(given)
 
 
-def test_the_manifest_keeps_to_the_schema_of_kubernetes() -> None:
-    """What the schema does not know is lost on the way, and what it does not allow is refused."""
+def known_to_kubernetes(manifest: str) -> list[dict[str, Any]]:
+    """What the schema of Kubernetes knows of a manifest; ValueError if it does not allow it."""
     codecs = pytest.importorskip("lightkube.codecs", reason="lightkube is not installed here")
-    objects = codecs.load_all_yaml(text(MANIFEST))
-    assert [each.to_dict() for each in objects] == documents()
+    return [each.to_dict() for each in codecs.load_all_yaml(manifest)]
+
+
+def test_the_manifest_keeps_to_the_schema_of_kubernetes() -> None:
+    assert known_to_kubernetes(text(MANIFEST)) == documents()
+    misspelled = text(MANIFEST).replace("subdomain:", "subDomain:")
+    assert known_to_kubernetes(misspelled) != documents(misspelled)
+    for right, wrong in (("parallelism: 2", "parallelism: two"), ("template:", "templates:")):
+        with pytest.raises(ValueError, match=r"Expected `int|missing required field `template`"):
+            known_to_kubernetes(text(MANIFEST).replace(right, wrong))
 
 
 def test_the_pods_of_the_manifest_find_each_other() -> None:

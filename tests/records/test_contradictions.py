@@ -12,6 +12,13 @@ from common.compare.folder import judge
 from common.records.store import read_record, read_tensors
 
 EPOCH = {"epoch": 1, "steps": 4, "test_accuracy": 0.1, "seconds": 4.0, "images_per_second": 10.0}
+HERE = {"host": "a", "devices": 1, "peak_memory": 9, "waited": 0.5}
+HOSTS = {
+    "launcher": "by hand",
+    "engine": "Gloo",
+    "transport": "TCP",
+    "processes": [HERE, {**HERE, "host": "b"}],
+}
 DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256": "0" * 64}
 
 
@@ -21,6 +28,17 @@ DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256"
         ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
         ({"devices": ["cpu:0", "cuda:1"]}, "of the kind cpu, and names cpu:0, cuda:1"),
         ({"config": {"device_kind": "gpu"}}, "of the kind gpu, and names"),
+        ({"cluster": HOSTS}, "ran on a, b, its devices are of no host"),
+        (
+            {"cluster": HOSTS, "devices": ["a cpu:0", "c cpu:0"]},
+            "its processes ran on a, b, its devices are of a, c",
+        ),
+        ({"cluster": HOSTS, "devices": ["b cpu:0", "a cpu:0"]}, "of b, a"),
+        (
+            {"cluster": {**HOSTS, "processes": [HERE, {**HERE, "devices": 2**31 - 1}]}},
+            "its processes had 2147483648 devices, and it names 2",
+        ),
+        ({"cluster": {**HOSTS, "processes": [HERE]}}, "of schema 5: cluster.processes"),
         ({"epochs": [{**EPOCH, "epoch": 77}]}, "epoch 1 is called 77"),
         ({"epochs": [{**EPOCH, "steps": 999}]}, "with 999 steps of 4"),
         ({"epochs": [{**EPOCH, "test_accuracy": 1.0}]}, "its test accuracy of epoch 1 is 1, and 0"),
@@ -49,6 +67,15 @@ def test_a_record_that_contradicts_itself_is_refused(
     verdict = judge(results)
     assert failed(verdict) == {("record", "jax", 2)}
     assert why in failures(verdict)[0].note
+
+
+def test_a_record_of_several_hosts_may_agree_with_itself(results: Path) -> None:
+    edit(
+        results / "float64/jax-scratch-2dev.json",
+        cluster=HOSTS,
+        devices=["a cpu:0", "b cpu:0"],
+    )
+    assert not failures(judge(results))
 
 
 def test_a_record_that_was_changed_later_is_refused(results: Path) -> None:

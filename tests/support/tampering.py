@@ -23,6 +23,7 @@ HARMLESS: Final = {
     "peak_memory": "a figure of speed and size; nothing is compared with it",
     "config.threads": "how many threads computed decides rounding alone",
     "devices": "a device's name, where no two have the same and all are of one kind",
+    "cluster": "who had which devices; its figures and names are compared with nothing",
     "config.init_weights": "a file's name; the weights are known by their digest",
     "tensor layers": "compared with --layers alone",
     "tensor test.predictions": "one wrong class for another: the accuracy is the same",

@@ -24,7 +24,7 @@ MODULES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mxnet"
 FLAGS = """--devices --device-kind --threads --preset --batch-size --lr --lr-decay --epochs --steps
     --seed --dtype --dataset --data-dir --train-examples --test-examples --init-weights
     --save-weights --out --quiet --allreduce --checkpoint-dir --checkpoint-every --resume
-    --resume-from --help"""
+    --resume-from --launcher --coordinator --hosts --host-rank --join-timeout --help"""
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:

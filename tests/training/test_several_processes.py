@@ -24,7 +24,7 @@ def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folde
 
     def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
         begun.append(self)
-        worker(Process(1, 2, gather=gather))
+        worker(Process(1, 3, 1, 3, gather=gather))
 
     def gather(value: Any) -> list[Any]:
         """Waits for the first process, which has waited for the end of the earlier run."""

@@ -1,0 +1,77 @@
+"""How processes on several hosts are joined in JAX: they find each other, and connect."""
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import jax
+import numpy as np
+from jax._src import distributed, xla_bridge
+from jaxlib import _jax
+
+from common.backends.devices import Process
+from frameworks.jax.addition import add_in_order
+from frameworks.jax.hosts import stacked, whole
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+def join(process: Process) -> None:
+    """Joins all processes of a run; each of them calls it before it makes its devices."""
+    ours = process.addresses[process.rank] if process.addresses else LOOPBACK
+    first = process.addresses[0] if process.addresses else LOOPBACK
+    # By itself JAX takes SIGTERM for a notice that the machine will go, and does not end.
+    jax.config.update("jax_enable_preemption_service", False)
+    jax.config.update("jax_check_proxy_envs", False)
+    os.environ.update(no_grpc_proxy=first)
+    port = process.gather(free_port(first) if process.rank == 0 else 0)[0]
+    jax.distributed.initialize(
+        (meeting := f"[{first}]:{port}" if ":" in first else f"{first}:{port}"),
+        process.count,
+        process.rank,
+        cluster_detection_method="deactivate",  # a launcher's variables have been read
+        coordinator_bind_address=meeting,
+    )
+    # By itself gloo takes the address that the host's name resolves to, which is often 127.0.0.1.
+    gloo = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=ours)
+    client = partial(xla_bridge.make_cpu_client, gloo)
+    xla_bridge.register_backend_factory("cpu", client, fail_quietly=False)
+    add_in_order()
+
+
+def connect(devices: Sequence[jax.Device]) -> None:
+    """Connects devices of all processes, so that from now on they need nobody else.
+
+    The service by which processes find each other would abort all of them as soon as the first one
+    has ended, and asks each one to wait for all at its end. CPUs have no use for it once connected.
+    """
+    with silence():
+        parts = [jax.device_put(np.zeros(1), device) for device in devices]
+        jax.block_until_ready(whole(stacked(parts, "device")))
+    if devices[0].platform == "cpu":
+        jax.distributed.shutdown()
+
+
+def free_port(address: str) -> int:
+    """A port at which nobody listens."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, 0), family=family) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Holds back what gloo prints to standard output when it connects."""
+    original = os.dup(1)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(original, 1)
+        os.close(original)

@@ -1,0 +1,167 @@
+"""How processes on several hosts are joined, and what they give each other.
+
+The chapter from scratch has one client, to which the other processes lend their devices; the
+concise chapter has a strategy of which each process is a part. Both talk by gRPC.
+"""
+
+import hashlib
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from common.backends.devices import ALONE, DeviceRequest, Process, alone
+from common.base.arrays import Array, Weights
+from common.base.signals import stoppable
+from common.chapters.scratch import ScratchOptions
+from common.parallel.shards import diverged
+from frameworks.tensorflow.devices import JOB, configure
+
+Tensor: TypeAlias = tf.Tensor
+
+GROUP: Final = 900_000
+"""The key of the processes as a group: those of `collectives` are smaller, of batch norm larger."""
+
+DTYPES: Final = ("float32", "float64", "int64")
+"""What processes give each other."""
+
+
+def cluster_of(process: Process) -> tf.train.ClusterSpec:
+    """Where each process will listen; the system chooses the ports."""
+    own = process.addresses[process.rank] if process.addresses else "127.0.0.1"
+    family = socket.AF_INET6 if ":" in own else socket.AF_INET
+    # TensorFlow takes the port once it is let go of: it cannot be told to choose, and to say which.
+    with socket.socket(family) as chosen:
+        chosen.bind((own, 0))
+        ports = process.gather(chosen.getsockname()[1])
+    addresses = process.addresses or ["127.0.0.1"] * process.count
+    hosts = [f"[{each}]" if ":" in each else each for each in addresses]
+    listening = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
+    return tf.train.ClusterSpec({JOB: listening})
+
+
+def launch(
+    worker: Callable[[Process], None],
+    request: DeviceRequest,
+    options: ScratchOptions,
+    process: Process = ALONE,
+) -> None:
+    """Calls `worker` in the first process; the others lend their devices to it."""
+    if process.count == 1:
+        worker(process)
+        return
+    kind, own = configure(process, request)
+    cluster = cluster_of(process)
+    # TensorFlow's own collective waits for ever for a client that takes part in it.
+    native = options.allreduce == "native"
+    if process.rank or native:
+        server = serve(cluster, process, request.threads, kind, own)
+    process.gather("served")
+    if process.rank:
+        lend(process, server)
+        return
+    client = {} if native else {"job_name": JOB, "task_index": 0}
+    tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
+    # The others have nothing to say: whoever has started the processes hears their signals.
+    worker(replace(process, gather=alone))
+    process.gather("through")
+
+
+def serve(
+    cluster: tf.train.ClusterSpec, process: Process, threads: int, kind: str, own: Sequence[int]
+) -> tf.distribute.Server:
+    """Lets a client compute on the devices of this process, which ends with it."""
+    cpus, gpus = (len(own), []) if kind == "cpu" else (1, own)
+    config = tf.compat.v1.ConfigProto(
+        device_count={"CPU": cpus, "GPU": len(gpus)},
+        intra_op_parallelism_threads=threads,
+        inter_op_parallelism_threads=threads,
+        gpu_options={"visible_device_list": ",".join(map(str, gpus)), "allow_growth": True},
+        experimental={"collective_group_leader": f"/job:{JOB}/replica:0/task:0"},
+    )
+    return tf.distribute.Server(cluster, JOB, process.rank, protocol="grpc", config=config)
+
+
+def lend(process: Process, server: tf.distribute.Server) -> None:
+    """Returns once the first process is through; until then, `server` is at its service."""
+    with stoppable(patient=True):  # it is the first one that ends in order
+        process.gather("through")
+
+
+def everywhere(devices: Sequence[object]) -> int:
+    """How many devices all processes have: the client knows those of all."""
+    return len(devices)
+
+
+def everyones(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The tensors of all devices: the client has those of all."""
+    return tensors
+
+
+def processes(strategy: tf.distribute.Strategy) -> int:
+    """Of how many processes a strategy is."""
+    resolver = strategy.cluster_resolver
+    return 1 if resolver is None else int(resolver.cluster_spec().num_tasks(JOB))
+
+
+def rank(strategy: tf.distribute.Strategy) -> int:
+    """Which of them this process is."""
+    resolver = strategy.cluster_resolver
+    return 0 if resolver is None else int(resolver.task_id)
+
+
+def share(strategy: tf.distribute.Strategy) -> int:
+    """How many devices each of them has."""
+    return int(strategy.num_replicas_in_sync) // processes(strategy)
+
+
+def of_all(values: Tensor, strategy: tf.distribute.Strategy) -> Tensor:
+    """What each process has as a tensor of one shape, by rank, (processes, ...), on the host."""
+    with tf.device("CPU:0"):
+        count, flat = processes(strategy), tf.reshape(values, (1, -1))
+        if count == 1:
+            return values[None]
+        size = flat.shape[1]
+        found = tf.raw_ops.CollectiveGather(
+            input=flat,
+            group_size=count,
+            group_key=GROUP,
+            instance_key=len(DTYPES) * size + DTYPES.index(flat.dtype.name),
+            shape=(count, size),
+        )
+        return tf.reshape(tf.gather(found, by_rank(count)), (count, *values.shape))
+
+
+def by_rank(count: int) -> list[int]:
+    """Where each process is, by its rank, in the order of TensorFlow: it sorts numbers as text."""
+    order = sorted(range(count), key=str)
+    return [order.index(rank) for rank in range(count)]
+
+
+arrays_of_all = tf.function(of_all, autograph=False)
+
+
+def joined(arrays: Sequence[Array], strategy: tf.distribute.Strategy) -> list[Array]:
+    """The arrays of all devices, of which this process has some; all are of one shape."""
+    if processes(strategy) == 1:
+        return list(arrays)
+    stacked = np.stack(arrays)
+    found = arrays_of_all(tf.constant(stacked), strategy).numpy()
+    return list(found.reshape(-1, *stacked.shape[1:]))
+
+
+def same_on_every_host(weights: Weights, strategy: tf.distribute.Strategy) -> Weights:
+    """These weights, once all processes are known to have the same bit for bit.
+
+    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
+    """
+    digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
+    first, *others = joined([np.frombuffer(b"".join(digests), np.int64)], strategy)
+    for number, theirs in enumerate(others, start=1):
+        for name, same in zip(weights, theirs == first, strict=True):
+            if not same:
+                raise diverged(name, number * share(strategy))
+    return weights

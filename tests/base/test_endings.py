@@ -1,0 +1,128 @@
+"""How a process ended arrives elsewhere as it was, and the first of several signals counts."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Pipe
+
+import pytest
+
+from common.base.children import fork
+from common.base.endings import (
+    KILLED,
+    REST,
+    SAID,
+    Ending,
+    cause,
+    ending_of,
+    from_plain,
+    killed,
+    last_word,
+    tell_ending,
+    to_plain,
+)
+from common.base.errors import BusyError, RequestError, RunError, StoppedError
+from common.base.signals import Stop
+
+ENDINGS = [
+    Ending(SAID, RunError("no number", step=3, tensor="fc1.bias", device=2), "a traceback\n"),
+    Ending(SAID, RequestError("ask otherwise"), ""),
+    Ending(SAID, StoppedError("stopped", status=130, step=4), ""),
+    Ending(REST, RunError("a process failed: OSError: ü\x00\ud800"), "..."),
+    killed("was ended by SIGKILL"),
+]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_ending_arrives_as_it_was(ending: Ending) -> None:
+    found = from_plain(json.loads(json.dumps(to_plain(ending))), "process 1: ")
+    assert (found.order, found.details) == (ending.order, ending.details)
+    assert type(found.error) is type(ending.error)
+    assert str(found.error) == f"process 1: {ending.error}"
+    assert found.error.status == ending.error.status
+    assert vars(found.error) == vars(ending.error)
+
+
+def test_a_kind_of_request_that_others_do_not_tell_apart_keeps_its_status() -> None:
+    found = from_plain(to_plain(Ending(SAID, BusyError("at work"), "")))
+    assert (found.error.status, str(found.error)) == (2, "at work")
+
+
+@pytest.mark.parametrize(
+    ("error", "order", "message"),
+    [
+        (RunError("said"), SAID, "said"),
+        (RequestError("asked"), SAID, "asked"),
+        (MemoryError(), REST, "a process failed: MemoryError"),
+        (ValueError("a\nb"), REST, "a process failed: ValueError: a"),
+    ],
+)
+def test_what_work_raises_is_how_it_ends(error: Exception, order: int, message: str) -> None:
+    def work() -> None:
+        raise error
+
+    ending = ending_of(work)
+    assert ending
+    assert (ending.order, str(ending.error)) == (order, message)
+    assert "raise error" in ending.details
+    assert ending_of(lambda: 3) is None
+
+
+def ended(work: Callable[[], object]) -> Ending | None:
+    """How a process ends that does this, as whoever has started it learns."""
+    outcome, tell = Pipe(duplex=False)
+    process = fork(tell_ending, work, tell)
+    tell.close()
+    try:
+        word = outcome.recv()
+    except EOFError:
+        word = None
+    found = last_word(word, "the process", process)
+    process.join()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("work", "order", "message"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), KILLED, "was ended by SIGKILL"),
+        (lambda: os.kill(os.getpid(), signal.SIGTERM), KILLED, "was ended by SIGTERM"),
+        (lambda: os._exit(3), KILLED, "was ended with status 3"),
+    ],
+)
+def test_one_that_says_nothing_is_known_by_its_status(
+    work: Callable[[], object], order: int, message: str
+) -> None:
+    ending = ended(work)
+    assert ending
+    assert (ending.order, str(ending.error)) == (order, f"the process {message}")
+
+
+def test_work_that_is_done_ends_well() -> None:
+    assert ended(lambda: time.sleep(0.1)) is None
+
+
+def test_a_process_to_which_nobody_listens_ends_in_silence(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    outcome, tell = Pipe(duplex=False)
+    outcome.close()
+    process = fork(tell_ending, lambda: 3, tell)
+    process.join()
+    assert (process.exitcode, *capfd.readouterr()) == (0, "", "")
+
+
+def test_processes_that_were_asked_to_stop_did_so_by_the_signal_that_came() -> None:
+    stop = Stop()
+    said = Ending(SAID, RunError("a cause"), "")
+    assert cause(said, stop) is said.error
+    stop.number = signal.SIGINT
+    assert cause(said, stop) is said.error
+    found = cause(Ending(SAID, StoppedError("stopped", status=143, step=3), ""), stop)
+    assert isinstance(found, StoppedError)
+    assert (found.status, found.step) == (130, 3)
+    found = cause(killed("was ended by SIGKILL"), stop)
+    assert isinstance(found, StoppedError)
+    assert found.status == 130

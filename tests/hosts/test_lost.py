@@ -1,0 +1,197 @@
+"""A process that is killed or frozen ends the run everywhere, soon, with a line that names it."""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from summing_chapter import from_step, held
+from together import RECORD, Started, Together, wait_until
+
+from common.base.errors import RequestError, RunError
+from common.records.store import read_record
+
+HOST = socket.gethostname()
+KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP
+FROZE = "has not answered for 15 seconds: it is frozen"
+GONE = "is gone: it was killed, or its host is off"
+LIMIT = 12
+"""Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Iterator[Together]:
+    made = Together(tmp_path)
+    yield made
+    made.end()
+
+
+def require_told(runs: list[Started], words: str, seconds: float = LIMIT, status: int = 1) -> None:
+    """All of these end with the status, and say so in one line."""
+    for run in runs:
+        found, said = run.ended(seconds)
+        assert said.startswith("python -m frameworks.pytorch.scratch: error: "), said
+        assert (found, words in said, said.count("\n")) == (status, True, 1), said
+
+
+def record(together: Together) -> tuple[str, str]:
+    """What the record says of the end, and why."""
+    found = read_record(together.folder / RECORD)
+    return found.status, found.failure.message if found.failure else ""
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize(("number", "became"), [(KILLED, "was ended by SIGKILL"), (FROZEN, FROZE)])
+def test_a_trainer_that_is_lost_is_named(
+    together: Together, rank: int, number: signal.Signals, became: str
+) -> None:
+    runs = together.all("--quiet", hurt={rank: from_step(3, number, os.getpid)})
+    require_told(runs, f"process {rank} on {HOST} {became}")
+    assert record(together) == ("failed", f"process {rank} on {HOST} {became}")
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize(
+    ("number", "became"), [(KILLED, GONE), (FROZEN, f"{FROZE}, or its host is gone")]
+)
+def test_a_supervisor_that_is_lost_is_named(
+    together: Together, rank: int, number: signal.Signals, became: str
+) -> None:
+    runs = together.all("--quiet", hurt={rank: from_step(3, number, os.getppid)})
+    lost = runs.pop(rank)
+    require_told(runs, f"process {rank} on {HOST} {became}")
+    assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
+    if rank:
+        assert record(together)[0] == "failed"
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_frozen_host_is_named_and_ends_when_it_goes_on(together: Together, rank: int) -> None:
+    runs = together.all("--quiet", hurt={0: held("here")})
+    wait_until((together.folder / "here").exists)
+    lost = runs.pop(rank)
+    lost.send_all(FROZEN)
+    require_told(runs, f"process {rank} on {HOST} {FROZE}, or its host is gone")
+    lost.send_all(signal.SIGCONT)
+    assert lost.ended()[0] == 1
+
+
+def test_what_is_lost_in_real_time_is_known_within_twenty_seconds(tmp_path: Path) -> None:
+    both = [Together(tmp_path / name, fast={}) for name in ("trainer", "host")]
+    try:
+        for each in both:
+            each.folder.mkdir()
+        mine = both[0].all("--quiet", hurt={1: from_step(3, FROZEN, os.getpid)})
+        others = both[1].all("--quiet", hurt={0: held("here")})
+        wait_until((both[1].folder / "here").exists)
+        others[2].send_all(FROZEN)
+        require_told(mine, f"process 1 on {HOST} {FROZE}", 20)
+        require_told(others[:2], f"process 2 on {HOST} {FROZE}", 1)
+    finally:
+        for each in both:
+            each.end()
+
+
+@pytest.mark.parametrize(
+    ("lost", "number", "became"),
+    [
+        (1, KILLED, GONE),
+        (1, FROZEN, f"{FROZE}, or its host is gone"),
+        (0, FROZEN, f"{FROZE}, or its host is gone"),
+    ],
+)
+def test_who_is_lost_while_others_have_yet_to_come_is_named(
+    together: Together, lost: int, number: signal.Signals, became: str
+) -> None:
+    runs = [together.start(rank, "--quiet" if rank else "--threads=2") for rank in (0, 1)]
+    wait_until(lambda: "2 of 3 processes have come; waiting for 2\n" in runs[0].err())
+    runs[lost].send(number)
+    status, said = runs[1 - lost].ended(LIMIT)
+    assert status == 1
+    assert f"process {lost} on {HOST} {became}" in said.splitlines()[-1]
+    runs[lost].send(KILLED)
+
+
+@pytest.mark.parametrize(("number", "became"), [(KILLED, GONE), (FROZEN, FROZE)])
+def test_the_first_host_that_is_lost_at_the_meeting_is_named(
+    together: Together, number: signal.Signals, became: str
+) -> None:
+    runs = [together.start(rank) for rank in (0, 1)]
+    wait_until(lambda: "2 of 3 processes have come; waiting for 2\n" in runs[0].err())
+    runs[0].send_all(number)
+    require_told(runs[1:], f"process 0 on localhost {became}")
+
+
+@pytest.mark.parametrize(
+    ("who", "number", "became"),
+    [
+        ("trainer 0", KILLED, "0 on {} was ended by SIGKILL"),
+        ("trainer 0", FROZEN, "0 on {} " + FROZE),
+        ("process 0", KILLED, "0 on {} " + GONE),
+        ("host 2", FROZEN, "2 on {} " + FROZE),
+    ],
+)
+def test_who_is_lost_while_the_record_is_written_is_named(
+    together: Together, who: str, number: signal.Signals, became: str
+) -> None:
+    def finish(*_: object) -> None:
+        Path("writing").write_text(f"{os.getpid()}")
+        Path("writing").rename("is writing")
+        time.sleep(1000)
+
+    runs = together.all("--quiet", patches={"common.training.job.Job.finish": finish})
+    wait_until((together.folder / "is writing").exists)
+    kind, rank = who.split()
+    if kind == "trainer":
+        os.kill(int((together.folder / "is writing").read_text()), number)
+    elif kind == "process":
+        runs.pop(int(rank)).send(number)
+    else:
+        runs.pop(int(rank)).send_all(number)
+    require_told(runs, f"process {became.format(HOST)}")
+    assert json.loads((together.folder / RECORD).read_text())["status"] != "complete"
+
+
+def test_who_is_killed_once_its_work_is_done_holds_nobody_up(together: Together) -> None:
+    def finish(*_: object) -> None:
+        Path("is writing").touch()
+        wait_until(Path("go on").exists)
+
+    runs = together.all("--quiet", patches={"common.training.job.Job.finish": finish})
+    wait_until((together.folder / "is writing").exists)
+    time.sleep(0.5)
+    runs.pop(2).send(KILLED)
+    (together.folder / "go on").touch()
+    assert [run.ended() for run in runs] == [(0, "")] * 2
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (RunError("it was planted", step=3), 1, "it was planted"),
+        (RequestError("ask otherwise"), 2, "ask otherwise"),
+        (MemoryError(), 1, "a process failed: MemoryError"),
+    ],
+)
+def test_what_a_worker_says_all_say(
+    together: Together, rank: int, error: Exception, status: int, said: str
+) -> None:
+    def hurt(step: int) -> None:
+        if step == 3:
+            raise error
+
+    runs = together.all("--quiet", hurt={rank: hurt})
+    own = runs.pop(rank)
+    require_told(runs, f"error: process {rank} on {HOST}: {said}", status=status)
+    found, words = own.ended()
+    assert (found, words.partition("error: ")[2].split(";")[0].strip()) == (status, said)
+    assert record(together)[0] == "failed"
+    assert record(together)[1].endswith(said)
+    failure = read_record(together.folder / RECORD).failure
+    assert failure
+    assert "raise error" in failure.traceback

@@ -1,0 +1,125 @@
+"""Processes that a launcher has started train as one: no framework, real sockets, real signals."""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from summing_chapter import SummingChapter, from_step, held
+from together import COUNT, FLAGS, RECORD, Together, wait_until
+
+from common.records.store import read_record, read_tensors
+from common.records.trust import contradiction, distrust
+
+KEPT = ("--steps=60", "--checkpoint-dir=kept", "--checkpoint-every=20")
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Iterator[Together]:
+    made = Together(tmp_path)
+    yield made
+    made.end()
+
+
+def numbers(path: Path) -> tuple[Any, ...]:
+    """All that a run has computed, to the bit."""
+    record = read_record(path)
+    tensors = read_tensors(path, record)
+    accuracies = [each.test_accuracy for each in record.epochs]
+    return record.losses, accuracies, {name: tensors[name].tobytes() for name in sorted(tensors)}
+
+
+def alone(together: Together, *flags: str) -> Path:
+    """The record of a run that has all devices in one process."""
+    started = together.command([*FLAGS, "--out=alone", *flags], SummingChapter())
+    assert started.ended()[0] == 0
+    return together.folder / "alone" / RECORD.name
+
+
+def test_three_processes_compute_what_one_does_and_the_first_one_speaks(
+    together: Together,
+) -> None:
+    runs = together.all("--steps=7")
+    assert [run.ended()[0] for run in runs] == [0] * COUNT, [run.err() for run in runs]
+    assert "test acc" in runs[0].out()
+    assert [run.out() + run.err() for run in runs[1:]] == ["", ""]
+    path = together.folder / RECORD
+    assert numbers(path) == numbers(alone(together, "--steps=7"))
+
+
+def test_the_record_tells_of_all_processes(together: Together) -> None:
+    runs = together.all("--devices=6")
+    assert [run.ended()[0] for run in runs] == [0] * COUNT
+    path = together.folder / "out" / "pytorch-scratch-6dev.json"
+    record, host = read_record(path), socket.gethostname()
+    assert distrust(record) == contradiction(record, read_tensors(path, record)) == ""
+    assert record.devices == [f"{host} cpu:{index}" for index in range(6)]
+    assert record.cluster
+    assert record.cluster.launcher == "by hand"
+    assert [(each.host, each.devices) for each in record.cluster.processes] == [(host, 2)] * COUNT
+    for each in record.cluster.processes:
+        assert each.peak_memory
+        assert each.waited is not None
+        assert each.waited >= 0
+
+
+@pytest.mark.parametrize(
+    ("rank", "number", "status"),
+    [(0, signal.SIGINT, 130), (1, signal.SIGUSR1, 143), (2, signal.SIGTERM, 143)],
+)
+def test_a_signal_stops_all_after_the_same_step_and_resume_goes_on(
+    together: Together, rank: int, number: signal.Signals, status: int
+) -> None:
+    runs = together.all(*KEPT, hurt={rank: from_step(5, number, os.getppid)})
+    ends = [run.ended() for run in runs]
+    assert ends[rank][0] == status, ends
+    assert {end for end, _ in ends} <= {status, 143}
+    written = json.loads((together.folder / RECORD).read_text())
+    assert written["status"] == "interrupted"
+    step = len(written["losses"])
+    assert 4 <= step < 60
+    assert f"stopped after step {step} of 60, which --resume goes on from" in ends[0][1]
+    again = together.all(*KEPT, "--resume")
+    assert [run.ended()[0] for run in again] == [0] * COUNT, [run.err() for run in again]
+    assert f"going on from kept/pytorch-scratch-3dev-step{step}.json" in again[0].err()
+    assert numbers(together.folder / RECORD) == numbers(alone(together, "--steps=60"))
+
+
+def test_a_second_signal_ends_all_at_once(together: Together) -> None:
+    runs = together.all(hurt={1: held("here")})
+    wait_until((together.folder / "here").exists)
+    for _ in range(2):
+        runs[1].send(signal.SIGINT)
+        time.sleep(0.1)
+    assert runs[1].ended()[0] == -signal.SIGINT
+    for run in (runs[0], runs[2]):
+        status, said = run.ended()
+        assert status == 1
+        assert f"process 1 on {socket.gethostname()} is gone" in said
+
+
+@pytest.mark.parametrize(("rank", "number", "status"), [(0, signal.SIGINT, 130), (1, 15, 143)])
+def test_a_signal_ends_those_that_wait_for_others(
+    together: Together, rank: int, number: signal.Signals, status: int
+) -> None:
+    runs = [together.start(rank) for rank in (0, 1)]
+    wait_until(lambda: "2 of 3 processes have come; waiting for 2\n" in runs[0].err())
+    runs[rank].send(number)
+    for each, run in enumerate(runs):
+        found, said = run.ended(5)
+        assert found == status
+        who = "" if each == rank else f"process {rank} on {socket.gethostname()}: "
+        assert said.splitlines()[-1].endswith(f"error: {who}stopped before all had come")
+
+
+def test_a_signal_ends_one_that_does_not_reach_the_first(together: Together) -> None:
+    run = together.start(1)
+    run.process.join(1)
+    run.send(signal.SIGTERM)
+    status, said = run.ended(5)
+    assert (status, said.endswith("error: stopped before all had come\n")) == (143, True)

@@ -1,0 +1,83 @@
+"""A chapter whose steps need what all devices of all processes have, and what is done to those."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fake_chapter import FakeChapter
+
+from common.backends.devices import ALONE, DeviceRequest, Process
+from common.base.arrays import Array, Weights
+from common.chapters.spec import Options
+from common.parallel.shards import shard_bounds
+
+Hurt = Callable[[int], object]
+"""What is done to a process in its trainer, before the step that it is told."""
+
+
+def nothing(step: int) -> None:
+    """Hurts nobody."""
+
+
+class SummingChapter(FakeChapter):
+    """Each step adds to every weight what all devices of all processes make of their shards."""
+
+    def __init__(self, hurt: Hurt = nothing) -> None:
+        super().__init__()
+        self.hurt, self.process = hurt, ALONE
+
+    def launch(
+        self,
+        worker: Callable[[Process], None],
+        request: DeviceRequest,
+        options: Any,
+        process: Process = ALONE,
+    ) -> None:
+        self.process = process
+        worker(process)
+
+    def train_batch(
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[Weights],
+        devices: Sequence[str],
+        lr: float,
+        options: Options,
+    ) -> float:
+        super().train_batch(X, y, replicas, devices, 0, options)
+        self.hurt(len(self.batches))
+        share, rank = len(devices), self.process.rank
+        bounds = shard_bounds(len(X), share * self.process.count)[rank * share :][:share]
+        ours = [float(np.sum(X[a:b] * (y[a:b, None, None, None] + 1))) for a, b in bounds]
+        total = sum(each for some in self.process.gather(ours) for each in some)
+        for replica in replicas:
+            for values in replica.values():
+                values -= lr * total / 1e4
+        return float(total + replicas[0]["fc2.bias"][0])
+
+
+def from_step(step: int, number: signal.Signals, process: Callable[[], int]) -> Hurt:
+    """Sends a signal before a step to this process (`os.getpid`) or its parent (`os.getppid`)."""
+
+    def hurt(at: int) -> None:
+        if at == step:
+            os.kill(process(), number)
+        time.sleep(0.02)
+
+    return hurt
+
+
+def held(name: str) -> Hurt:
+    """Lets a trainer stand still before its third step, until it is ended; the file tells where."""
+
+    def hurt(at: int) -> None:
+        if at == 3:
+            Path(name).touch()
+            time.sleep(1000)
+
+    return hurt

@@ -1,0 +1,180 @@
+"""Runs as several processes that meet on this machine, with no framework, for tests to hurt."""
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from summing_chapter import Hurt, SummingChapter, nothing
+
+from common.data.synthetic import synthetic
+from common.training.cli import main
+
+COUNT: Final = 3
+FLAGS: Final = (
+    *("--devices=3", "--batch-size=10", "--steps=7", "--dataset=synthetic", "--out=out"),
+    *("--dtype=float64", "--threads=2"),
+)
+RECORD: Final = Path("out", "pytorch-scratch-3dev.json")
+
+BEAT: Final = 0.2
+FAST: Final = {
+    **{f"common.{name}.BEAT": BEAT for name in ("base.pulse", "hosts.hub", "hosts.meeting")},
+    "common.hosts.supervise.BEAT": BEAT,
+    "common.hosts.meeting.ENOUGH": 0.5,
+    "common.hosts.hub.GRACE": 1.0,
+    "common.base.endings.GRACE": 1.0,
+    "common.base.children.FREEZE": 20 * BEAT,
+}
+"""A pulse that is five times as fast: who is frozen is known after 3 seconds."""
+
+SOON: Final = 20
+"""Seconds in which all have ended, also with the true pulse and on a busy machine."""
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as asked:
+        asked.bind(("", 0))
+        found: int = asked.getsockname()[1]
+        return found
+
+
+@dataclass
+class Started:
+    """A process of a run, as a launcher starts it, with what it says."""
+
+    process: BaseProcess
+    said: Path
+
+    @property
+    def pid(self) -> int:
+        """The process's own number, which is also that of the group of all whom it starts."""
+        assert self.process.pid
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends it a signal, and nobody whom it has started."""
+        os.kill(self.pid, number)
+
+    def send_all(self, number: signal.Signals) -> None:
+        """Sends a signal to it and all whom it has started, as if its whole host were hurt."""
+        os.killpg(self.pid, number)
+
+    def out(self) -> str:
+        """What it has printed."""
+        return self.said.with_suffix(".out").read_text()
+
+    def err(self) -> str:
+        """What it has said on standard error."""
+        path = self.said.with_suffix(".err")
+        return path.read_text() if path.exists() else ""
+
+    def ended(self, seconds: float = SOON) -> tuple[int | None, str]:
+        """Its exit status, and what it said; nobody whom it started is left."""
+        limit = time.monotonic() + seconds
+        self.process.join(seconds)
+        while members(self.pid):
+            assert time.monotonic() < limit + 1, (self.err(), members(self.pid))
+            time.sleep(0.02)
+        return self.process.exitcode, self.err()
+
+
+def members(group: int) -> list[int]:
+    """The processes of a group that still run, also those that are frozen."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            state, _, own = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(own) == group and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+@dataclass
+class Together:
+    """Starts processes of runs in a folder; all are gone in the end."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    fast: Mapping[str, Any] = field(default_factory=lambda: FAST)
+    everyone: list[Started] = field(default_factory=list)
+
+    def start(
+        self,
+        rank: int,
+        *flags: str,
+        hurt: Hurt = nothing,
+        count: int = COUNT,
+        patches: Mapping[str, Any] | None = None,
+    ) -> Started:
+        """Starts one process of a run."""
+        place = ("--coordinator", f"localhost:{self.port}", f"--hosts={count}")
+        line = [*FLAGS, *place, f"--host-rank={rank}", *flags]
+        return self.command(line, SummingChapter(hurt), {**self.fast, **(patches or {})})
+
+    def command(
+        self, line: list[str], chapter: SummingChapter, patches: Mapping[str, Any] | None = None
+    ) -> Started:
+        """Starts the command with these flags."""
+        said = self.folder / f"said{len(self.everyone)}"
+        process = multiprocessing.get_context("fork").Process(
+            target=_become, args=(line, self.folder, said, chapter, patches or {})
+        )
+        process.start()
+        self.everyone.append(Started(process, said))
+        return self.everyone[-1]
+
+    def all(self, *flags: str, hurt: Mapping[int, Hurt] | None = None, **how: Any) -> list[Started]:
+        """Starts all processes of a run, of which some are hurt, by rank."""
+        ways = hurt or {}
+        return [
+            self.start(rank, *flags, hurt=ways.get(rank, nothing), **how) for rank in range(COUNT)
+        ]
+
+    def end(self) -> None:
+        """Ends everyone."""
+        for each in self.everyone:
+            with suppress(ProcessLookupError):
+                os.killpg(each.pid, signal.SIGKILL)
+            each.process.join()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Returns as soon as it holds."""
+    limit = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def _become(
+    line: list[str],
+    folder: Path,
+    said: Path,
+    chapter: SummingChapter,
+    patches: Mapping[str, Any],
+) -> None:
+    """What a started process does: all as if it had been started from a shell."""
+    os.setpgrp()
+    os.chdir(folder)
+    for number, suffix in ((1, ".out"), (2, ".err")):
+        file = os.open(said.with_suffix(suffix), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, number)
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+    patch = pytest.MonkeyPatch()
+    for name, value in patches.items():
+        patch.setattr(name, value)
+    patch.setattr("common.data.dataset.synthetic", lambda: synthetic(30, 10))
+    patch.setenv("OMP_NUM_THREADS", "1")
+    sys.modules["frameworks.pytorch.scratch"] = chapter  # type: ignore[assignment]
+    sys.exit(main("pytorch", "scratch", line))
