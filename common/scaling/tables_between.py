@@ -59,7 +59,7 @@ def verdict(found: Sequence[Compared | Trained], over: Over) -> str:
     applies = (
         "Each host has a machine of its own, so the first applies."
         if over.machines == len(set(over.hosts)) == len(over.hosts)
-        else "Processes share processors here, so what is measured may be anything between them."
+        else "Hosts share processors here, so the second is nearer; waiting for cores adds to it."
     )
     return (
         f"Predicted over measured: {_range(at_once)} if all devices work at once, "

@@ -133,7 +133,7 @@ def test_it_is_kept_and_printed_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "devices of jax in 3 processes on 3 hosts, which share one machine, joined" in printed
     assert printed.count("allreduce of") == 2
     assert "a step of LeNet on 3 devices, 2 images for each" in printed
-    assert "may be anything between them" in printed
+    assert "the second is nearer" in printed
 
 
 def test_the_slowest_process_counts() -> None:
