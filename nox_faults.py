@@ -12,18 +12,21 @@ from nox_support import available
 
 FIGURES: Final = Path("results/faults")
 PAGE: Final = Path("docs/reliability.md")
+HOSTS: Final = Path("docs/hosts.md")
 
 
 @nox.session(venv_backend="none")
 def faults(session: nox.Session) -> None:
     """Kill runs, fill disks, freeze processes; `-- --short`: each kind once, `-- --write`: a page.
 
-    The page, docs/reliability.md, also has what `nox -s fuzz` has found.
+    The page, docs/reliability.md, also has what `nox -s fuzz` has found. With root, runs over hosts
+    lose some, too; the table of seconds in docs/hosts.md is of these.
     """
     FIGURES.mkdir(parents=True, exist_ok=True)
     kept = FIGURES / "faults.jsonl"
     kept.unlink(missing_ok=True)
-    tests = ["-m", "pytest", "tests/faults", "--kills=2", "--numprocesses=3", f"--figures={kept}"]
+    tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--kills=2", "--numprocesses=3"]
+    tests += [f"--figures={kept}"]
     tests += ["--short"] if "--short" in session.posargs else []
     passed = [passes(session, python_of.common(session), *tests)]
     for framework in available():
@@ -35,6 +38,8 @@ def faults(session: nox.Session) -> None:
         page = ["tests/support/reliability.py", *figures, f"--command={command}"]
         environment = {"PYTHONPATH": "."}
         session.run(python_of.common(session), *page, f"--out={PAGE}", env=environment)
+        seconds = ["tests/support/hosts_seconds.py", str(kept), f"--command={command}"]
+        session.run(python_of.common(session), *seconds, f"--out={HOSTS}", env=environment)
     if not all(passed):  # the page tells of what was lost, too
         session.error("tests have failed, see above")
 

@@ -15,7 +15,10 @@ SUITES = ("one-host", "hosts")
 
 @nox.session(venv_backend="none")
 def hosts(session: nox.Session) -> None:
-    """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: on 2 alone."""
+    """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: on 2 alone.
+
+    Without `--few`, the recipes in launch/ train, too, under a real Slurm where there is one.
+    """
     chosen = [each for each in session.posargs if each != FEW] or available()
     if unknown := [each for each in chosen if each not in FRAMEWORKS]:
         session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(FRAMEWORKS)}")
@@ -26,5 +29,15 @@ def hosts(session: nox.Session) -> None:
         session.run(python, "-m", "common.grid", each, *flags)
         grid = ["tests/support/hosts_grid.py", each, python, *flags]
         session.run(common, *grid, env={"PYTHONPATH": "."})
+    if FEW not in session.posargs:
+        for each in chosen:
+            launched(session, each)
     suites = ["--suites", *SUITES, "--frameworks", *chosen]
     session.run(common, "-m", "common.parity", str(RESULTS), most, *suites)
+
+
+def launched(session: nox.Session, framework: str) -> None:
+    """Runs the recipes in launch/ in a framework; why some of them cannot run is the last line."""
+    python = python_of.framework(session, framework)
+    tests = ["tests/hosts/test_slurm_jobs.py", "--launched", "--framework", framework, "-rs"]
+    session.run(python, "-m", "pytest", *tests)

@@ -55,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tamperings", type=int, default=60, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
+    parser.addoption("--launched", action="store_true", help="test jobs of launchers alone")
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
     parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
@@ -63,11 +64,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects what needs another framework than was asked for, if any: that is no skip."""
     framework, handover = config.getoption("--framework"), config.getoption("--handover")
-    faults = config.getoption("--kills") is not None
+    alone = {
+        "faults": config.getoption("--kills") is not None,
+        "launched": config.getoption("--launched"),
+    }
     foreign = [
         item
         for item in items
-        if (item.get_closest_marker("faults") is not None) != faults
+        if any((item.get_closest_marker(name) is not None) != alone[name] for name in alone)
         or not _suits(item, framework, handover)
         or (config.getoption("--short") and not _is_short(item, framework))
     ]

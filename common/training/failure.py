@@ -58,11 +58,10 @@ def _not_begun(job: Job) -> Record | None:
     """
     request = job.request
     count, kind = request.devices or 0, "gpu" if request.device_kind == "gpu" else "cpu"
-    if job.launcher and not count:  # other hosts have devices, too
-        return None
-    with suppress(Exception):  # a framework may not make its devices twice
-        devices = job.chapter().devices(Process(), request.wanted)
-        count, kind = len(devices.names), devices.kind
+    if not job.launcher:  # else others have devices, too, and nobody waits for a framework to load
+        with suppress(Exception):  # a framework may not make its devices twice
+            devices = job.chapter().devices(Process(), request.wanted)
+            count, kind = len(devices.names), devices.kind
     if not count:
         return None
     config, data = job.settled(count, kind)

@@ -50,8 +50,9 @@ def connect(devices: Sequence[jax.Device]) -> None:
     has ended, and asks each one to wait for all at its end. CPUs have no use for it once connected.
     """
     with silence():
-        parts = [jax.device_put(np.zeros(1), device) for device in devices]
-        jax.block_until_ready(whole(stacked(parts, "device")))
+        for each in (jax.local_devices(backend="cpu"), devices):  # data of hosts go by CPUs
+            parts = [jax.device_put(np.zeros(1), device) for device in each]
+            jax.block_until_ready(whole(stacked(parts, "device")))
     if devices[0].platform == "cpu":
         jax.distributed.shutdown()
 

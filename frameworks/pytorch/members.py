@@ -25,9 +25,13 @@ Outcomes = dict[Any, tuple[int, BaseProcess]]
 
 
 def serve(
-    parent: int, workers: Connection, places: Sequence[Process], meeting: Any, tell: Connection
+    parent: int,
+    workers: Connection,
+    places: Sequence[Process],
+    where: tuple[str, int],
+    tell: Connection,
 ) -> None:
-    """Forks a process for each device, which all come to the meeting, and tells how they ended."""
+    """Forks a process for each device, which all meet there, and tells how they ended."""
     pulse = Pulse(tell)
     for module in PRELOAD:
         importlib.import_module(module)
@@ -36,7 +40,7 @@ def serve(
     outcomes: Outcomes = {}
     for place in places:
         outcome, of_rank = Pipe(duplex=False)
-        process = fork(_process, place, worker, meeting, of_rank)
+        process = fork(_process, place, worker, where, of_rank)
         of_rank.close()  # or the next process would keep it open
         outcomes[outcome] = place.rank, process
     end_with(parent)
@@ -74,12 +78,13 @@ def ending(server: BaseProcess, outcome: Connection, places: Sequence[Process]) 
     return killed(f"{name} {FROZEN}")
 
 
-def _process(process: Process, worker: Worker, meeting: Any, tell: Connection) -> None:
+def _process(process: Process, worker: Worker, where: tuple[str, int], tell: Connection) -> None:
     """What the process of a device does; it tells how it ended."""
     # It loads PyTorch, which whoever starts the server must not wait for in silence.
+    from frameworks.pytorch.hosts import Meeting
     from frameworks.pytorch.processes import run_in_group
 
-    tell_ending(partial(run_in_group, worker, process, meeting), tell)
+    tell_ending(partial(run_in_group, worker, process, Meeting(*where)), tell)
 
 
 def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:

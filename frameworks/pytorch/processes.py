@@ -106,7 +106,7 @@ def _spawn(worker: Worker, places: Sequence[Process], meeting: Meeting) -> None:
     receive, send = Pipe(duplex=False)
     # They are forked by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(os.getpid(), receive, places, replace(meeting, store=None), tell)
+        target=serve, args=(os.getpid(), receive, places, (meeting.address, meeting.port), tell)
     )
     try:
         with uninterrupted():

@@ -5,6 +5,7 @@ concise chapter has a strategy of which each process is a part. Both talk by gRP
 """
 
 import hashlib
+import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -63,6 +64,8 @@ def launch(
     if process.rank:
         lend(process, server)
         return
+    # Else a variable is assigned some time after the client was told so, maybe during a step.
+    os.environ["TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"] = "false"
     client = {} if native else {"job_name": JOB, "task_index": 0}
     tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
     # The others have nothing to say: whoever has started the processes hears their signals.

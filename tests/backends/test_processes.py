@@ -1,12 +1,16 @@
 """PyTorch's processes: their parent dies, two runs at once, torchrun, and what needs GPUs."""
 
 import os
+import pickle
 import signal
 import socket
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +97,32 @@ def test_torchrun_must_start_as_many_processes_as_devices(tmp_path: Path) -> Non
     assert run.returncode != 0
     assert err.count("2 devices cannot be shared by 3 processes") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_what_starts_the_processes_of_devices_is_heard_before_it_loads_pytorch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processes = import_module("frameworks.pytorch.processes")
+    started = []
+
+    def process(target: Any, args: Any) -> None:
+        started.append((target, *args))
+        raise NotImplementedError
+
+    context = SimpleNamespace(Process=process)
+    monkeypatch.setattr(processes.multiprocessing, "get_context", lambda name: context)
+    with pytest.raises(NotImplementedError):
+        processes.launch_processes(print, 2)
+    serve, _, _, places, where, _ = started[0]
+    read = "import pickle, sys; print(pickle.load(sys.stdin.buffer)[1], 'torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", read],
+        cwd=ROOT,
+        input=pickle.dumps((serve, len(places), where)),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"2 False\n"
 
 
 def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:

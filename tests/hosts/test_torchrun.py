@@ -116,9 +116,10 @@ def run(*command: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.only("pytorch")
 def test_torchrun_with_two_processes_computes_what_one_does_on_two_devices(tmp_path: Path) -> None:
-    for name, launcher in (("alone", []), ("together", TORCHRUN)):
+    # Processes share the threads of their host: each device has one, here and there.
+    for name, launcher, threads in (("alone", [], 1), ("together", TORCHRUN, 2)):
         own = [each for each in flags(tmp_path / name, 3) if "width" not in each]
-        done = run(*launcher, *SCRATCH, *own)
+        done = run(*launcher, *SCRATCH, *own, f"--threads={threads}")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("test acc: ") == 1
     tensors = "pytorch-scratch-2dev.safetensors"

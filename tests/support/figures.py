@@ -19,7 +19,7 @@ class Figures:
         """There are none yet."""
         self.lines: list[dict[str, Any]] = []
 
-    def __call__(self, fault: str, number: int = 1, **where: str | int) -> None:
+    def __call__(self, fault: str, number: int = 1, **where: str | float) -> None:
         """So many faults of a kind are made now; if the test fails, they count as lost."""
         self.lines += [{"fault": fault, "number": number, **where}] if number else []
 

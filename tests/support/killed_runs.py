@@ -78,17 +78,21 @@ class Runner:
         """What the files of its runs are called."""
         return self.case.name(self.framework)
 
+    def command(self, name: str, *flags: str, launcher: Sequence[str] = ()) -> list[str]:
+        """What runs it, with its record and its checkpoints in the folder `name`."""
+        case, module = self.case, f"frameworks.{self.framework}.{self.case.chapter}"
+        return [
+            *(sys.executable, *launcher, "-m", module, *SMALL),
+            *(f"--devices={case.devices}", *case.options, "--checkpoint-every=2"),
+            *(f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}", *flags),
+        ]
+
     def start(
         self, name: str, *flags: str, launcher: Sequence[str] = ()
     ) -> "subprocess.Popen[str]":
         """Starts a run that has its record and its checkpoints in the folder `name`."""
-        case, module = self.case, f"frameworks.{self.framework}.{self.case.chapter}"
         return subprocess.Popen(
-            [
-                *(sys.executable, *launcher, "-m", module, *SMALL),
-                *(f"--devices={case.devices}", *case.options, "--checkpoint-every=2"),
-                *(f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}", *flags),
-            ],
+            self.command(name, *flags, launcher=launcher),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -76,7 +76,7 @@ def page(lines: Sequence[Line], command: str, earlier: str = "") -> str:
     faults = [line for line in lines if "fault" in line]
     readers = [line for line in lines if "reader" in line]
     parts = [INTRODUCTION, *markdown(("fault", "made", "with", "lost"), _faults(faults), (0, 2))]
-    parts += ["", _source(faults, command)]
+    parts += ["", source(faults, command)]
     if kills := [line for line in faults if "SIGKILL" in line["fault"]]:
         devices = sorted({line["devices"] for line in kills})
         headings = ("module", *(f"on {k} device{'s' * (k > 1)}" for k in devices))
@@ -84,13 +84,13 @@ def page(lines: Sequence[Line], command: str, earlier: str = "") -> str:
     if readers:
         headings = ("reader", "inputs", "seconds", "findings")
         parts += ["", READERS, *markdown(headings, _readers(readers))]
-        parts += ["", _source(readers, "nox -s fuzz")]
+        parts += ["", source(readers, "nox -s fuzz")]
     elif READERS in earlier:
         parts += ["", READERS, earlier.rstrip("\n").partition(f"{READERS}\n")[2]]
     return "\n".join(parts) + "\n"
 
 
-def _source(lines: Sequence[Line], command: str) -> str:
+def source(lines: Sequence[Line], command: str) -> str:
     """Where figures come from: the machines, the first and the last date, the command."""
     dates = sorted({line["date"] for line in lines})
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))

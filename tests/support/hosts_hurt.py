@@ -1,0 +1,173 @@
+"""Runs over three virtual hosts that something happens to, at a moment of their way."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
+from typing import Final
+
+from hosts_cluster import Hosts
+from hosts_processes import processes, send, wait
+from killed_runs import SECONDS, SMALL, Case, Runner, first_cases
+from started import alive, children
+
+HOSTS: Final = 3
+STEPS: Final = 21
+MOMENTS: Final = ("meeting", "middle", "end")
+KINDS: Final = {
+    "killed": "process over hosts killed",
+    "frozen": "process over hosts frozen",
+    "host gone": "host gone",
+}
+"""What figures call each kind of fault."""
+
+SOON: Final = 30
+"""Seconds in which all that remain have ended."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens, when, and to whom: "supervisor", "trainer" or "hub", of the process `rank`.
+
+    At the meeting two of three have come. In the middle two steps are done. In the end all of them
+    are, and the record is still to be written.
+    """
+
+    moment: str
+    what: str
+    who: str
+    rank: int
+
+    def __str__(self) -> str:
+        """As a test is called."""
+        return f"{self.moment}-{self.what}-{self.who}-{self.rank}".replace(" ", "-")
+
+    def case(self, framework: str) -> Case:
+        """What is run: each chapter has each kind of fault."""
+        return first_cases(framework)[(self.rank + MOMENTS.index(self.moment)) % 2]
+
+    def step(self) -> int:
+        """The step after which it happens."""
+        return 2 if self.moment == "middle" else STEPS
+
+
+EVERY: Final = [
+    *(Fault("meeting", "killed", "supervisor", rank) for rank in range(2)),
+    *(Fault("meeting", "frozen", "supervisor", rank) for rank in range(2)),
+    *(Fault("middle", "killed", who, 0) for who in ("supervisor", "hub")),
+    Fault("middle", "killed", "trainer", 1),
+    *(Fault("middle", "frozen", who, at) for at, who in enumerate(("trainer", "supervisor"))),
+    *(Fault("end", "killed", who, at) for at, who in enumerate(("trainer", "supervisor"))),
+    *(Fault("end", "frozen", who, at) for at, who in enumerate(("supervisor", "trainer"))),
+    *(Fault(moment, "host gone", "host", rank) for moment in MOMENTS for rank in range(2)),
+]
+
+
+@dataclass
+class RunOverHosts:
+    """A run in the folder `name` of a runner, on hosts of its own."""
+
+    runner: Runner
+    hosts: Hosts
+    name: str = "hurt"
+    started: "dict[int, subprocess.Popen[str]]" = field(default_factory=dict)
+
+    def start(self, ranks: Sequence[int], *flags: str) -> None:
+        """Starts these processes; what each says goes to a file."""
+        for rank in ranks:
+            command = self.runner.command(self.name, *flags)
+            command = [each for each in command if each != SMALL[-1]]  # it tells who is missing
+            places = ["--coordinator=n1:29500", f"--hosts={HOSTS}", f"--host-rank={rank}"]
+            with self._said(rank).open("w") as said:
+                self.started[rank] = self.hosts.start(
+                    self.hosts.nodes[rank], *command, *places, stdout=said, stderr=said
+                )
+
+    def _said(self, rank: int) -> Path:
+        return self.runner.folder / f"{self.name}-{rank}.txt"
+
+    def said(self, rank: int) -> str:
+        """What a process has said so far."""
+        return self._said(rank).read_text()
+
+    def process(self, who: str, rank: int) -> int:
+        """The number of one of the processes: the hub was started before the trainer."""
+        (supervisor,) = children(self.started[rank].pid)
+        return {"supervisor": [supervisor], "hub": children(supervisor)[:1]}.get(
+            who, children(supervisor)[-1:]
+        )[0]
+
+    def come_to(self, fault: Fault) -> None:
+        """Returns at the moment of a fault, at which the trainer of the first process stands still.
+
+        At the meeting nobody does.
+        """
+        if fault.moment == "meeting":
+            self._wait_for(lambda: "2 of 3 processes have come" in self.said(0))
+            return
+        path = self.runner.folder / self.name / f"{self.runner.name}-step{fault.step()}.json"
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, 0, -15)  # nobody is faster, however busy the machine
+        try:
+            self._wait_for(path.exists)
+            send(self.process("trainer", 0), SIGSTOP)
+        finally:
+            os.setpriority(os.PRIO_PROCESS, 0, before)
+
+    def _wait_for(self, moment: Callable[[], bool]) -> None:
+        limit = time.monotonic() + SECONDS
+        while not moment():
+            for rank, each in self.started.items():
+                assert each.poll() is None, self.said(rank)
+            assert time.monotonic() < limit, [self.said(rank) for rank in self.started]
+            time.sleep(0.002)
+
+    def strike(self, fault: Fault) -> None:
+        """Lets it happen, and the others go on."""
+        first = self.process("trainer", 0) if fault.moment != "meeting" else None
+        hurt = None
+        if fault.what == "host gone":
+            self.hosts.kill(self.hosts.nodes[fault.rank])
+        else:
+            hurt = self.process(fault.who, fault.rank)
+            send(hurt, SIGKILL if fault.what == "killed" else SIGSTOP)
+        if first and (first, fault.what) != (hurt, "frozen"):
+            send(first, SIGCONT)
+
+    def remain(self, fault: Fault) -> list[int]:
+        """The ranks of those that have to end by themselves."""
+        lost = {fault.rank} if fault.who in ("supervisor", "host") else set()
+        return sorted(self.started.keys() - lost)
+
+    def end_of(self, ranks: Sequence[int], seconds: float) -> float:
+        """The seconds until all of these have ended. Raises TimeoutExpired if that takes more."""
+        began = time.monotonic()
+        for rank in ranks:
+            self.started[rank].wait(max(0.1, began + seconds - time.monotonic()))
+        return time.monotonic() - began
+
+    def thaw(self, rank: int) -> None:
+        """Lets a frozen process go on that nobody can end, and whoever waits for it."""
+        for each in children(self.started[rank].pid):
+            send(each, SIGCONT)
+
+    def resume_waiting(self) -> None:
+        """Lets those who wait for frozen processes see that these are gone."""
+        for each in self.started.values():
+            each.send_signal(SIGCONT)
+
+    def require_nothing_left(self) -> None:
+        """There is no process, port or shared memory on any host that is still there."""
+        for name in self.hosts.inits.keys() - {"switch"}:
+            init = self.hosts.inits[name]
+            wait(lambda init=init: not self._left(init), f"processes left on {name}")  # type: ignore[misc]
+            for command in (["ss", "-Hltunp"], ["ls", "-A", "/dev/shm"]):
+                found = self.hosts.run(name, *command, capture_output=True, text=True)
+                assert found.stdout == "", (name, command)
+
+    def _left(self, init: int) -> list[int]:
+        self.resume_waiting()
+        return [each for each in processes(init) if alive(each)]

@@ -1,0 +1,136 @@
+"""The recipes in `launch/` on virtual hosts, with a framework: what they train, and leave."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from hosts_cluster import Hosts
+from hosts_processes import processes, send, wait
+
+from common.records.record import Record
+from common.records.store import read_record, read_tensors
+from common.training.checkpoints import checkpoints_in
+
+ROOT: Final = Path(__file__).parents[2]
+FLAGS: Final = (
+    "--dataset synthetic --train-examples 60 --test-examples 20 --batch-size 15 --epochs 2 "
+    "--dtype float64 --checkpoint-every 1"
+)
+LIMIT: Final = 300
+"""Seconds in which a job comes to an end, however busy the machine."""
+
+
+def laid_out(folder: Path) -> Path:
+    """A folder to start jobs in, as in the repository's root."""
+    folder.mkdir(exist_ok=True)
+    (folder / "launch").symlink_to(ROOT / "launch")
+    return folder
+
+
+def environment(framework: str, chapter: str, flags: str) -> dict[str, str]:
+    """The recipes' variables; `python` is this one there, and finds the project's modules."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    width = " --width 4" if chapter == "concise" else ""
+    asked = {"FRAMEWORK": framework, "CHAPTER": chapter, "DEVICES": "2", "FLAGS": flags + width}
+    return {**asked, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+class Job:
+    """A job of launch/slurm.sbatch, submitted in a folder, on hosts that have Slurm."""
+
+    def __init__(self, hosts: Hosts, folder: Path, told: Mapping[str, str]) -> None:
+        """Submits it."""
+        self.hosts, self.folder = hosts, laid_out(folder)
+        self.framework = told["FRAMEWORK"]
+        self.name = f"{self.framework}-{told['CHAPTER']}-2dev"
+        command = f"cd '{folder}'; sbatch --parsable launch/slurm.sbatch"
+        how = {"capture_output": True, "text": True}
+        done = hosts.run("ctl", "sh", "-ec", command, env=told, **how)
+        assert done.returncode == 0, done.stderr
+        self.number = done.stdout.strip()
+
+    def says(self) -> str:
+        """What Slurm says of it."""
+        show = ["scontrol", "show", "job", self.number]
+        told: str = self.hosts.run("ctl", *show, capture_output=True, text=True).stdout
+        return told
+
+    def said(self) -> str:
+        """What its processes have said."""
+        return "".join(path.read_text() for path in self.folder.glob("slurm-*.out"))
+
+    def record(self) -> Path:
+        """Where its record is."""
+        return self.folder / "results" / f"{self.name}.json"
+
+    def last_step(self) -> int:
+        """After how many steps its newest checkpoint was left."""
+        kept = self.folder / f"results/job-{self.number}"
+        return max((len(read_record(each).losses) for each in self._kept(kept)), default=0)
+
+    def _kept(self, folder: Path) -> list[Path]:
+        return checkpoints_in(folder, self.name)[:1]
+
+    def end(self) -> str:
+        """What Slurm says of it once it has come to its end, well or not."""
+        wait(lambda: _over(self.says()), "the job goes on", LIMIT)
+        return self.says()
+
+    def require_well(self) -> Record:
+        """Its record, once it has ended well."""
+        told = self.end()
+        assert "JobState=COMPLETED" in told, (told, self.said())
+        return read_record(self.record())
+
+    @contextmanager
+    def held_after(self, step: int) -> Iterator[None]:
+        """Meanwhile its processes on the first host stand still, some steps after this one."""
+        wait(lambda: self._over_or_at(step), "the job has not come so far", LIMIT)
+        held = list(self._processes())
+        for each in held:
+            send(each, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for each in held:
+                send(each, signal.SIGCONT)
+
+    def _over_or_at(self, step: int) -> bool:
+        assert not _over(self.says()), (self.says(), self.said())
+        return self.last_step() >= step
+
+    def _processes(self) -> Iterator[int]:
+        for each in processes(self.hosts.inits["n1"]):
+            line = Path(f"/proc/{each}/cmdline").read_bytes()
+            if f"frameworks.{self.framework}".encode() in line and b"srun" not in line:
+                yield each
+
+    def ask_to_stop(self) -> None:
+        """Sends the signal of --signal: the steps get it, the script does not."""
+        self.hosts.run("ctl", "scancel", "--signal=USR1", self.number, check=True)
+        time.sleep(1)
+
+
+def _over(told: str) -> bool:
+    states = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+    return any(f"JobState={state}" in told for state in states)
+
+
+def require_same(ours: Path, theirs: Path) -> None:
+    """Two runs have the same losses, figures and tensors, to the last bit."""
+    mine, yours = read_record(ours), read_record(theirs)
+    assert (mine.status, yours.status) == ("complete", "complete")
+    assert mine.losses == yours.losses
+    assert [e.test_accuracy for e in mine.epochs] == [e.test_accuracy for e in yours.epochs]
+    tensors: Sequence[Mapping[str, np.ndarray]] = [
+        read_tensors(path, record) for path, record in ((ours, mine), (theirs, yours))
+    ]
+    assert tensors[0].keys() == tensors[1].keys()
+    for name, values in tensors[0].items():
+        assert values.tobytes() == tensors[1][name].tobytes(), name
