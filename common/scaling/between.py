@@ -24,14 +24,15 @@ from common.scaling.lessons import lessons
 from common.scaling.measure import BUDGET, ROUNDS, described, probes_of, quartile
 from common.scaling.predict import fit, predict, predict_at_once
 from common.scaling.results import Compared, Costs, Measured, Over, Trained, piece
-from common.scaling.workloads import Allreduce, Call, Laboratory, Step, Timed
+from common.scaling.workloads import Allreduce, Call, Laboratory, Step, Timed, Trial
 from common.terminal.streams import open_streams, require_printed
 from common.training.run import software
 
-REPEATS: Final = (8, 4, 1)
-"""How often a call is made in a row each time: many of short vectors, of medium and of long ones.
+REPEATS: Final = {Trial: (4, 4, 1), Allreduce: (16, 16, 2), Step: (2, 2, 2)}
+"""How often a call is made in a row each time, for short vectors, for medium and for long ones.
 
-Processes never begin at quite the same moment; of several calls in a row, only the first waits.
+Processes never begin at quite the same moment; of several calls in a row, only the first waits. A
+trial has several messages in a row itself.
 """
 
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -123,7 +124,7 @@ def timed(
         for number in range(1, ROUNDS.stop):
             for key, call in calls.items():
                 lab.once(begin)  # all are here
-                repeats = REPEATS[piece(key.entries)]
+                repeats = REPEATS[type(key)][piece(key.entries)]
                 found[key].append(sum(lab.once(call) for _ in range(repeats)) / repeats)
             late, stopped = time.perf_counter() > deadline, stop.asked
             told = process.gather([late, stopped])
