@@ -7,7 +7,7 @@ variables, then Open MPI, then Slurm: the inner one of two launchers decides.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Self
 
 from common.backends.devices import Process
 from common.base.errors import RequestError
@@ -26,6 +26,11 @@ class ByHand:
     coordinator: str | None = None
     hosts: int | None = None
     host_rank: int | None = None
+
+    @classmethod
+    def of(cls, flags: Any) -> Self:
+        """What is said in attributes of these names."""
+        return cls(flags.coordinator, flags.hosts, flags.host_rank)
 
 
 def place(

@@ -5,136 +5,93 @@ python -m common.scaling --framework jax
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.base.machine import cores
-from common.terminal.command import Parser, status
-from common.terminal.values import ENTRIES, THREADS, above_zero, count
+from common.base.files import require_file, write_text
+from common.hosts.launchers import ByHand, NothingToDoError, Place, place
+from common.scaling.arguments import parser
+from common.terminal.command import status
 
 if TYPE_CHECKING:
-    from common.scaling.results import Measured, Scaling
-
-DESCRIPTION = """\
-What an allreduce costs: latency and bandwidth between virtual devices are MEASURED, each
-algorithm's time on 2, 3 and 4 devices is predicted from them and compared with what is measured,
-and training on up to 4,096 devices is SIMULATED. docs/allreduce.md explains the model."""
-
-EXAMPLES = """\
-examples:
-  python -m common.scaling --framework jax
-      measure, compare and simulate, in under a minute; the simulated links are as measured here
-  python -m common.scaling --latency 5 --bandwidth 25 --addition 500 --rate 50000
-      simulate accelerators on a network of 200 Gbit/s instead
-  python -m common.scaling --measured results/scaling.json --latency 50
-      measure nothing: simulate another network, and draw, where no framework is installed
-"""
-
-
-def parser() -> Parser:
-    """The command line; only the standard library, so that --help is instant."""
-    made = Parser(
-        prog="python -m common.scaling",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    _add_measuring(made)
-    _add_cluster(made)
-    add = made.add_argument_group("files").add_argument
-    add(
-        "--out",
-        type=Path,
-        default=Path("results"),
-        metavar="DIR",
-        help="where scaling.json goes and, if Matplotlib is installed, scaling.svg (%(default)s)",
-    )
-    add("--quiet", action="store_true", help="write the files alone")
-    return made
-
-
-def _add_measuring(made: Parser) -> None:
-    add = made.add_argument_group("what is measured").add_argument
-    add("--framework", choices=FRAMEWORKS, help="(the first that this Python can import)")
-    add(
-        "--measured",
-        type=Path,
-        metavar="FILE",
-        help="measure nothing: take everything that no flag sets from this scaling.json",
-    )
-    add(
-        "--threads",
-        type=count(THREADS),
-        default=cores(),
-        metavar="N",
-        help="threads that all devices share (every core: %(default)s)",
-    )
-    add(
-        "--sizes",
-        type=count(ENTRIES),
-        nargs="+",
-        metavar="N",
-        help="float32 numbers in the vectors that are summed (the gradients of LeNet, 129068, and "
-        "ResNet-18, 11175818)",
-    )
-
-
-def _add_cluster(made: Parser) -> None:
-    add = made.add_argument_group("the simulated cluster").add_argument
-    measured = "(as measured)"
-    add(
-        "--latency",
-        type=above_zero,
-        metavar="X",
-        help=f"of a message, in microseconds {measured}",
-    )
-    add(
-        "--bandwidth",
-        type=above_zero,
-        metavar="X",
-        help="of a device's link in each direction, in GB/s; a network of 100 Gbit/s has 12.5 "
-        f"{measured}",
-    )
-    add(
-        "--addition",
-        type=above_zero,
-        metavar="X",
-        help=f"how fast a device adds what it receives, in GB/s {measured}",
-    )
-    add(
-        "--rate",
-        type=above_zero,
-        metavar="X",
-        help="how fast a device trains, in 10^9 operations per second (half of what a matrix "
-        "product reaches here)",
-    )
+    from common.scaling.results import Constants, Measured, Scaling
 
 
 def scale(flags: argparse.Namespace) -> None:
     """Measures or reads, simulates, prints and writes. Raises RequestError or RunError."""
-    from common.base.files import require_file, write_text
-    from common.scaling.results import Scaling, read_scaling
-    from common.scaling.simulate import as_measured, given, simulate
+    from common.scaling.results import read_scaling
+    from common.scaling.simulate import as_measured, given
+    from common.training.run import first_speaks
+
+    try:
+        here = Place() if flags.measured else found_place(flags)
+    except NothingToDoError as reason:
+        print(reason)
+        return
+    with first_speaks(here.process):
+        path = flags.out / "scaling.json"
+        for each in (path, path.with_suffix(".svg")) if here.process.rank == 0 else ():
+            require_file(each, "--out")
+        if here.process.count > 1:
+            require_messages(flags.framework)
+        by_flags = given(flags)
+        if flags.measured and (flags.framework or flags.sizes or ByHand.of(flags) != ByHand()):
+            raise RequestError(
+                "--measured measures nothing: leave --framework, --sizes and other hosts out"
+            )
+
+    def finish(measured: "Measured", otherwise: "Constants | None" = None) -> None:
+        constants = (otherwise or as_measured(measured)).model_copy(update=by_flags)
+        write(flags, measured, constants)
+
+    if flags.measured:
+        earlier = read_scaling(flags.measured)
+        finish(earlier.measured, earlier.constants)
+    elif here.process.count > 1:
+        measure_with_others(here, flags, finish)
+    else:
+        finish(measure_now(flags))
+
+
+def found_place(flags: argparse.Namespace) -> Place:
+    """Which process this is. Raises RequestError if there are others, but no framework is named."""
+    there = [name for name in FRAMEWORKS if installed(name)]
+    framework = flags.framework or next(iter(there), None)
+    if framework is None:
+        return Place()
+    here = place(framework, flags.launcher, ByHand.of(flags))
+    if here.process.count > 1 and not flags.framework:
+        raise RequestError("there are several processes: name the --framework that all measure")
+    return here
+
+
+def installed(framework: str) -> bool:
+    """Whether a framework seems to be there; it is not loaded."""
+    return find_spec(framework.removeprefix("py")) is not None  # PyTorch is imported as torch
+
+
+def require_messages(framework: str) -> None:
+    """Raises RequestError if nothing that goes to and fro can be timed between processes."""
+    from common.backends.loading import sends_messages
+
+    if not sends_messages(framework):
+        raise RequestError(
+            f"{framework} has no messages from one process to another, so there is no latency to "
+            "measure: take another framework, or --launcher none for devices of one process"
+        )
+
+
+def write(flags: argparse.Namespace, measured: "Measured", cluster: "Constants") -> None:
+    """Simulates the cluster; prints, writes and draws everything."""
+    from common.scaling.results import Scaling
+    from common.scaling.simulate import simulate
     from common.scaling.tables import show
 
     path = flags.out / "scaling.json"
-    for each in (path, path.with_suffix(".svg")):
-        require_file(each, "--out")
-    by_flags = given(flags)
-    if flags.measured is not None:
-        if flags.framework or flags.sizes:
-            raise RequestError("--measured measures nothing: leave --framework and --sizes out")
-        earlier = read_scaling(flags.measured)
-        measured, otherwise = earlier.measured, earlier.constants
-    else:
-        measured = measure_now(flags)
-        otherwise = as_measured(measured)
-    cluster = otherwise.model_copy(update=by_flags)
     scaling = Scaling(measured=measured, constants=cluster, simulated=simulate(cluster))
     if not flags.quiet:
         show(scaling)
@@ -143,16 +100,37 @@ def scale(flags: argparse.Namespace) -> None:
     draw(scaling, path)
 
 
+def measure_with_others(
+    here: Place, flags: argparse.Namespace, finish: Callable[["Measured"], None]
+) -> None:
+    """Measures between processes on several hosts; the first one finishes."""
+    from common.scaling.between import Task, do_with_others
+
+    def notice(line: str) -> None:
+        if here.process.rank == 0 and not flags.quiet:
+            print(line, file=sys.stderr)
+
+    notice(f"measuring {flags.framework} between processes: this takes a minute or two")
+    task = Task(flags.framework, flags.threads, chosen_sizes(flags), finish)
+    do_with_others(here, task, notice, flags.join_timeout)
+
+
 def measure_now(flags: argparse.Namespace) -> "Measured":
     """What the flags ask to measure."""
     from common.scaling.measure import measure
-    from common.scaling.training_step import nets
 
     framework = flags.framework or importable(flags.threads)
     if not flags.quiet:
         print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
-    sizes = flags.sizes or [net.parameters for net in nets()[:2]]
-    return measure(framework, flags.threads, sizes)
+    return measure(framework, flags.threads, chosen_sizes(flags))
+
+
+def chosen_sizes(flags: argparse.Namespace) -> list[int]:
+    """The entries of the vectors that are summed."""
+    from common.scaling.training_step import nets
+
+    sizes: list[int] = flags.sizes or [net.parameters for net in nets()[:2]]
+    return sizes
 
 
 def draw(scaling: "Scaling", path: Path) -> None:
@@ -174,7 +152,7 @@ def importable(threads: int) -> str:
 
     broken = []
     for framework in FRAMEWORKS:
-        if find_spec(framework.removeprefix("py")) is None:  # PyTorch is imported as torch
+        if not installed(framework):
             continue
         try:
             import_backend(framework, "scratch", 1 if one_thread_each(framework) else threads)

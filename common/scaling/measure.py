@@ -46,12 +46,27 @@ def measure(framework: str, threads: int, sizes: Sequence[int]) -> Measured:
     threads = 1 if one_thread_each(framework) else threads
     lab = laboratory(framework, threads)
     seconds = timed(lab, lab.calls(sizes), deadline)
-    probes = [
+    probes = probes_of(seconds)
+    costs = fit(probes)
+    found = [
+        compared(costs, key, taken) for key, taken in seconds.items() if isinstance(key, Allreduce)
+    ]
+    return described(framework, threads, probes, costs, found)
+
+
+def probes_of(seconds: Mapping[Timed, float]) -> list[Probe]:
+    """What the constants come from, of all that was timed."""
+    return [
         Probe(**key._asdict(), seconds=taken)
         for key, taken in seconds.items()
         if isinstance(key, Trial)
     ]
-    costs = fit(probes)
+
+
+def described(
+    framework: str, threads: int, probes: list[Probe], costs: Costs, found: list[Compared]
+) -> Measured:
+    """What was measured, with the machine, and what has made the numbers."""
     names = distributions(framework)
     return Measured(
         framework=framework,
@@ -63,11 +78,7 @@ def measure(framework: str, threads: int, sizes: Sequence[int]) -> Measured:
         },
         probes=probes,
         costs=costs,
-        compared=[
-            compared(costs, key, taken)
-            for key, taken in seconds.items()
-            if isinstance(key, Allreduce)
-        ],
+        compared=found,
         product_rate=matrix_rate(),
         copy_rate=copy_rate(),
     )
@@ -88,7 +99,12 @@ def timed(lab: Laboratory, calls: Mapping[Timed, Call], deadline: float) -> dict
         end = time.perf_counter()
         if number >= ROUNDS.start and end + (end - warm) / number > deadline:
             break
-    return {key: float(np.quantile(taken, QUARTILE)) for key, taken in found.items()}
+    return {key: quartile(taken) for key, taken in found.items()}
+
+
+def quartile(taken: Sequence[float]) -> float:
+    """The time that counts."""
+    return float(np.quantile(taken, QUARTILE))
 
 
 def compared(costs: Costs, call: Allreduce, measured: float) -> Compared:

@@ -1,19 +1,21 @@
-"""How long an allreduce takes where all devices share one processor, from what its parts take."""
+"""How long an allreduce takes, from what its parts take: all at once, or one after the other."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from common.base.arrays import Array
-from common.parallel.schedules import Schedule
+from common.parallel.schedules import SCHEDULES, Schedule
 from common.parallel.shards import shard_sizes
+from common.scaling.formulas import FORMULAS
 from common.scaling.results import Costs, Line, Lines, Probe, piece
 
 
 def predict(costs: Costs, schedule: Schedule, entries: int) -> float:
     """The seconds of all messages and additions, one after the other, and of cutting and joining.
 
-    Each chunk is a message of its own here, whatever travels together.
+    So it is where all devices share one processor. Each chunk is a message of its own here,
+    whatever travels together.
     """
     sizes = shard_sizes(entries, schedule.chunks)
     transfers = [transfer for one in schedule.rounds for transfer in one]
@@ -21,18 +23,38 @@ def predict(costs: Costs, schedule: Schedule, entries: int) -> float:
     added = sum(
         costs.addition(sizes[chunk]) for each in transfers if each.adds for chunk in each.chunks
     )
-    return moved + added + schedule.devices * costs.cut[schedule.chunks - 1](entries)
+    return moved + added + schedule.devices * cut(costs, schedule)(entries)
 
 
-def fit(probes: Sequence[Probe]) -> Costs:
-    """The constants: each from what one kind of call takes more than another, for all sizes."""
+def predict_at_once(costs: Costs, algorithm: str, k: int, entries: int) -> float:
+    """The seconds of what the busiest of k > 1 devices does: all work at the same time.
+
+    Its messages count as if all were of one length; what comes by half of them is added.
+    """
+    path = FORMULAS[algorithm](k, entries)
+    additions = path.messages / 2
+    moved = path.messages * costs.message(path.moved / path.messages)
+    added = additions * costs.addition(path.added / additions)
+    return moved + added + cut(costs, SCHEDULES[algorithm](k))(entries)
+
+
+def cut(costs: Costs, schedule: Schedule) -> Lines:
+    """What it takes a device to cut and join; more than 4 chunks count as 4."""
+    return costs.cut[min(schedule.chunks, len(costs.cut)) - 1]
+
+
+def fit(probes: Sequence[Probe], devices: int = 2) -> Costs:
+    """The constants: each from what one kind of call takes more than another, for all sizes.
+
+    As many `devices` have cut and joined in turn: all that are in one process.
+    """
     sizes = np.array(sorted({each.entries for each in probes}), float)
     cuts = [_seconds(probes, chunks, to_and_fro=False, adds=False) for chunks in range(1, 5)]
     moved = _seconds(probes, 1, to_and_fro=True, adds=False)
     added = _seconds(probes, 1, to_and_fro=True, adds=True)
     counts = sorted((each.entries, each.messages) for each in probes if each.adds)
     messages = np.array([number for _, number in counts])
-    one, two, three, four = (lines(sizes, taken / 2, taken / 2) for taken in cuts)  # two devices
+    one, two, three, four = (lines(sizes, taken / devices, taken / devices) for taken in cuts)
     return Costs(
         message=lines(sizes, (moved - cuts[0]) / messages, moved / messages),
         addition=lines(sizes, (added - moved) / messages, added / messages),

@@ -10,7 +10,7 @@ from common.records.record import Strict
 from common.records.store import read_json
 from common.scaling.formulas import Link
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 LIMITS: Final = (2**15, 2**20)
 """The most entries of a short vector, 131 kB, and of one of medium length, 4.2 MB."""
@@ -77,21 +77,54 @@ class Probe(Strict):
 
 
 class Compared(Strict):
-    """One allreduce as it was measured, and as it was predicted, if it has a schedule."""
+    """One allreduce as it was measured, and as it was predicted, if it has a schedule.
+
+    Over hosts it is predicted twice: from what the busiest device does while the others do theirs,
+    and, `in_turn`, as if they shared one processor, which does one thing after the other.
+    """
 
     entries: int
     devices: int
     algorithm: str
     measured: float
     predicted: float | None
+    in_turn: float | None = None
 
     def ratio(self) -> float | None:
         """What was predicted over what was measured."""
         return None if self.predicted is None else self.predicted / self.measured
 
 
+class Trained(Strict):
+    """A training step of LeNet over hosts; `computing` is the part that was measured by itself."""
+
+    algorithm: str
+    images: int
+    computing: float
+    measured: float
+    predicted: float | None
+    in_turn: float | None
+
+    def ratio(self) -> float | None:
+        """What was predicted over what was measured."""
+        return None if self.predicted is None else self.predicted / self.measured
+
+
+class Over(Strict):
+    """The host of each process by rank, how many machines these are, and what joins them."""
+
+    hosts: list[str]
+    machines: int = Field(ge=1)
+    engine: str
+    transport: str
+    steps: list[Trained]
+
+
 class Measured(Strict):
-    """Everything that was measured, and on what; rates in operations and bytes per second."""
+    """Everything that was measured, and on what; rates in operations and bytes per second.
+
+    `over` is there if it was measured between processes on several hosts.
+    """
 
     framework: str
     threads: int
@@ -103,6 +136,7 @@ class Measured(Strict):
     compared: list[Compared]
     product_rate: float = Field(gt=0)
     copy_rate: float = Field(gt=0)
+    over: Over | None = None
 
 
 class Constant(Strict):
@@ -139,7 +173,7 @@ class Step(Strict):
 class Scaling(Strict):
     """The whole file."""
 
-    schema_version: Literal[1] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[2] = Field(default=SCHEMA, alias="schema")
     measured: Measured
     constants: Constants
     simulated: list[Step]

@@ -7,6 +7,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from common.scaling import tables_between as between
 from common.scaling.formulas import ITEM, winners
 from common.scaling.results import LIMITS, Compared, Constants, Line, Measured, Scaling, Step
 from common.scaling.training_step import Net, nets, timing
@@ -31,14 +32,18 @@ def parts(scaling: Scaling) -> Iterator[RenderableType]:
     """What is printed, one after the other."""
     measured, machine = scaling.measured, scaling.measured.machine
     versions = ", ".join(f"{name} {each}" for name, each in measured.versions.items())
+    where = "that share one machine" if measured.over is None else between.places(measured.over)
     yield (
-        f"MEASURED on {measured.created[:10]}, on virtual devices of {measured.framework} that "
-        f"share one machine: {machine['processor']}, {machine['cores']} cores, "
+        f"MEASURED on {measured.created[:10]}, on virtual devices of {measured.framework} {where}: "
+        f"{machine['processor']}, {machine['cores']} cores, "
         f"threads: {measured.threads}; {versions}."
     )
     yield costs_table(measured)
-    yield compared_table(measured.compared)
-    yield verdict(measured.compared)
+    if measured.over is None:
+        yield compared_table(measured.compared)
+        yield verdict(measured.compared)
+    else:
+        yield from between.parts(measured.compared, measured.over)
     yield (
         "SIMULATED: a cluster of equal devices. Each has one full-duplex link; no message is in "
         "the way of another one's link."

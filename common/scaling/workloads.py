@@ -25,18 +25,18 @@ Call = Callable[[], Sequence[Any]]
 
 
 class Trial(NamedTuple):
-    """No allreduce: two devices cut and join a vector; between that, one goes to and fro."""
+    """No allreduce: devices cut and join a vector; between that, two send one to and fro."""
 
     entries: int
     chunks: int
     messages: int
     adds: bool
 
-    def schedule(self) -> Schedule:
-        """The whole vector from one device to the other and back, and so on."""
+    def schedule(self, devices: int = 2) -> Schedule:
+        """The whole vector from the first device to the second and back, and so on."""
         ways = ((number % 2, 1 - number % 2) for number in range(self.messages))
         rounds = tuple((Transfer(a, b, range(self.chunks), self.adds),) for a, b in ways)
-        return Schedule(2, self.chunks, rounds)
+        return Schedule(devices, self.chunks, rounds)
 
 
 class Allreduce(NamedTuple):
@@ -47,41 +47,56 @@ class Allreduce(NamedTuple):
     algorithm: str
 
 
-Timed = Trial | Allreduce
+class Step(NamedTuple):
+    """A training step of a net with that many parameters; without an algorithm it only computes."""
+
+    entries: int
+    algorithm: str
+
+
+Timed = Trial | Allreduce | Step
 
 
 @dataclass(frozen=True)
 class Laboratory:
-    """A framework with its virtual devices."""
+    """A framework with its virtual devices.
+
+    `devices` are those of this process; `counts` says among how many, its own and others', sums are
+    timed. If there are others, it is one number: no process is left out. `names` are the allreduces
+    that are timed.
+    """
 
     backend: Any
     collectives: Any
     devices: Sequence[Any]
+    counts: Sequence[int] = COUNTS
+    names: Sequence[str] = tuple(ALLREDUCES)
 
     def calls(self, sizes: Sequence[int]) -> dict[Timed, Call]:
         """All that is timed, by what it is."""
         made: dict[Timed, Call] = {}
+        few, most = min(self.counts), max(self.counts)
         for entries in grid(sizes):
-            pair = self.vectors(2, entries)
+            some = self.vectors(few, entries)
             for trial in trials(entries):
-                made[trial] = partial(self.collectives.by_schedule, trial.schedule(), pair)
+                made[trial] = partial(self.collectives.by_schedule, trial.schedule(few), some)
         for entries in sizes:
-            vectors = self.vectors(max(COUNTS), entries)
-            for k, name in product(COUNTS, ALLREDUCES):
-                made[Allreduce(entries, k, name)] = self.allreduce(name, vectors[:k])
+            vectors = self.vectors(most, entries)
+            for k, name in product(self.counts, self.names):
+                made[Allreduce(entries, k, name)] = self.allreduce(name, k, vectors[:k])
         return made
 
     def vectors(self, k: int, entries: int) -> list[Any]:
-        """A vector of that many float32 numbers on each of the first k devices."""
+        """A vector of that many float32 numbers on each of the first k devices that are here."""
         values = np.ones(k * entries, np.float32)
         shards, _ = self.backend.split_batch(values, values, self.devices[:k])
         return list(shards)
 
-    def allreduce(self, name: str, vectors: Sequence[Any]) -> Call:
-        """The call that sums the vectors."""
+    def allreduce(self, name: str, k: int, vectors: Sequence[Any]) -> Call:
+        """The call that sums vectors on k devices, of which these are here."""
         if name not in SCHEDULES:
             return partial(self.collectives.native, vectors)
-        return partial(self.collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
+        return partial(self.collectives.by_schedule, SCHEDULES[name](k), vectors)
 
     def once(self, call: Call) -> float:
         """How long a call takes this time, all its work included."""

@@ -43,7 +43,7 @@ def parser(framework: str, chapter: str) -> Parser:
     _add_data(made)
     _add_files(made)
     _add_checkpoints(made)
-    _add_hosts(made)
+    add_hosts(made)
     return made
 
 
@@ -145,7 +145,8 @@ def _add_files(made: Parser) -> None:
     add("--quiet", action="store_true", help="print the closing line alone")
 
 
-def _add_hosts(made: Parser) -> None:
+def add_hosts(made: Parser) -> None:
+    """Adds the flags by which a process finds the others of its run."""
     add = made.add_argument_group("several hosts").add_argument
     add(
         "--launcher",

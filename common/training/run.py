@@ -42,7 +42,7 @@ def run(
     """
     request = Request.of(framework, chapter, flags)
     try:
-        here = place(framework, request.launcher, by_hand(request))
+        here = place(framework, request.launcher, ByHand.of(request))
     except NothingToDoError as reason:
         Reporter(quiet=request.quiet).notice(str(reason))
         return
@@ -66,11 +66,6 @@ def run(
     else:
         meeting = Meeting(here, alike(job), report.notice, request.join_timeout)
         launch_with_others(meeting, job, threads)
-
-
-def by_hand(request: Request) -> ByHand:
-    """What flags say of other hosts."""
-    return ByHand(request.coordinator, request.hosts, request.host_rank)
 
 
 def launch(backend: Chapter[Any, Any, Any], job: Job, process: Process = ALONE) -> None:
@@ -109,10 +104,14 @@ def alike(job: Job) -> dict[str, str]:
     same = {f"--{k.replace('_', '-')}": str(v) for k, v in vars(request).items()}
     for name in (*own, *means):
         del same[f"--{name.replace('_', '-')}"]
+    return {**same, **software(request.framework)}
+
+
+def software(framework: str) -> dict[str, str]:
+    """The code and the packages that all processes have to have alike."""
     return {
-        **same,
-        "the project's code": source_digest(request.framework)[:12],
-        **versions(("numpy", *distributions(request.framework))),
+        "the project's code": source_digest(framework)[:12],
+        **versions(("numpy", *distributions(framework))),
     }
 
 

@@ -27,6 +27,9 @@ ENGINES = {"scratch": "dist_sync kvstore", "concise": "dist_sync kvstore"}
 TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
 """By what these exchange numbers, which lie on devices of a kind."""
 
+MESSAGES = False
+"""Whether a process has means to send one other process what it has: there are servers alone."""
+
 ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
 for one another forever."""

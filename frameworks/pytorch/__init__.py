@@ -26,5 +26,8 @@ ENGINES = {"scratch": "torch.distributed", "concise": "torch.distributed"}
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
 """By what these exchange numbers, which lie on devices of a kind."""
 
+MESSAGES = True
+"""Whether a process has means to send one other process what it has."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""

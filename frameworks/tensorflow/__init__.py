@@ -27,6 +27,9 @@ ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStr
 TRANSPORTS = {"cpu": "gRPC", "gpu": "gRPC"}
 """By what these exchange numbers, which lie on devices of a kind."""
 
+MESSAGES = True
+"""Whether a process has means to send one other process what it has."""
+
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 

@@ -57,6 +57,7 @@ def test_common_loads_no_framework_and_no_backend(tmp_path: Path) -> None:
         "common.training.loop",
         "common.parity",
         "common.scaling.measure",
+        "common.scaling.between",
     } <= set(COMMON)
     loaded = loaded_by(["common", *COMMON], list(LIBRARIES.values()), tmp_path)
     assert offenders(loaded, {"frameworks", *LIBRARIES.values()}) == {}

@@ -21,7 +21,7 @@ from common.scaling.training_step import nets
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "rich", "matplotlib", "torch", "tensorflow", "jax", "mxnet"}
 FLAGS = """--framework --measured --threads --sizes --latency --bandwidth --addition --rate --out
-    --quiet --help"""
+    --quiet --help --launcher --coordinator --hosts --host-rank --join-timeout"""
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def refused(
 
 
 WHOLE = "is not a whole number of at least 1"
+HOSTS = "--coordinator=localhost:1 --hosts=2 --host-rank=0"
 FLAWS = {
     "": "no framework is installed in this Python: `nox -s scaling`",
     "--framework torch": "choose from .*pytorch",
@@ -58,8 +59,11 @@ FLAWS = {
     "--rate 1e300": r"--rate 1e\+300: choose from 1e-06 to 1e\+12",
     "--latency 1e-300": "--latency 1e-300: choose from",
     "--measured nowhere.json": "nowhere.json cannot be read",
-    "--measured scaling.json --sizes 5": "leave --framework and --sizes out",
-    "--measured scaling.json --framework jax": "leave --framework and --sizes out",
+    "--measured scaling.json --sizes 5": "leave --framework, --sizes and other hosts out",
+    "--measured scaling.json --framework jax": "leave --framework, --sizes and other hosts out",
+    "--measured scaling.json --hosts 2": "leave --framework, --sizes and other hosts out",
+    "--framework jax --hosts 2": "--coordinator, --hosts and --host-rank go together",
+    f"--framework mxnet {HOSTS}": "mxnet has no messages from one process to another",
     "--measured scaling.json --out scaling.json/x": "cannot write to scaling.json/x",
     "--late 5": "unrecognized arguments: --late 5",
 }
@@ -68,6 +72,13 @@ FLAWS = {
 @pytest.mark.parametrize(("flags", "complaint"), FLAWS.items(), ids=FLAWS.keys())
 def test_a_bad_request_is_refused_in_one_line(refused: Refused, flags: str, complaint: str) -> None:
     assert re.search(complaint, refused(*flags.split()))
+
+
+def test_several_processes_are_told_by_name_what_to_measure(
+    refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "installed", lambda framework: framework == "jax")
+    assert "name the --framework that all measure" in refused(*HOSTS.split())
 
 
 @pytest.mark.parametrize("name", ["scaling.json", "scaling.svg"])
@@ -83,7 +94,7 @@ def test_what_cannot_become_a_file_is_refused_before_it_measures(
 @pytest.mark.parametrize(
     ("where", "value", "complaint"),
     [
-        (("schema",), 2, "schema"),
+        (("schema",), 1, "schema"),
         (("measured", "colour"), "red", "measured.colour Extra inputs"),
         (("measured", "copy_rate"), -1, "measured.copy_rate"),
         (("measured", "costs", "message", "short"), None, "measured.costs.message.short"),
@@ -100,5 +111,5 @@ def test_a_file_that_was_tampered_with_is_refused_by_field(
     part[where[-1]] = value
     file.write_text(json.dumps(document))
     line = refused("--measured", "scaling.json")
-    assert "scaling.json is not a scaling.json of schema 1" in line
+    assert "scaling.json is not a scaling.json of schema 2" in line
     assert complaint in line

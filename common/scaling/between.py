@@ -1,0 +1,182 @@
+"""Measures between processes on several hosts, each of which has one device.
+
+All that `measure` times on virtual devices is timed here over sockets, by the framework's own
+means, and so are training steps of LeNet. All processes do the same; the first one writes.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from common.backends.devices import DeviceRequest, Process
+from common.backends.loading import collectives, engine, import_backend
+from common.base.errors import StoppedError
+from common.base.signals import stoppable
+from common.chapters.scratch import ALLREDUCES, ScratchOptions
+from common.hosts.meeting import Meeting
+from common.hosts.place import Place
+from common.hosts.supervise import with_others
+from common.parallel.schedules import SCHEDULES
+from common.scaling.lessons import lessons
+from common.scaling.measure import BUDGET, ROUNDS, described, probes_of, quartile
+from common.scaling.predict import fit, predict, predict_at_once
+from common.scaling.results import Compared, Costs, Measured, Over, Trained, piece
+from common.scaling.workloads import Allreduce, Call, Laboratory, Step, Timed, Trial
+from common.terminal.streams import open_streams, require_printed
+from common.training.run import software
+
+REPEATS: Final = {Trial: (4, 4, 1), Allreduce: (16, 16, 2), Step: (2, 2, 2)}
+"""How often a call is made in a row each time, for short vectors, for medium and for long ones.
+
+Processes never begin at quite the same moment; of several calls in a row, only the first waits. A
+trial has several messages in a row itself.
+"""
+
+BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+"""On Linux another one on each machine, and the same on all virtual hosts of one."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What processes are started for; `finish` takes what the first one has found."""
+
+    framework: str
+    threads: int
+    sizes: Sequence[int]
+    finish: Callable[[Measured], None]
+
+    def asked(self) -> dict[str, str]:
+        """What all of them have to be asked alike."""
+        wanted = {"--framework": self.framework, "--sizes": " ".join(map(str, self.sizes))}
+        return {**wanted, **software(self.framework)}
+
+    def __call__(self, process: Process) -> None:
+        """Measures as one of all."""
+        open_streams()
+        backend: Any = import_backend(self.framework, "scratch", self.threads)
+        k, hosts = process.count, process.count // process.local_count
+        request = DeviceRequest(k, "cpu", self.threads).on_each(hosts)
+        machines = len(set(process.gather(machine())))
+
+        def work(process: Process) -> None:
+            own = backend.devices(process, request).own
+            # A client that has the devices of all takes no part in what processes do together.
+            names = ALLREDUCES if len(own) < k else SCHEDULES
+            lab = Laboratory(backend, collectives(self.framework), own, (k,), tuple(names))
+            found = measured(self, lab, process, machines)
+            if process.rank == 0:
+                self.finish(found)
+                require_printed()
+
+        backend.launch(work, request, ScratchOptions(), process)
+
+
+def do_with_others(here: Place, task: Task, notice: Callable[[str], None], limit: float) -> None:
+    """Does a task as one of several processes, which meet within `limit` seconds.
+
+    Raises RequestError or RunError, which says what has failed on which host.
+    """
+    with_others(Meeting(here, task.asked(), notice, limit), task)
+
+
+def measured(task: Task, lab: Laboratory, process: Process, machines: int) -> Measured:
+    """What all processes find, which are on so many machines; each one knows."""
+    deadline = time.perf_counter() + BUDGET
+    (k,) = lab.counts
+    taught = lessons(lab, k)
+    seconds = timed(lab, {**lab.calls(task.sizes), **taught.calls}, process, deadline)
+    probes = probes_of(seconds)
+    costs = fit(probes, len(lab.devices))
+    found = [
+        compared(costs, key, taken) for key, taken in seconds.items() if isinstance(key, Allreduce)
+    ]
+    report = described(task.framework, task.threads, probes, costs, found)
+    over = Over(
+        hosts=list(process.hosts) or [socket.gethostname()] * process.count,
+        machines=machines,
+        **engine(task.framework, "scratch", "cpu"),
+        steps=steps(costs, seconds, k, taught.images),
+    )
+    return report.model_copy(update={"over": over})
+
+
+def machine() -> str:
+    """What tells this machine from others, whatever its virtual hosts are called."""
+    return BOOT.read_text().strip() if BOOT.exists() else socket.gethostname()
+
+
+def timed(
+    lab: Laboratory, calls: Mapping[Timed, Call], process: Process, deadline: float
+) -> dict[Timed, float]:
+    """The seconds of every call, as in `measure.timed`: those of the slowest process count.
+
+    Raises StoppedError once a signal has come to any of them.
+    """
+    (k,) = lab.counts
+    begin = lab.allreduce("star", k, lab.vectors(k, 1))
+    found: dict[Timed, list[float]] = {key: [] for key in calls}
+    with stoppable(patient=True) as stop:
+        for call in calls.values():
+            lab.once(call)  # compiles
+        for number in range(1, ROUNDS.stop):
+            for key, call in calls.items():
+                lab.once(begin)  # all are here
+                repeats = REPEATS[type(key)][piece(key.entries)]
+                found[key].append(sum(lab.once(call) for _ in range(repeats)) / repeats)
+            late, stopped = time.perf_counter() > deadline, stop.asked
+            told = process.gather([late, stopped])
+            if any(each[1] for each in told):
+                raise StoppedError("stopped, and kept nothing of this time", status=stop.status)
+            if number >= ROUNDS.start and any(each[0] for each in told):
+                break
+    return {key: quartile(slowest(process, taken)) for key, taken in found.items()}
+
+
+def slowest(process: Process, taken: Sequence[float]) -> list[float]:
+    """The most that any process has taken each time, to a microsecond's tenth."""
+    everyones = process.gather([round(each * 1e7) for each in taken])
+    return [max(each) / 1e7 for each in zip(*everyones, strict=True)]
+
+
+def compared(costs: Costs, call: Allreduce, taken: float) -> Compared:
+    """An allreduce as it was measured and, from the constants alone, predicted in both ways."""
+    at_once, in_turn = predictions(costs, call.algorithm, call.devices, call.entries)
+    return Compared(**call._asdict(), measured=taken, predicted=at_once, in_turn=in_turn)
+
+
+def predictions(
+    costs: Costs, algorithm: str, k: int, entries: int
+) -> tuple[float, float] | tuple[None, None]:
+    """The seconds of an allreduce if all work at once, and if they do so in turn."""
+    if algorithm not in SCHEDULES:
+        return None, None
+    in_turn = predict(costs, SCHEDULES[algorithm](k), entries)
+    return predict_at_once(costs, algorithm, k, entries), in_turn
+
+
+def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, images: int) -> list[Trained]:
+    """Training steps as they were measured, and predicted: computing, and then an allreduce.
+
+    Their losses are gathered, too: k - 1 messages of a number.
+    """
+    found = {key: taken for key, taken in seconds.items() if isinstance(key, Step)}
+    made = []
+    for key, taken in found.items():
+        if not key.algorithm:
+            continue
+        computing = found[key._replace(algorithm="")]
+        apart = computing + (k - 1) * costs.message(1)
+        at_once, in_turn = predictions(costs, key.algorithm, k, key.entries)
+        step = Trained(
+            algorithm=key.algorithm,
+            images=images,
+            computing=computing,
+            measured=taken,
+            predicted=None if at_once is None else apart + at_once,
+            in_turn=None if in_turn is None else apart + in_turn,
+        )
+        made.append(step)
+    return made
