@@ -5,7 +5,6 @@ one lives. Once one has failed, or says nothing any more, it tells all others wh
 """
 
 import select
-import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from typing import Any, Final
 from common.base.endings import GRACE, REST, killed, to_plain
 from common.base.errors import StoppedError
 from common.base.pulse import BEAT, Watch
-from common.base.signals import ENDING
 from common.hosts.wire import GONE, SILENT, Message, Wire, address
 
 STRANGER: Final = 10
@@ -49,9 +47,6 @@ class Hub:
 
     def run(self) -> None:
         """Serves until all have ended, and have been told so."""
-        # Whoever ends a run may signal all processes there are: this one goes when the others have.
-        for number in ENDING:
-            signal.signal(number, signal.SIG_IGN)
         spoken = 0.0
         while not self.over:
             for wire in self._ready():

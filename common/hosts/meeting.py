@@ -1,6 +1,7 @@
 """How the processes that a launcher has started find each other, through the hub of the first."""
 
 import select
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from common.base.children import end, fork
 from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.pulse import BEAT, Watch
-from common.base.signals import Stop
+from common.base.signals import ENDING, Stop
 from common.hosts.hub import Hub
 from common.hosts.launchers import Place
 from common.hosts.wire import GONE, SILENT, Message, Wire, listener
@@ -92,7 +93,7 @@ class Meeting:
             ) from None
         with taking:
             hub = Hub(taking, self.place.process.count, self.hello(), self.limit)
-            return fork(hub.run)
+            return fork(_serve, hub)
 
     def _reach(self, stop: Stop) -> Wire:
         host, port = self.where()
@@ -132,6 +133,13 @@ class Meeting:
                 self.notice(shown)
                 shown = ""
         raise _stopped(stop)
+
+
+def _serve(hub: Hub) -> None:
+    # Whoever ends a run may signal all processes there are: this one goes when the others have.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    hub.run()
 
 
 def _stopped(stop: Stop) -> StoppedError:
