@@ -76,7 +76,7 @@ class Hub:
             return
         if (rank := self._rank(wire)) is None:  # it was refused, and goes on speaking
             return
-        self.watch.heard(rank)
+        self.watch.missed[rank] = DOUBT if message.get("quiet") else 0  # its trainer may be frozen
         if "give" in message:
             self.given[rank].append(message["give"])
             self._hand_on()

@@ -19,6 +19,7 @@ from common.base.children import end, end_frozen, fork, outlive_frozen
 from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
+from common.hosts.hub import DOUBT
 from common.hosts.meeting import Meeting, failure_in
 from common.hosts.wire import GONE, SILENT, Message, Wire
 
@@ -121,7 +122,7 @@ class Supervisor:
         if time.monotonic() - self.spoken < BEAT:
             return
         self.spoken = time.monotonic()
-        self.wire.send(alive=True)
+        self.wire.send(alive=True, quiet=self.watch.missed.get("child", 0) >= DOUBT)
         if self.stop.asked and not self.stops:
             self.wire.send(stop=True)
             self.stops = True

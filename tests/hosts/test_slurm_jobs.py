@@ -46,7 +46,7 @@ def test_a_job_of_slurm_that_is_requeued_ends_with_the_same_bits(
     whole = Job(slurm, tmp_path / "whole", told)
     require_both(whole.require_well(), "Slurm")
     job = Job(slurm, tmp_path / "stopped", told)
-    with job.held_after(1):
+    with job.held():
         job.ask_to_stop()
     record = job.require_well()
     assert "Restarts=1" in job.says(), job.said()

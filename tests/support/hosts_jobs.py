@@ -15,11 +15,10 @@ from hosts_processes import processes, send, wait
 
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
-from common.training.checkpoints import checkpoints_in
 
 ROOT: Final = Path(__file__).parents[2]
 FLAGS: Final = (
-    "--dataset synthetic --train-examples 60 --test-examples 20 --batch-size 15 --epochs 2 "
+    "--dataset synthetic --train-examples 60 --test-examples 20 --batch-size 15 --epochs 5 "
     "--dtype float64 --checkpoint-every 1"
 )
 LIMIT: Final = 300
@@ -69,14 +68,6 @@ class Job:
         """Where its record is."""
         return self.folder / "results" / f"{self.name}.json"
 
-    def last_step(self) -> int:
-        """After how many steps its newest checkpoint was left."""
-        kept = self.folder / f"results/job-{self.number}"
-        return max((len(read_record(each).losses) for each in self._kept(kept)), default=0)
-
-    def _kept(self, folder: Path) -> list[Path]:
-        return checkpoints_in(folder, self.name)[:1]
-
     def end(self) -> str:
         """What Slurm says of it once it has come to its end, well or not."""
         wait(lambda: _over(self.says()), "the job goes on", LIMIT)
@@ -89,9 +80,13 @@ class Job:
         return read_record(self.record())
 
     @contextmanager
-    def held_after(self, step: int) -> Iterator[None]:
-        """Meanwhile its processes on the first host stand still, some steps after this one."""
-        wait(lambda: self._over_or_at(step), "the job has not come so far", LIMIT)
+    def held(self) -> Iterator[None]:
+        """Meanwhile its processes on the first host stand still, soon after its first step."""
+        kept = self.folder / f"results/job-{self.number}"
+        limit = time.monotonic() + LIMIT
+        while not list(kept.glob("*-step*.json")):
+            assert time.monotonic() < limit, (self.says(), self.said())
+            time.sleep(0.002)
         held = list(self._processes())
         for each in held:
             send(each, signal.SIGSTOP)
@@ -100,10 +95,6 @@ class Job:
         finally:
             for each in held:
                 send(each, signal.SIGCONT)
-
-    def _over_or_at(self, step: int) -> bool:
-        assert not _over(self.says()), (self.says(), self.said())
-        return self.last_step() >= step
 
     def _processes(self) -> Iterator[int]:
         for each in processes(self.hosts.inits["n1"]):
