@@ -18,8 +18,8 @@ from common.base.signals import held_back, let_through
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
 
-FREEZE: Final = 17
-"""Seconds after which a process that stands still is ended: others have named it before."""
+FREEZE: Final = 14
+"""Seconds after which a process that stands still is ended: just before others give it up."""
 
 
 def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:
@@ -58,6 +58,12 @@ def end_frozen(parent: int) -> None:
     Where there is no /proc, nobody can tell.
     """
     threading.Thread(target=_mind, args=(parent,), daemon=True).start()
+
+
+def end_if_frozen(parent: int) -> None:
+    """Ends `parent`, which has started this process, if it is frozen now."""
+    if os.getppid() == parent and _is_stopped(parent):
+        os.kill(parent, signal.SIGKILL)
 
 
 def outlive_frozen(parent: int) -> None:

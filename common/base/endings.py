@@ -17,14 +17,15 @@ GRACE: Final = 5
 
 SAID: Final = 0
 KILLED: Final = 1
-REST: Final = 2
+STOPPED: Final = 2
+REST: Final = 3
 
 
 class Ending(NamedTuple):
     """Why a process ended; of several failures, the first one of the lowest `order` is the cause.
 
-    The order: what a worker said, then who was killed or is frozen, then the rest. The death of
-    another process may have caused the rest.
+    The order: what a worker said, then who was killed or is frozen, then who has stopped when asked
+    to, then the rest. The death of another process may have caused the rest.
     """
 
     order: int
@@ -45,6 +46,8 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
     """How some work ended: None if it went well."""
     try:
         work()
+    except StoppedError as error:
+        return Ending(STOPPED, error, traceback.format_exc())
     except (RequestError, RunError) as error:
         return Ending(SAID, error, traceback.format_exc())
     except Exception as error:
@@ -75,7 +78,7 @@ def how_ended(process: BaseProcess) -> str:
     return f"was ended {how}"
 
 
-def cause(failure: Ending, stop: Stop) -> Exception:
+def cause(failure: Ending, stop: Stop) -> RequestError | RunError:
     """What to raise: processes that were asked to stop do not know by what signal."""
     if stop.asked and failure.order == KILLED:
         return StoppedError("stopped, and kept nothing of this time", status=stop.status)

@@ -143,9 +143,9 @@ class Hub:
         self.strangers.pop(wire, None)
         if rank is not None:
             del self.members[rank]
-            self.watch.left(rank)
+            long = self.watch.missed.pop(rank, 0) > 3 * DOUBT  # its own host has ended it
             if rank not in self.done:
-                self._fails(rank, to_plain(killed(GONE)))
+                self._fails(rank, to_plain(killed(SILENT if long else GONE)))
 
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)

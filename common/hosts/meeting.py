@@ -1,5 +1,6 @@
 """How the processes that a launcher has started find each other, through the hub of the first."""
 
+import os
 import select
 import signal
 import socket
@@ -11,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import end, fork
+from common.base.children import end, end_if_frozen, fork
 from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.pulse import BEAT, Watch
@@ -139,7 +140,9 @@ def _serve(hub: Hub) -> None:
     # Whoever ends a run may signal all processes there are: this one goes when the others have.
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
+    parent = os.getppid()
     hub.run()
+    end_if_frozen(parent)  # all others know of it, and nobody else would end it
 
 
 def _stopped(stop: Stop) -> StoppedError:

@@ -17,6 +17,7 @@ from typing import Any
 from common.backends.devices import Process
 from common.base.children import end, end_frozen, fork, outlive_frozen
 from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
+from common.base.errors import StoppedError
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
 from common.hosts.hub import DOUBT
@@ -39,7 +40,7 @@ def with_others(meeting: Meeting, work: Work) -> None:
         finally:
             wire.close()
     if failure is not None:
-        raise cause(failure, stop) from RuntimeError(failure.details)
+        raise failure.error from RuntimeError(failure.details)
 
 
 class Supervisor:
@@ -69,9 +70,15 @@ class Supervisor:
         finally:
             end([self.child])
         told = self.over["over"]
-        if told and told["rank"] == self.process.rank and self.ending and told["order"] != KILLED:
-            return self.ending
-        return failure_in(told) if told else None
+        if not told:
+            return None
+        failure = failure_in(told)
+        if told["rank"] == self.process.rank and self.ending:
+            failure = failure if told["order"] == KILLED else self.ending
+            failure = failure._replace(error=cause(failure, self.stop))
+        elif isinstance(failure.error, StoppedError):
+            failure = failure._replace(error=cause(failure, self.stop))
+        return failure
 
     def _listen(self) -> None:
         sources: list[Any] = [
@@ -156,11 +163,14 @@ def _work(
     # Held open here, they would outlive the parent, and nobody would see that it is gone.
     for each in others:
         each.close()
-    end_frozen(parent := os.getppid())
+    parent = os.getppid()
+    if process.rank:  # the hub minds the first one, and would end with it too soon
+        end_frozen(parent)
     # The run minds it once it has begun; the parent repeats it until then.
     signal.signal(signal.SIGUSR1, lambda *_: None)
     tell_ending(partial(work, replace(process, gather=partial(_gather, ask))), tell)
-    outlive_frozen(parent)  # nobody else would end it
+    if process.rank:
+        outlive_frozen(parent)  # nobody else would end it
 
 
 def _gather(ask: Connection, value: Any) -> list[Any]:

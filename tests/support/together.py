@@ -33,7 +33,7 @@ FAST: Final = {
     "common.hosts.meeting.ENOUGH": 0.5,
     "common.hosts.hub.GRACE": 1.0,
     "common.base.endings.GRACE": 1.0,
-    "common.base.children.FREEZE": 20 * BEAT,
+    "common.base.children.FREEZE": 14 * BEAT,
 }
 """A pulse that is five times as fast: who is frozen is known after 3 seconds."""
 
