@@ -33,7 +33,7 @@ def with_others(meeting: Meeting, work: Work) -> None:
     Raises RunError if one of them, which it names, has failed or is lost, and what `Meeting.meet`
     raises.
     """
-    with meeting.hub(), stoppable() as stop:
+    with stoppable() as stop, meeting.hub():
         process, wire = meeting.meet(stop)
         try:
             failure = Supervisor(process, wire, stop, work).supervise()

@@ -15,6 +15,7 @@ from common.backends.loading import distributions, import_backend, one_thread_ea
 from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.base.machine import now
+from common.base.signals import stoppable
 from common.data.dataset import load
 from common.hosts.launchers import ByHand, NothingToDoError, place
 from common.hosts.meeting import Meeting
@@ -82,7 +83,8 @@ def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
         chapter = import_backend(request.framework, request.chapter, threads)
         chapter.launch(job, request.on_each(process), request.options, process)
 
-    with marked(job) if meeting.place.process.rank == 0 else nullcontext():
+    # As soon as one has ended, a launcher asks the others to stop: that is not why they end.
+    with stoppable(), marked(job) if meeting.place.process.rank == 0 else nullcontext():
         with_others(meeting, work)
 
 
