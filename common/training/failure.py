@@ -12,7 +12,7 @@ from common.training.job import Job
 
 
 def mark_failed(job: Job, error: BaseException) -> None:
-    """Says so in the record of this run, unless it is complete.
+    """Says so in the record of this run, unless it is complete or failed.
 
     A request that was refused before the run had begun leaves everything as it was, and so does a
     run while another one holds its name. No clock tells which is the later one.
@@ -25,7 +25,8 @@ def mark_failed(job: Job, error: BaseException) -> None:
         begun = record = _begun(job)
         if record is None and not isinstance(error, RequestError):
             record = _not_begun(job)
-        if record is None or record.status != "running":
+        # All may have stopped in order but one that was lost meanwhile: the loss is what counts.
+        if record is None or record.status not in ("running", "interrupted"):
             return
         # A process of this run may need a moment to let go.
         with held(job.request.out, record.name(), PATIENCE if begun else 0):

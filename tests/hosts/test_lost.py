@@ -10,10 +10,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
-from summing_chapter import from_step, held
+from summing_chapter import from_step, held, nothing
 from together import LIMIT, RECORD, Together, require_told, wait_until
 
 from common.records.store import read_record
+from common.training.epochs import Epochs
 
 HOST = socket.gethostname()
 KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP
@@ -72,6 +73,21 @@ def test_who_was_lost_is_the_cause_also_if_a_launcher_ends_the_rest(
     hurt = {2: from_step(3, KILLED, os.getppid)}
     *runs, _ = together.all("--quiet", hurt=hurt, patches={late: asked})
     require_told(runs[:1], f"process 2 on {HOST} {GONE}")
+    assert record(together) == ("failed", f"process 2 on {HOST} {GONE}")
+
+
+def test_one_that_is_lost_while_all_stop_is_the_cause(together: Together) -> None:
+    stop = Epochs._stop
+
+    def lost(self: Epochs) -> None:
+        os.kill(os.getppid(), KILLED)
+        stop(self)
+
+    hurt = {0: from_step(3, signal.SIGTERM, os.getppid)}
+    flags = ("--quiet", "--steps=60")
+    runs = [together.start(rank, *flags, hurt=hurt.get(rank, nothing)) for rank in (0, 1)]
+    together.start(2, *flags, patches={"common.training.epochs.Epochs._stop": lost})
+    require_told(runs, f"process 2 on {HOST} {GONE}")
     assert record(together) == ("failed", f"process 2 on {HOST} {GONE}")
 
 
