@@ -69,8 +69,10 @@ def launch(
     client = {} if native else {"job_name": JOB, "task_index": 0}
     tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
     # The others have nothing to say: whoever has started the processes hears their signals.
-    worker(replace(process, gather=alone))
-    process.gather("through")
+    try:
+        worker(replace(process, gather=alone))
+    finally:  # also if it was asked to stop, which all wait for
+        process.gather("through")
 
 
 def serve(
