@@ -20,9 +20,7 @@ def findings(suite: Suite, run: Run, singles: Singles) -> Iterator[Finding]:
     hosts = suite.hosts.get(run.devices, 1)
     if hosts == 1:
         return
-    found = len(run.record.cluster.processes) if run.record.cluster else 1
-    if found != hosts:
-        note = f"it ran in {found} processes, and the suite asks for one on each of {hosts} hosts"
+    if note := _elsewhere(run, hosts):
         yield Finding(check="hosts", passed=False, note=note)
         return
     single = singles.get((run.record.framework, run.devices))
@@ -33,6 +31,20 @@ def findings(suite: Suite, run: Run, singles: Singles) -> Iterator[Finding]:
         yield _equal(run, single)
     else:
         yield against("hosts", run, single, {})
+
+
+def _elsewhere(run: Run, hosts: int) -> str:
+    """In what way a run was not over so many hosts; empty if it was.
+
+    Where there are no hosts, processes on one take their place: one for each, or for each device.
+    """
+    cluster = run.record.cluster
+    names = [each.host for each in cluster.processes] if cluster else [""]
+    found = len(set(names))
+    if found == hosts or (found == 1 and len(names) in (hosts, run.devices)):
+        return ""
+    processes = "1 process" if len(names) == 1 else f"{len(names)} processes"
+    return f"it ran in {processes} on {found} of the {hosts} hosts that the suite asks for"
 
 
 def _equal(run: Run, single: Run) -> Finding:

@@ -14,8 +14,10 @@ from common.compare.over_hosts import findings
 SUITE = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
 
 
-def run(processes: int, weight: float = 0.1, devices: int = 3) -> Run:
-    cluster = SimpleNamespace(processes=[None] * processes) if processes > 1 else None
+def run(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
+    """A run whose processes were on these hosts, of one letter each."""
+    members = [SimpleNamespace(host=host) for host in hosts]
+    cluster = SimpleNamespace(processes=members) if len(hosts) > 1 else None
     config = SimpleNamespace(devices=devices)
     record: Any = SimpleNamespace(
         framework="pytorch", chapter="scratch", config=config, cluster=cluster
@@ -30,22 +32,43 @@ def found(over: Run, single: Run | None) -> list[Finding]:
 
 @pytest.mark.parametrize("weight", [0.1, 0.0])
 def test_the_same_bits_pass_and_minus_zero_is_zero(weight: float) -> None:
-    (finding,) = found(run(3, weight or -0.0), run(1, weight))
+    (finding,) = found(run("abc", weight or -0.0), run("a", weight))
     assert finding.passed
 
 
 def test_one_last_bit_is_seen_and_named() -> None:
-    (finding,) = found(run(3, float(np.nextafter(0.1, 1))), run(1))
+    (finding,) = found(run("abc", float(np.nextafter(0.1, 1))), run("a"))
     assert not finding.passed
     assert finding.diverged == ["weights/fc2.bias"]
 
 
-def test_a_run_that_was_not_over_hosts_or_has_nothing_beside_it_does_not_pass() -> None:
-    for over, single in ((run(1), run(1)), (run(2), run(1)), (run(3), None)):
-        (finding,) = found(over, single)
-        assert not finding.passed
-        assert finding.note
+@pytest.mark.parametrize(
+    ("hosts", "devices", "right"),
+    [
+        ("abc", 3, True),
+        ("aaa", 3, True),
+        ("a", 3, False),
+        ("aa", 3, False),
+        ("aab", 3, False),
+        ("ab", 4, True),
+        ("aabb", 4, True),
+        ("aaaa", 4, True),
+        ("abcd", 4, False),
+        ("aaa", 4, False),
+    ],
+)
+def test_two_hosts_of_two_devices_and_three_of_one_are_what_is_asked_for(
+    hosts: str, devices: int, right: bool
+) -> None:
+    (finding,) = found(run(hosts, devices=devices), run("a", devices=devices))
+    assert (finding.passed, bool(finding.note)) == (right, not right)
+
+
+def test_a_run_with_none_on_one_host_beside_it_does_not_pass() -> None:
+    (finding,) = found(run("abc"), None)
+    assert not finding.passed
+    assert finding.note
 
 
 def test_a_run_on_one_device_needs_one_host() -> None:
-    assert found(run(1, devices=1), None) == []
+    assert found(run("a", devices=1), None) == []
