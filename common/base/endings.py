@@ -57,13 +57,11 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
     return None
 
 
-def last_word(word: Ending | None, who: str, process: BaseProcess) -> Ending | None:
-    """How a process ended: by its last word, or else by its status, with a name for it."""
-    if word is None:  # whoever has failed may not come to its end by itself
-        process.join(GRACE)
-        if process.exitcode:
-            return killed(f"{who} {how_ended(process)}".strip())
-    return word
+def without_word(who: str, process: BaseProcess) -> Ending:
+    """The ending of a process that will say nothing more, with a name for it."""
+    process.join(GRACE)  # it may not come to its end by itself
+    how = "says nothing more" if process.exitcode is None else how_ended(process)
+    return killed(f"{who} {how}".strip())
 
 
 def killed(message: str) -> Ending:

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from common.base.endings import GRACE, REST, killed, to_plain
-from common.base.errors import StoppedError
+from common.base.endings import GRACE, REST, STOPPED, killed, to_plain
 from common.base.pulse import BEAT, Watch
-from common.hosts.wire import GONE, SILENT, Message, Wire, address
+from common.hosts.wire import GONE, SILENT, Message, Wire, address, reachable
 
 STRANGER: Final = 10
 """Seconds in which whoever connects says who it is."""
@@ -124,11 +123,11 @@ class Hub:
 
     def _begin(self) -> None:
         """All have come: each is told who the others are."""
-        others = (self.members[rank] for rank in range(1, self.count))
-        # The first one has come from this very host; the others see another address of it.
-        outside = [address(other.connection, "ours") for other in others]
-        self.hellos[0]["address"] = next(iter(outside), self.hellos[0]["address"])
+        # Whoever has come from this very host is reached from others at the address that they see.
+        seen = [address(self.members[rank].connection, "ours") for rank in range(1, self.count)]
         hellos = [self.hellos[rank] for rank in range(self.count)]
+        for hello in hellos:
+            hello["address"] = reachable(hello["address"], seen)
         names = ("host", "address")
         self._tell_all(everyone=[{name: each[name] for name in names} for each in hellos])
 
@@ -150,8 +149,8 @@ class Hub:
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)
         self.failures.append({**failure, "rank": rank, "host": self.hellos[rank]["host"]})
-        # Who was asked to stop, does: nobody may be ended before a checkpoint is written.
-        if failure["kind"] != StoppedError.__name__ or len(self.hellos) < self.count:
+        # Who was asked to stop, does: nobody is ended before the first one has left a checkpoint.
+        if failure["order"] != STOPPED or rank == 0:
             self.decide = min(self.decide, time.monotonic() + GRACE / 2)
 
     def _look(self) -> None:

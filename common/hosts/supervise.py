@@ -16,7 +16,7 @@ from typing import Any
 
 from common.backends.devices import Process
 from common.base.children import end, end_frozen, fork, outlive_frozen
-from common.base.endings import KILLED, Ending, cause, killed, last_word, tell_ending, to_plain
+from common.base.endings import KILLED, Ending, cause, killed, tell_ending, to_plain, without_word
 from common.base.errors import StoppedError
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
@@ -106,13 +106,14 @@ class Supervisor:
             self.over = message
 
     def _hear_child(self) -> None:
-        word = None
-        with suppress(EOFError):
+        try:
             word = self.outcome.recv()
-            if word == ALIVE:
-                self.watch.heard("child")
-                return
-        self._ends(last_word(word, "", self.child))
+        except EOFError:
+            word = without_word("", self.child)
+        if word == ALIVE:
+            self.watch.heard("child")
+        else:
+            self._ends(word)
 
     def _ends(self, ending: Ending | None) -> None:
         """The child has ended so: the hub tells what comes of it."""
@@ -166,8 +167,9 @@ def _work(
     parent = os.getppid()
     if process.rank:  # the hub minds the first one, and would end with it too soon
         end_frozen(parent)
-    # The run minds it once it has begun; the parent repeats it until then.
-    signal.signal(signal.SIGUSR1, lambda *_: None)
+    # The run minds them once it has begun; until then, the parent repeats that all stop.
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
     tell_ending(partial(work, replace(process, gather=partial(_gather, ask))), tell)
     if process.rank:
         outlive_frozen(parent)  # nobody else would end it

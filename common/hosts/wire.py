@@ -2,7 +2,8 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
 from typing import Any, Final
 
 from common.base.pulse import FROZEN
@@ -80,6 +81,12 @@ def address(connection: socket.socket, end: str) -> str:
     """The IP address of one end of a connection: "ours" or "theirs"."""
     found = connection.getsockname() if end == "ours" else connection.getpeername()
     return str(found[0]).removeprefix("::ffff:")
+
+
+def reachable(own: str, seen: Iterable[str]) -> str:
+    """An address, or the first one that others see if no other host can reach this one by it."""
+    outside = (each for each in seen if not ip_address(each).is_loopback)
+    return next(outside, own) if ip_address(own).is_loopback else own
 
 
 def listener(port: int) -> socket.socket:

@@ -81,7 +81,8 @@ class Epochs:
                     self._checkpoint()
                     watch.start()
             self._settle(queued, watch)
-        if stops or self.process.anyone(self.stop.asked):
+        # Also where all know it: what one has queued may need the others.
+        if self.process.anyone(self.stop.asked) or stops:
             self._stop()
 
     def _step(self, step: int, X: Array, y: Array, bar: Bar, watch: Stopwatch) -> SupportsFloat:

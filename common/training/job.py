@@ -67,7 +67,7 @@ class Job:
             # All look for checkpoints once nobody else writes any: an earlier run may just end.
             process.anyone(stop.asked)
             found = chosen(self.request, record, report)
-            require_same(found, process)
+            require_same(record, found, process)
             if found is not None:
                 record = resumed(record, found)
             if process.rank == 0:

@@ -53,7 +53,8 @@ def run(
         report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
         request.with_preset(request.devices or 1, "cpu")
         require_flags(request)
-        require_places(request)
+        if process.rank == 0:  # it writes for all
+            require_places(request)
         request, weights = given_weights(request)
         progress = sys.stderr.isatty() and not quiet
         data = load(request.dataset, request.data_dir, report.notice, progress=progress)
@@ -106,6 +107,7 @@ def alike(job: Job) -> dict[str, str]:
     same = {f"--{k.replace('_', '-')}": str(v) for k, v in vars(request).items()}
     for name in (*own, *means):
         del same[f"--{name.replace('_', '-')}"]
+    same["--checkpoint-dir"] = "given" if request.checkpoint_dir else "not given"
     return {**same, **software(request.framework)}
 
 
@@ -121,15 +123,14 @@ def software(framework: str) -> dict[str, str]:
 def first_speaks(process: Process) -> Iterator[None]:
     """Of what all processes refuse alike, the first one says why; the others wait for its end.
 
-    A launcher ends all processes as soon as one has ended.
+    A launcher ends them then. Whoever goes on refuses what the first one did not, and says so.
     """
     try:
         yield
     except RequestError:
-        if process.rank == 0:
-            raise
-        time.sleep(PATIENCE)
-        raise SystemExit(2) from None
+        if process.rank:
+            time.sleep(PATIENCE)
+        raise
 
 
 def cpu_threads(request: Request, report: Reporter) -> int:

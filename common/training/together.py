@@ -2,15 +2,23 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from common.backends.devices import Process
 from common.backends.loading import engine
 from common.base.errors import RequestError
 from common.base.machine import peak_memory
-from common.records.record import Cluster, Member
+from common.records.record import Cluster, Member, Record
 from common.settings.config import Config
 from common.training.checkpoints import Checkpoint
+
+ADVICE: Final = {
+    "devices": "ask for the same --devices and --device-kind that all have",
+    "data": "all hosts need the same data set, see --dataset and --data-dir",
+    "initial weights": "all hosts need the same --init-weights",
+    "checkpoint": "all hosts have to share --checkpoint-dir",
+}
+"""What to do about what one process finds and another does not."""
 
 
 @dataclass
@@ -48,16 +56,25 @@ def cluster(launcher: str, config: Config, waiting: Waiting) -> Cluster | None:
     return Cluster(launcher=launcher, processes=members, **about)
 
 
-def require_same(found: Checkpoint | None, process: Process) -> None:
-    """Raises RequestError unless all processes go on from the same checkpoint. All call it."""
-    everyones = process.gather(found.record.sha256 if found else "")
-    for rank, theirs in enumerate(everyones):
-        if theirs != everyones[0]:
-            raise RequestError(
-                f"process {rank}{_on(process, rank)} does not find the checkpoint that the first "
-                "one goes on from: all hosts have to share --checkpoint-dir"
-            )
+def require_same(record: Record, found: Checkpoint | None, process: Process) -> None:
+    """Raises RequestError unless all processes start from the same. All call it.
 
-
-def _on(process: Process, rank: int) -> str:
-    return f" on {process.hosts[rank]}" if process.hosts else ""
+    Each has found its own: the devices, on which the setting may depend, the data and weights that
+    it has read, and the checkpoint that it goes on from.
+    """
+    data = record.data
+    settled = {
+        "devices": f"{record.config.devices} devices, {record.config.device_kind}",
+        "data": f"{data.name} {data.sha256[:12]}",
+        "initial weights": record.initial_weights_sha256[:12],
+        "checkpoint": found.record.sha256[:12] if found else "none",
+    }
+    first, *others = process.gather(settled)
+    for rank, theirs in enumerate(others, start=1):
+        for name in settled:
+            if theirs[name] != first[name]:
+                where = f" on {process.hosts[rank]}" if process.hosts else ""
+                raise RequestError(
+                    f"process {rank}{where} has another {name} than the first one "
+                    f"({theirs[name]}, not {first[name]}): {ADVICE[name]}"
+                )

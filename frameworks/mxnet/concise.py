@@ -138,7 +138,8 @@ def export(replicas: Replicas) -> Weights:
     params = replicas.net.collect_params()
     copies = [own_weights(params, device) for device in replicas.devices]
     return same_on_every_host(
-        same_everywhere([{k: v.astype(dtype) for k, v in copy.items()} for copy in copies])
+        same_everywhere([{k: v.astype(dtype) for k, v in copy.items()} for copy in copies]),
+        len(copies),
     )
 
 
@@ -149,7 +150,7 @@ def save(replicas: Replicas) -> Weights:
     names = copies[0].keys()
     trained = [{name: copy[name] for name in names if trainable(name)} for copy in copies]
     stacks = {n: joined(np.stack([copy[n] for copy in copies])) for n in names if not trainable(n)}
-    return same_on_every_host(same_everywhere(trained)) | stacks
+    return same_on_every_host(same_everywhere(trained), len(copies)) | stacks
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:

@@ -166,8 +166,8 @@ def joined(rows: Array) -> Array:
     return numpy.concatenate(parts)
 
 
-def same_on_every_host(weights: Weights) -> Weights:
-    """These weights, once all processes are known to have the same bit for bit.
+def same_on_every_host(weights: Weights, share: int) -> Weights:
+    """These weights, once all processes, of `share` devices each, have the same bit for bit.
 
     Digests travel instead of weights. Raises RunError that names the replica and the tensor.
     """
@@ -181,5 +181,5 @@ def same_on_every_host(weights: Weights) -> Weights:
             found = ours.process.gather(hashlib.sha256(values.tobytes()).hexdigest())
             for rank, theirs in enumerate(found):
                 if theirs != found[0]:
-                    raise diverged(name, rank)
+                    raise diverged(name, rank * share)
     return weights

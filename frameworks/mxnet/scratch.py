@@ -185,7 +185,7 @@ def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]
 def export(device_params: Sequence[Params]) -> Weights:
     """The weights, by canonical names; checks that all replicas are the same."""
     copies = [{name: p.asnumpy() for name, p in params.items()} for params in device_params]
-    return same_on_every_host(same_everywhere(copies))
+    return same_on_every_host(same_everywhere(copies), len(copies))
 
 
 save = export

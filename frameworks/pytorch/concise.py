@@ -126,7 +126,7 @@ def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
 def export(replicas: Replicas) -> Weights:
     """Weights and the first device's running statistics; checks that all replicas are the same."""
     share_statistics(replicas.net.module)
-    return same_on_every_host(own_weights(replicas.net.module))
+    return same_on_every_host(own_weights(replicas.net.module), share=1)
 
 
 def save(replicas: Replicas) -> Weights:
@@ -135,7 +135,7 @@ def save(replicas: Replicas) -> Weights:
     trained = {name: values for name, values in weights.items() if trainable(name)}
     statistics = {name: values for name, values in weights.items() if name not in trained}
     everyones = {name: of_everyone(v, replicas.device) for name, v in statistics.items()}
-    return same_on_every_host(trained) | everyones
+    return same_on_every_host(trained, share=1) | everyones
 
 
 def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:

@@ -117,8 +117,8 @@ def joined(rows: Array) -> Array:
     return np.concatenate([each.numpy()[:n] for each, n in zip(found, counts, strict=True)])
 
 
-def same_on_every_host(weights: Weights) -> Weights:
-    """These weights, once all processes are known to have the same bit for bit.
+def same_on_every_host(weights: Weights, share: int) -> Weights:
+    """These weights, once all processes, of `share` devices each, have the same bit for bit.
 
     Digests travel instead of weights. Raises RunError that names the replica and the tensor.
     """
@@ -131,7 +131,7 @@ def same_on_every_host(weights: Weights) -> Weights:
     for rank, theirs in enumerate(found):
         for name, same in zip(weights, (theirs == found[0]).tolist(), strict=True):
             if not same:
-                raise diverged(name, rank)
+                raise diverged(name, rank * share)
     return weights
 
 

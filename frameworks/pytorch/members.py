@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
@@ -14,7 +13,7 @@ from typing import Any
 
 from common.backends.devices import Process
 from common.base.children import end, end_with, fork
-from common.base.endings import GRACE, Ending, how_ended, killed, last_word, tell_ending
+from common.base.endings import GRACE, Ending, how_ended, killed, tell_ending, without_word
 from common.base.pulse import ALIVE, BEAT, FROZEN, Pulse, Watch
 from frameworks.pytorch import PRELOAD
 
@@ -94,13 +93,14 @@ def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:
     while outcomes and time.monotonic() < limit:
         tell.send(ALIVE)
         for outcome in wait(list(outcomes), BEAT):
-            if (word := _word(outcome)) == ALIVE:
+            rank, process = outcomes[outcome]
+            word = _word(outcome, f"the process of device {rank}", process)
+            if word == ALIVE:
                 watch.heard(outcome)
                 continue
             watch.left(outcome)
-            rank, process = outcomes.pop(outcome)
-            failure = last_word(word, f"the process of device {rank}", process)
-            found += [failure] if failure else []
+            del outcomes[outcome]
+            found += [word] if word else []
         for outcome in watch.silent():
             watch.left(outcome)
             rank, _ = outcomes.pop(outcome)
@@ -110,7 +110,9 @@ def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:
     return found
 
 
-def _word(outcome: Any) -> Any:
-    """What a process says; None if it will say nothing more."""
-    with suppress(EOFError):
+def _word(outcome: Any, who: str, process: BaseProcess) -> Any:
+    """What a process says; if it will say nothing more, how it ended."""
+    try:
         return outcome.recv()
+    except EOFError:
+        return without_word(who, process)

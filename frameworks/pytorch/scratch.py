@@ -171,7 +171,7 @@ def export(device_params: Sequence[Params]) -> Weights:
         {name: param.detach().cpu().numpy().copy() for name, param in params.items()}
         for params in device_params
     ]
-    return same_on_every_host(same_everywhere(copies))
+    return same_on_every_host(same_everywhere(copies), len(copies))
 
 
 save = export

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Pipe
@@ -19,9 +20,9 @@ from common.base.endings import (
     ending_of,
     from_plain,
     killed,
-    last_word,
     tell_ending,
     to_plain,
+    without_word,
 )
 from common.base.errors import BusyError, RequestError, RunError, StoppedError
 from common.base.signals import Stop
@@ -76,10 +77,9 @@ def ended(work: Callable[[], object]) -> Ending | None:
     process = fork(tell_ending, work, tell)
     tell.close()
     try:
-        word = outcome.recv()
+        found: Ending | None = outcome.recv()
     except EOFError:
-        word = None
-    found = last_word(word, "the process", process)
+        found = without_word("the process", process)
     process.join()
     return found
 
@@ -90,6 +90,8 @@ def ended(work: Callable[[], object]) -> Ending | None:
         (lambda: os.kill(os.getpid(), signal.SIGKILL), KILLED, "was ended by SIGKILL"),
         (lambda: os.kill(os.getpid(), signal.SIGTERM), KILLED, "was ended by SIGTERM"),
         (lambda: os._exit(3), KILLED, "was ended with status 3"),
+        (lambda: os._exit(0), KILLED, "was ended with status 0"),
+        (lambda: sys.exit(0), KILLED, "was ended with status 0"),
     ],
 )
 def test_one_that_says_nothing_is_known_by_its_status(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hub_members import Hall, hall as hall
 
-from common.base.endings import KILLED, REST, SAID, Ending
+from common.base.endings import KILLED, REST, SAID, STOPPED, Ending
 from common.base.errors import RequestError, RunError, StoppedError
 from common.hosts.wire import GONE, SILENT
 
@@ -100,7 +100,7 @@ def test_the_first_of_two_that_say_so_is_the_cause(hall: Made) -> None:
 
 def test_whoever_stops_waits_for_the_others_to_stop(hall: Made) -> None:
     members = hall().all()
-    stopped = Ending(SAID, StoppedError("stopped after step 3", status=130, step=3), "")
+    stopped = Ending(STOPPED, StoppedError("stopped after step 3", status=130, step=3), "")
     members[1].fail(stopped)
     time.sleep(0.5)  # one that fails gives them 0.3
     began = time.monotonic()
@@ -111,10 +111,16 @@ def test_whoever_stops_waits_for_the_others_to_stop(hall: Made) -> None:
     assert (over["rank"], over["status"]) == (1, 130)
 
 
+def test_the_first_one_that_stops_alone_ends_the_others_soon(hall: Made) -> None:
+    members = hall().all()
+    members[0].fail(Ending(STOPPED, StoppedError("stopped while another run was at work"), ""))
+    assert members[2].hear("over")["message"] == "stopped while another run was at work"
+
+
 def test_whoever_is_lost_meanwhile_is_not_waited_for(hall: Made) -> None:
     members = hall().all()
-    members[1].fail(Ending(SAID, StoppedError("stopped after step 3"), ""))
-    members[0].fail(Ending(SAID, StoppedError("stopped after step 3"), ""))
+    members[1].fail(Ending(STOPPED, StoppedError("stopped after step 3"), ""))
+    members[0].fail(Ending(STOPPED, StoppedError("stopped after step 3"), ""))
     members[2].freeze()
     assert members[0].hear("over")["message"] == "stopped after step 3"
 

@@ -7,14 +7,12 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from pkgutil import resolve_name
 
 import pytest
-from summing_chapter import from_step, held, nothing
+from summing_chapter import from_step, held
 from together import LIMIT, RECORD, Together, require_told, wait_until
 
 from common.records.store import read_record
-from common.training.epochs import Epochs
 
 HOST = socket.gethostname()
 KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP
@@ -58,37 +56,6 @@ def test_a_supervisor_that_is_lost_is_named(
     assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
     if rank:
         assert record(together)[0] == "failed"
-
-
-@pytest.mark.parametrize("late", ["common.hosts.meeting.end", "common.training.run.mark_failed"])
-def test_who_was_lost_is_the_cause_also_if_a_launcher_ends_the_rest(
-    together: Together, late: str
-) -> None:
-    found = resolve_name(late)
-
-    def asked(*given: object) -> object:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return found(*given)
-
-    hurt = {2: from_step(3, KILLED, os.getppid)}
-    *runs, _ = together.all("--quiet", hurt=hurt, patches={late: asked})
-    require_told(runs[:1], f"process 2 on {HOST} {GONE}")
-    assert record(together) == ("failed", f"process 2 on {HOST} {GONE}")
-
-
-def test_one_that_is_lost_while_all_stop_is_the_cause(together: Together) -> None:
-    stop = Epochs._stop
-
-    def lost(self: Epochs) -> None:
-        os.kill(os.getppid(), KILLED)
-        stop(self)
-
-    hurt = {0: from_step(3, signal.SIGTERM, os.getppid)}
-    flags = ("--quiet", "--steps=60")
-    runs = [together.start(rank, *flags, hurt=hurt.get(rank, nothing)) for rank in (0, 1)]
-    together.start(2, *flags, patches={"common.training.epochs.Epochs._stop": lost})
-    require_told(runs, f"process 2 on {HOST} {GONE}")
-    assert record(together) == ("failed", f"process 2 on {HOST} {GONE}")
 
 
 def test_a_frozen_supervisor_is_ended_also_if_its_trainer_fails(together: Together) -> None:

@@ -1,13 +1,13 @@
 """Processes that were not started alike, or not all of them, say so in a line each; none waits."""
 
-import shutil
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from summing_chapter import SummingChapter, held
-from together import COUNT, FLAGS, RECORD, Together, wait_until
+from together import COUNT, FLAGS, RECORD, SOON, Together, wait_until
 
 from common.hosts.launchers import NothingToDoError
 
@@ -31,6 +31,7 @@ def together(tmp_path: Path) -> Iterator[Together]:
         (("--allreduce=ring",), "allreduce='ring'"),
         (("--checkpoint-every=3", "--checkpoint-dir=kept"), "--checkpoint-every is 3 on "),
         (("--hosts=4", "--devices=4"), "is 4 on "),
+        (("--checkpoint-dir=kept",), "--checkpoint-dir is given on "),
         (("--host-rank=1",), f"process 1 has come already, on {HOST}"),
     ],
 )
@@ -109,39 +110,27 @@ def test_a_port_serves_the_next_run_at_once(together: Together) -> None:
         assert [run.ended() for run in runs] == [(0, "")] * COUNT
 
 
-@pytest.mark.parametrize("own", [0, 2])
-def test_a_folder_of_checkpoints_that_hosts_do_not_share_is_refused(
-    together: Together, own: int
-) -> None:
-    flags = ["--quiet", "--checkpoint-every=2"]
-    runs = together.all(*flags, "--checkpoint-dir=kept", "--steps=4")
-    assert [run.ended()[0] for run in runs] == [0] * COUNT
-    shutil.rmtree(together.folder / "out")
-    again = [
-        together.start(
-            rank,
-            *flags,
-            "--resume",
-            "--steps=4",
-            f"--checkpoint-dir={'kept' if own == rank else 'own'}",
-        )
-        for rank in range(COUNT)
-    ]
-    for run in again:
-        status, said = run.ended()
-        assert (status, said.count("\n")) == (2, 1), said
-        assert (
-            "does not find the checkpoint that the first one goes on from: all hosts have" in said
-        )
-
-
 @pytest.mark.parametrize("flag", ["--devices=4", "--batch-size=2", "--init-weights=none"])
-def test_what_all_refuse_alike_is_said_by_the_first_alone(together: Together, flag: str) -> None:
-    runs = together.all(flag, patches={"common.training.run.PATIENCE": 0.1})
-    ends = [run.ended() for run in runs]
-    assert [status for status, _ in ends] == [2] * COUNT
-    assert [said.count("\n") for _, said in ends] == [1, 0, 0]
+def test_what_all_refuse_alike_is_said_by_the_first_before_others(
+    together: Together, flag: str
+) -> None:
+    began = time.monotonic()
+    runs = together.all(flag, patches={"common.training.run.PATIENCE": SOON})
+    status, said = runs[0].ended()
+    assert (status, said.count("\n")) == (2, 1)
+    assert time.monotonic() - began < SOON
+    assert [run.process.is_alive() for run in runs[1:]] == [True, True]
+    assert [run.err() for run in runs] == [said, "", ""]
     assert not (together.folder / "out").exists()
+
+
+def test_what_another_one_alone_refuses_it_says(together: Together) -> None:
+    runs = [together.start(rank) for rank in (0, 1)]
+    status, said = together.start(2, "--init-weights=none").ended()
+    assert (status, said.count("\n")) == (2, 1), said
+    assert "error: cannot read weights from none" in said
+    runs.append(together.start(2))
+    assert [run.ended()[0] for run in runs] == [0] * COUNT
 
 
 def test_a_process_that_has_nothing_to_do_says_why(together: Together) -> None:

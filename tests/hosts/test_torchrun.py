@@ -13,6 +13,8 @@ from killed_runs import ROOT
 from safetensors.numpy import load_file
 from started import CONCISE, flags
 
+from common.training.run import PATIENCE
+
 Torchrun = Callable[[str, str], None]
 
 SCRATCH = ["-m", "frameworks.pytorch.scratch"]
@@ -66,7 +68,7 @@ def test_no_launcher_counts_if_that_is_asked_for(start: CommandLine, torchrun: T
         ("3", ("--train-examples=31",), "31"),
     ],
 )
-def test_what_all_refuse_alike_is_said_once(
+def test_what_all_refuse_alike_the_first_one_says_at_once(
     start: CommandLine,
     torchrun: Torchrun,
     monkeypatch: pytest.MonkeyPatch,
@@ -75,16 +77,14 @@ def test_what_all_refuse_alike_is_said_once(
     wrong: tuple[str, ...],
     why: str,
 ) -> None:
-    monkeypatch.setattr("common.training.run.PATIENCE", 0)
-    torchrun("0", processes)
-    assert start(*wrong) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert why in err
-    torchrun("1", processes)
-    with pytest.raises(SystemExit) as end:
-        start(*wrong)
-    assert (end.value.code, *capsys.readouterr()) == (2, "", "")
+    waits: list[float] = []
+    monkeypatch.setattr("common.training.run.time.sleep", waits.append)
+    for rank, waited in (("0", []), ("1", [PATIENCE])):
+        torchrun(rank, processes)
+        assert start(*wrong) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n"), waits) == ("", 1, waited)
+        assert why in err
     assert not list(Path().iterdir())
 
 

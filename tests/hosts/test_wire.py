@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.hosts.wire import LONGEST, Wire, address, listener
+from common.hosts.wire import LONGEST, Wire, address, listener, reachable
 
 MESSAGES: list[dict[str, Any]] = [
     {"alive": True},
@@ -138,3 +138,19 @@ def test_addresses_are_as_others_reach_them(ends: tuple[Wire, socket.socket]) ->
         port = taking.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)), taking.accept()[0] as accepted:
             assert address(accepted, "theirs") == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("own", "seen", "expected"),
+    [
+        ("127.0.0.1", ["127.0.1.1", "10.0.0.1", "10.0.0.2"], "10.0.0.1"),
+        ("::1", ["127.0.1.1", "fe80::1%eth0"], "fe80::1%eth0"),
+        ("10.0.0.7", ["10.0.0.1"], "10.0.0.7"),
+        ("127.0.0.1", ["127.0.1.1"], "127.0.0.1"),
+        ("127.0.0.1", [], "127.0.0.1"),
+    ],
+)
+def test_no_other_host_is_told_of_an_address_of_its_own(
+    own: str, seen: list[str], expected: str
+) -> None:
+    assert reachable(own, seen) == expected

@@ -31,7 +31,7 @@ def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folde
         for path in files:
             if Path(path.name).exists():
                 shutil.move(path.name, path)
-        return [value if isinstance(value, str) else False, value]  # it finds the same one
+        return [value if isinstance(value, dict) else False, value]  # it finds the same one
 
     monkeypatch.setattr(FakeChapter, "launch", launch)
     assert start(*EVERY, "--resume") == 0

@@ -1,0 +1,73 @@
+"""Processes that find other data, weights or checkpoints on their hosts do not train together."""
+
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from summing_chapter import SummingChapter
+from together import COUNT, FLAGS, Together
+
+from common.data.dataset import Dataset, load
+
+HOST = socket.gethostname()
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Iterator[Together]:
+    made = Together(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_a_folder_of_checkpoints_that_hosts_do_not_share_is_refused(
+    together: Together, own: int
+) -> None:
+    flags = ["--quiet", "--checkpoint-every=2"]
+    runs = together.all(*flags, "--checkpoint-dir=kept", "--steps=4")
+    assert [run.ended()[0] for run in runs] == [0] * COUNT
+    shutil.rmtree(together.folder / "out")
+    again = [
+        together.start(
+            rank,
+            *flags,
+            "--resume",
+            "--steps=4",
+            f"--checkpoint-dir={'kept' if own == rank else 'own'}",
+        )
+        for rank in range(COUNT)
+    ]
+    for run in again:
+        status, said = run.ended()
+        assert (status, said.count("\n")) == (2, 1), said
+        assert "has another checkpoint than the first one (" in said
+        assert said.endswith("): all hosts have to share --checkpoint-dir\n")
+
+
+def test_other_data_on_one_host_are_refused(together: Together) -> None:
+    def other(*given: Any, **named: Any) -> Dataset:
+        data = load(*given, **named)
+        return replace(data, train_labels=data.train_labels[::-1])
+
+    patches = {"common.training.run.load": other}
+    flags = ["--quiet"]
+    runs = [together.start(rank, *flags) for rank in (0, 1)]
+    runs.append(together.start(2, *flags, patches=patches))
+    for run in runs:
+        status, said = run.ended()
+        assert (status, said.count("\n")) == (2, 1), said
+        assert f"process 2 on {HOST} has another data than the first one (synthetic " in said
+        assert said.endswith("all hosts need the same data set, see --dataset and --data-dir\n")
+
+
+def test_other_initial_weights_on_one_host_are_refused(together: Together) -> None:
+    assert together.command([*FLAGS, "--save-weights=w"], SummingChapter()).ended()[0] == 0
+    runs = [together.start(0, "--quiet"), together.start(1), together.start(2, "--init-weights=w")]
+    for run in runs:
+        status, said = run.ended()
+        assert status == 2
+        assert f"process 2 on {HOST} has another initial weights than the first one (" in said
