@@ -28,7 +28,8 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 RESULTS = Path("results")
 HANDOVER = RESULTS / "handover"
-LITTLE_NUMPY = [f"--ignore=tests/{room}" for room in ("base", "notebooks", "project", "terminal")]
+ROOMS = ("base", "hosts", "notebooks", "project", "terminal")
+LITTLE_NUMPY = [f"--ignore=tests/{room}" for room in ROOMS]
 """Leaves out rooms whose tests compute little; MXNet's notebooks run on NumPy 1.23 in any case."""
 
 
@@ -93,8 +94,7 @@ def grid(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework. Shared ones that compute run on NumPy 1.23, too."""
-    # Most tests use one core, and some wait; those of a file share what they have set up.
-    at_once = (os.cpu_count() or 1) + 1
+    at_once = (os.cpu_count() or 1) + 2  # many wait; those of a file share what they have set up
     command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", *session.posargs]
     run_common(session, *command)
     if not session.posargs:

@@ -7,7 +7,7 @@ DEVICES=${DEVICES:-2}                  # of all hosts together, as many on each
 FLAGS=${FLAGS:---preset quick}         # and what else `--help` tells of
 
 # Here `python` has to be one that has the framework: activate its environment before this line.
-# The port has to be free on the first host, and open to the others.
+# The hosts have to reach each other at every port: this one, and others that the system chooses.
 # shellcheck disable=SC2086
 exec python -m "frameworks.$FRAMEWORK.$CHAPTER" --devices "$DEVICES" $FLAGS \
     --coordinator "${1:?host:port}" --hosts "${2:?hosts}" --host-rank "${3:?this host, from 0}"

@@ -8,6 +8,7 @@ FLAGS=${FLAGS:---preset quick}         # and what else `--help` tells of
 
 # Here `python` has to be one that has the framework: activate its environment before this line.
 # A process on each host has all devices there; --nproc-per-node=4 shares them among four.
+# Where a host's own name is not known to the others, --local-addr=ADDRESS tells them where it is.
 # shellcheck disable=SC2086
 exec python -m torch.distributed.run --nnodes="${2:?hosts}" --nproc-per-node=1 \
     --rdzv-backend=c10d --rdzv-endpoint="${1:?host:port}" --rdzv-id=parity \

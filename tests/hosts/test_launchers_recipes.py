@@ -104,7 +104,7 @@ def test_kubernetes(hosts: Hosts, folder: Path, environment: Mapping[str, str]) 
     (line,) = job["spec"]["template"]["spec"]["containers"][0]["args"]
     lines = [f"export JOB_COMPLETION_INDEX={rank}; {line}" for rank in range(2)]
     on_both(hosts, folder, {**environment, **variables["data"]}, *lines)
-    flags = ["--devices", "2", "--preset", "quick"]
+    flags = ["--devices", "2", "--preset", "quick", "--threads", "2", "--join-timeout", "1800"]
     assert seen(folder) == expected("by hand", ["parity-0.parity", 29500], *flags)
 
 
