@@ -8,12 +8,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hosts_cluster import Hosts, why_not
+from hosts_fixtures import hosts as hosts
 from hosts_processes import wait
 
 ROOT: Final = Path(__file__).parents[2]
@@ -60,14 +61,6 @@ def environment() -> Mapping[str, str]:
 
 
 OTHERS: Final = {"FRAMEWORK": "jax", "CHAPTER": "scratch", "DEVICES": "4", "FLAGS": "--a 1 --b"}
-
-
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Hosts]:
-    if missing := why_not():
-        pytest.skip(missing)
-    with Hosts(2) as hosts:
-        yield hosts
 
 
 def seen(folder: Path, restart: str = "") -> list[list[Any]]:

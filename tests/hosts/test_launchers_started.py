@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hosts_cluster import Hosts, why_not
+from hosts_fixtures import hosts as hosts, slurm as slurm
 from hosts_processes import processes, tell
 from started import alive
 
@@ -38,22 +38,6 @@ with Hosts(2) as hosts:
     print(*hosts.inits.values(), hosts.folder, flush=True)
     time.sleep(1000)
 """
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Hosts]:
-    if missing := why_not(slurm=True):
-        pytest.skip(missing)
-    with Hosts(2, slurm=True) as hosts:
-        yield hosts
-
-
-@pytest.fixture
-def hosts() -> Iterator[Hosts]:
-    if missing := why_not():
-        pytest.skip(missing)
-    with Hosts(2) as hosts:
-        yield hosts
 
 
 def who(hosts: Hosts, *command: str) -> list[list[object]]:

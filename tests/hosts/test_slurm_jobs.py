@@ -1,32 +1,16 @@
 """The recipes in `launch/` train over virtual hosts, under a real Slurm among others."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hosts_cluster import Hosts, why_not
+from hosts_cluster import Hosts
+from hosts_fixtures import hosts as hosts, slurm as slurm
 from hosts_jobs import FLAGS, LIMIT, Job, environment, laid_out, require_same
 
 from common.records.record import Record
 from common.records.store import read_record
 
 pytestmark = pytest.mark.launched
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Hosts]:
-    if missing := why_not(slurm=True):
-        pytest.skip(missing)
-    with Hosts(2, slurm=True) as hosts:
-        yield hosts
-
-
-@pytest.fixture
-def hosts() -> Iterator[Hosts]:
-    if missing := why_not():
-        pytest.skip(missing)
-    with Hosts(2) as hosts:
-        yield hosts
 
 
 def require_both(record: Record, launcher: str) -> None:
