@@ -13,6 +13,7 @@ from typing import Any
 
 import agreement
 import book
+import hypothesis
 import numpy_chapter
 import pytest
 from disks import disk as disk
@@ -35,6 +36,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # Tests run side by side: threads that wait by spinning would keep the others' from work, and three
 # steps of a narrow ResNet-18 in PyTorch take 26 s beside other work, in place of 0.3.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# An example that waits for a busy processor has not failed.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 home()  # where Keras and MXNet look for data; they ask once
 
