@@ -18,7 +18,7 @@ ADVICE: Final = {
     "initial weights": "all hosts need the same --init-weights",
     "checkpoint": "all hosts have to share --checkpoint-dir",
 }
-"""What to do about what one process finds and another does not."""
+"""What to do about what the first process has and another one has not."""
 
 
 @dataclass
@@ -75,6 +75,6 @@ def require_same(record: Record, found: Checkpoint | None, process: Process) -> 
             if theirs[name] != first[name]:
                 where = f" on {process.hosts[rank]}" if process.hosts else ""
                 raise RequestError(
-                    f"process {rank}{where} has another {name} than the first one "
+                    f"process {rank}{where} does not have the {name} of the first one "
                     f"({theirs[name]}, not {first[name]}): {ADVICE[name]}"
                 )

@@ -1,23 +1,15 @@
 """What the worker of one process says, all say, with the process and its host."""
 
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from together import RECORD, Together, require_told
+from together_fixture import together as together
 
 from common.base.errors import RequestError, RunError
 from common.records.store import read_record
 
 HOST = socket.gethostname()
-
-
-@pytest.fixture
-def together(tmp_path: Path) -> Iterator[Together]:
-    made = Together(tmp_path)
-    yield made
-    made.end()
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -5,32 +5,17 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from summing_chapter import from_step, held
-from together import LIMIT, RECORD, Together, require_told, wait_until
-
-from common.records.store import read_record
+from together import LIMIT, RECORD, Together, record, require_told, wait_until
+from together_fixture import together as together
 
 HOST = socket.gethostname()
 KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP
 FROZE = "has not answered for 15 seconds: it is frozen"
 GONE = "is gone: it was killed, or its host is off"
-
-
-@pytest.fixture
-def together(tmp_path: Path) -> Iterator[Together]:
-    made = Together(tmp_path)
-    yield made
-    made.end()
-
-
-def record(together: Together) -> tuple[str, str]:
-    """What the record says of the end, and why."""
-    found = read_record(together.folder / RECORD)
-    return found.status, found.failure.message if found.failure else ""
 
 
 @pytest.mark.parametrize("rank", [0, 2])

@@ -3,33 +3,18 @@
 import os
 import signal
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 from summing_chapter import from_step, nothing
-from together import RECORD, Together, require_told
+from together import Together, record, require_told
+from together_fixture import together as together
 
-from common.records.store import read_record
 from common.training.epochs import Epochs
 
 HOST = socket.gethostname()
 KILLED = signal.SIGKILL
 GONE = "is gone: it was killed, or its host is off"
-
-
-@pytest.fixture
-def together(tmp_path: Path) -> Iterator[Together]:
-    made = Together(tmp_path)
-    yield made
-    made.end()
-
-
-def record(together: Together) -> tuple[str, str]:
-    """What the record says of the end, and why."""
-    found = read_record(together.folder / RECORD)
-    return found.status, found.failure.message if found.failure else ""
 
 
 @pytest.mark.parametrize("late", ["common.hosts.meeting.end", "common.training.run.mark_failed"])

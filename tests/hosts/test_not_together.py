@@ -2,24 +2,16 @@
 
 import socket
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from summing_chapter import SummingChapter, held
 from together import COUNT, FLAGS, RECORD, SOON, Together, wait_until
+from together_fixture import together as together
 
 from common.hosts.launchers import NothingToDoError
 
 HOST = socket.gethostname()
 WAITS = "2 of 3 processes have come; waiting for 2\n"
-
-
-@pytest.fixture
-def together(tmp_path: Path) -> Iterator[Together]:
-    made = Together(tmp_path)
-    yield made
-    made.end()
 
 
 @pytest.mark.parametrize(

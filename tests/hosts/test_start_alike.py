@@ -2,25 +2,17 @@
 
 import shutil
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from summing_chapter import SummingChapter
 from together import COUNT, FLAGS, Together
+from together_fixture import together as together
 
 from common.data.dataset import Dataset, load
 
 HOST = socket.gethostname()
-
-
-@pytest.fixture
-def together(tmp_path: Path) -> Iterator[Together]:
-    made = Together(tmp_path)
-    yield made
-    made.end()
 
 
 @pytest.mark.parametrize("own", [0, 2])
@@ -44,7 +36,7 @@ def test_a_folder_of_checkpoints_that_hosts_do_not_share_is_refused(
     for run in again:
         status, said = run.ended()
         assert (status, said.count("\n")) == (2, 1), said
-        assert "has another checkpoint than the first one (" in said
+        assert "does not have the checkpoint of the first one (" in said
         assert said.endswith("): all hosts have to share --checkpoint-dir\n")
 
 
@@ -60,7 +52,7 @@ def test_other_data_on_one_host_are_refused(together: Together) -> None:
     for run in runs:
         status, said = run.ended()
         assert (status, said.count("\n")) == (2, 1), said
-        assert f"process 2 on {HOST} has another data than the first one (synthetic " in said
+        assert f"process 2 on {HOST} does not have the data of the first one (synthetic " in said
         assert said.endswith("all hosts need the same data set, see --dataset and --data-dir\n")
 
 
@@ -70,4 +62,4 @@ def test_other_initial_weights_on_one_host_are_refused(together: Together) -> No
     for run in runs:
         status, said = run.ended()
         assert status == 2
-        assert f"process 2 on {HOST} has another initial weights than the first one (" in said
+        assert f"process 2 on {HOST} does not have the initial weights of the first one (" in said

@@ -5,25 +5,19 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from summing_chapter import SummingChapter, from_step, held
-from together import COUNT, FLAGS, RECORD, Together, wait_until
+from together import COUNT, FLAGS, RECORD, Together, record, wait_until
+from together_fixture import together as together
 
+from common.backends.loading import import_backend
 from common.records.store import read_record, read_tensors
 from common.records.trust import contradiction, distrust
 
 KEPT = ("--steps=60", "--checkpoint-dir=kept", "--checkpoint-every=20")
-
-
-@pytest.fixture
-def together(tmp_path: Path) -> Iterator[Together]:
-    made = Together(tmp_path)
-    yield made
-    made.end()
 
 
 def numbers(path: Path) -> tuple[Any, ...]:
@@ -88,6 +82,22 @@ def test_a_signal_stops_all_after_the_same_step_and_resume_goes_on(
     assert [run.ended()[0] for run in again] == [0] * COUNT, [run.err() for run in again]
     assert f"going on from kept/pytorch-scratch-3dev-step{step}.json" in again[0].err()
     assert numbers(together.folder / RECORD) == numbers(alone(together, "--steps=60"))
+
+
+def test_a_signal_to_everybody_before_the_first_step_stops_all(together: Together) -> None:
+    """Slurm signals all processes of a job, also those that a supervisor has started."""
+    load = import_backend
+
+    def asked(*given: Any) -> Any:
+        for each in (os.getppid(), os.getpid()):
+            os.kill(each, signal.SIGTERM)
+        return load(*given)
+
+    runs = together.all("--steps=60", patches={"common.training.run.import_backend": asked})
+    for run in runs:
+        status, said = run.ended()
+        assert (status, "stopped after step" in said) == (143, True), said
+    assert record(together) == ("interrupted", "")
 
 
 def test_a_second_signal_ends_all_at_once(together: Together) -> None:

@@ -17,6 +17,7 @@ import pytest
 from summing_chapter import Hurt, SummingChapter, nothing
 
 from common.data.synthetic import synthetic
+from common.records.store import read_record
 from common.training.cli import main
 
 COUNT: Final = 3
@@ -150,6 +151,12 @@ class Together:
             with suppress(ProcessLookupError):
                 os.killpg(each.pid, signal.SIGKILL)
             each.process.join()
+
+
+def record(together: Together) -> tuple[str, str]:
+    """What the record says of the end of a run, and why."""
+    found = read_record(together.folder / RECORD)
+    return found.status, found.failure.message if found.failure else ""
 
 
 def require_told(runs: list[Started], words: str, seconds: float = LIMIT, status: int = 1) -> None:

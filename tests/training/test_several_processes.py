@@ -36,3 +36,22 @@ def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folde
     monkeypatch.setattr(FakeChapter, "launch", launch)
     assert start(*EVERY, "--resume") == 0
     assert [len(chapter.batches) for chapter in begun] == [7 - 3]
+
+
+def test_nobody_that_stops_leaves_before_all_have_done_what_they_had_queued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one has queued may need the others, as servers of MXNet beside each process."""
+    begun: list[FakeChapter] = []
+
+    def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:
+        def gather(value: Any) -> list[Any]:
+            self.calls.append("gather")
+            return [value] * 3
+
+        begun.append(self)
+        worker(Process(0, 3, 0, 3, gather=gather))
+
+    monkeypatch.setattr(FakeChapter, "launch", launch)
+    assert CommandLine(monkeypatch, tmp_path)("--quiet", loss=stopping(3)) == 143
+    assert begun[0].calls[-2:] == ["synchronize", "gather"]
