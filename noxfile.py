@@ -12,14 +12,12 @@ import nox
 
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
-import nox_checks as nox_checks
-import nox_environments as python_of
-import nox_faults as nox_faults
-import nox_hosts as nox_hosts
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from notebooks.text.chapter import SHARED
-from nox_support import available, handover, mxnet_is_missing
+from sessions import checks as checks, environments as python_of, hosts as hosts
+from sessions.faults import train_through_kills
+from sessions.support import available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -131,7 +129,7 @@ def book(session: nox.Session) -> None:
     if "concise" in session.posargs:
         folder = RESULTS / "book-concise"
         for framework in available():
-            nox_faults.train_through_kills(session, framework, folder)
+            train_through_kills(session, framework, folder)
     else:
         folder = RESULTS / "book"
         for framework in available():

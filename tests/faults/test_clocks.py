@@ -14,7 +14,7 @@ from numpy_chapter import NumpyChapter
 from common.base.errors import RunError
 from common.records.store import overtaken, read_record, unfinished
 from common.training.checkpoints import checkpoints_in
-from nox_kills import newest
+from sessions.kills import newest
 
 pytestmark = pytest.mark.faults
 

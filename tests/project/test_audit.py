@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nox_audit import FILE, faults, installed, pinned, read, stated, table, weaknesses
+from sessions.audit import FILE, faults, installed, pinned, read, stated, table, weaknesses
 
 LISTED = read("# a title\ntoy     MIT\nother   BSD-3-Clause AND (MIT OR Apache-2.0)\n")
 NAMES = {"toy": ["1.0"], "other": ["2.0", "3.0"]}

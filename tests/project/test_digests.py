@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nox_support import Environment
+from sessions.support import Environment
 
 
 def wheel(folder: Path, name: str, needs: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nox_support import Environment, places_of_pip
+from sessions.support import Environment, places_of_pip
 
 
 def install_python(made: Environment, interpreter: str) -> None:
@@ -100,7 +100,7 @@ def test_uv_makes_it_where_it_can(
     places: list[str],
 ) -> None:
     told("global.find-links='/wheels'" if places else "")
-    monkeypatch.setattr("nox_support.find_spec", lambda name: name == "uv" or None)
+    monkeypatch.setattr("sessions.support.find_spec", lambda name: name == "uv" or None)
     env = [*places, "UV_INDEX_STRATEGY=unsafe-best-match"] if places else []
     made, ran = made_by(tmp_path)
     uv = [sys.executable, "-m", "uv", "--quiet"]
@@ -117,7 +117,7 @@ def test_and_else_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], None], tried: int
 ) -> None:
     told("")
-    monkeypatch.setattr("nox_support.find_spec", lambda name: tried > 0 or None)
+    monkeypatch.setattr("sessions.support.find_spec", lambda name: tried > 0 or None)
     made, ran = made_by(tmp_path, fails="--compile-bytecode" if tried == 2 else "uv")
     assert len(ran) == tried + 3
     assert all(command[1:3] == ["-m", "uv"] for command in ran[:tried])
@@ -133,7 +133,7 @@ def test_pip_makes_it_where_no_index_may_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], None]
 ) -> None:
     told(":env:.no-index='1'\nglobal.find-links='/wheels'")
-    monkeypatch.setattr("nox_support.find_spec", lambda name: True)
+    monkeypatch.setattr("sessions.support.find_spec", lambda name: True)
     _, ran = made_by(tmp_path)
     assert not any("uv" in command for command in ran)
 
@@ -185,7 +185,7 @@ def test_a_build_is_taken_where_it_is_offered(
     listed = f"torch (2.1)\nAvailable versions: {offered}\n"
     done = subprocess.CompletedProcess([], 0, stdout=listed)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    monkeypatch.setattr("nox_support.find_spec", lambda name: None)
+    monkeypatch.setattr("sessions.support.find_spec", lambda name: None)
     cpu, other = tmp_path / "cpu.txt", tmp_path / "other.txt"
     cpu.write_text("torch==2.0+cpu \\\n    --hash=sha256:0\n")
     other.write_text("torch==2.0 \\\n    --hash=sha256:1\n")

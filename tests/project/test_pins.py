@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-import nox_pins
+from sessions import pins as pin_files
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints"
-FILES = [*nox_pins.PINS, "torch-cpu"]
+FILES = [*pin_files.PINS, "torch-cpu"]
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mxnet")
 TOGETHER = [
     *((each, "notebooks") for each in FRAMEWORKS),
@@ -42,13 +42,13 @@ def test_a_file_has_versions_with_digests_and_nothing_else(name: str) -> None:
     assert len(pins(name)) == len(PIN.findall(rest))
 
 
-@pytest.mark.parametrize("name", nox_pins.PINS)
+@pytest.mark.parametrize("name", pin_files.PINS)
 def test_a_file_has_what_the_project_asks_for(name: str) -> None:
-    versions = nox_pins.versions(read(name))
+    versions = pin_files.versions(read(name))
     if name in ("pytorch", "bench-pytorch"):
-        versions |= nox_pins.versions(read("torch"))
-    for need in map(Requirement, nox_pins.wanted(name)):
-        assert versions[nox_pins.canonical(need.name)] in need.specifier, need
+        versions |= pin_files.versions(read("torch"))
+    for need in map(Requirement, pin_files.wanted(name)):
+        assert versions[pin_files.canonical(need.name)] in need.specifier, need
 
 
 @pytest.mark.parametrize(("one", "other"), TOGETHER)
@@ -59,7 +59,7 @@ def test_files_that_are_installed_together_agree(one: str, other: str) -> None:
 
 
 def test_both_builds_of_pytorch_are_of_one_version() -> None:
-    cpu, other = (nox_pins.versions(read(name))["torch"] for name in ("torch-cpu", "torch"))
+    cpu, other = (pin_files.versions(read(name))["torch"] for name in ("torch-cpu", "torch"))
     assert cpu == f"{other}+cpu"
     assert not set(re.findall("[0-9a-f]{64}", read("torch-cpu"))) & set(
         re.findall("[0-9a-f]{64}", read("torch"))
@@ -72,7 +72,7 @@ def lines_of(*tags: str) -> str:
     urls = [f"{place}-{tag}.whl" for tag in tags]
     wheels = [{"url": url, "hashes": {"sha256": str(each)}} for each, url in enumerate(urls)]
     source = {"url": f"{place}.tar.gz", "hashes": {"sha256": "source"}}
-    return nox_pins.entry({"name": "toy", "version": "1", "sdist": source, "wheels": wheels})
+    return pin_files.entry({"name": "toy", "version": "1", "sdist": source, "wheels": wheels})
 
 
 def test_the_digests_of_a_package_are_those_of_wheels_that_can_be_used() -> None:

@@ -19,7 +19,7 @@ from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
-from nox_pins import versions
+from sessions.pins import versions
 
 UV_VARIABLES: Final = {
     "index-url": "UV_DEFAULT_INDEX",

@@ -6,10 +6,8 @@ from tempfile import TemporaryDirectory
 
 import nox
 
-import nox_audit as about
-import nox_environments as python_of
-import nox_pins
-from nox_support import available
+from sessions import audit as about, environments as python_of, pins as pin_files
+from sessions.support import available
 
 CONSTRAINTS = Path("constraints")
 
@@ -26,8 +24,8 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [python_of.lint(session), "-m", "mypy"]
-    folders = ("bench", "common", "fuzz", "notebooks", "tests")
-    session.run(*mypy, *folders, *map(str, Path().glob("nox*.py")))
+    folders = ("bench", "common", "fuzz", "notebooks", "sessions", "tests", "noxfile.py")
+    session.run(*mypy, *folders)
     for framework in available():
         python = python_of.framework(session, framework)
         session.run(*mypy, "-p", f"frameworks.{framework}", "--python-executable", python)
@@ -36,9 +34,9 @@ def typing(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def pins(session: nox.Session) -> None:
     """Write constraints/ anew, in the versions that are named there; `-- jax`: one file."""
-    for name in session.posargs or nox_pins.PINS:
+    for name in session.posargs or pin_files.PINS:
         session.log(f"writing {CONSTRAINTS / name}.txt")
-        nox_pins.write(name)
+        pin_files.write(name)
 
 
 @nox.session(venv_backend="none")
@@ -60,7 +58,7 @@ def audit(session: nox.Session) -> None:
 def look_up(session: nox.Session, python: str) -> Iterator[str]:
     """The weaknesses that are known of any package; warns where they cannot be looked up."""
     command = [python, "-m", "pip_audit", "--disable-pip", "--require-hashes", "--format=json"]
-    for name in nox_pins.PINS:
+    for name in pin_files.PINS:
         with TemporaryDirectory() as folder:
             report = Path(folder, "report")
             asked = ["-r", str(CONSTRAINTS / f"{name}.txt"), f"--output={report}"]

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from common.base.files import write_text
 
-PROJECT: Final = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text("utf-8"))[
-    "project"
-]
+_MANIFEST: Final = Path(__file__).parents[1] / "pyproject.toml"
+
+PROJECT: Final = tomllib.loads(_MANIFEST.read_text("utf-8"))["project"]
 
 COMMON: Final = ("dependencies", "common", "browser", "test")
 """What an environment that needs no framework is made of."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import nox
 
-import nox_environments as python_of
 from common.backends.frameworks import FRAMEWORKS
-from nox_support import available
+from sessions import environments as python_of
+from sessions.support import available
 
 RESULTS = Path("results")
 FEW = "--few"

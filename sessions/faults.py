@@ -6,9 +6,9 @@ from typing import Final
 import nox
 from nox.command import CommandFailed
 
-import nox_environments as python_of
-from nox_kills import kill_on_its_way
-from nox_support import available
+from sessions import environments as python_of
+from sessions.kills import kill_on_its_way
+from sessions.support import available
 
 FIGURES: Final = Path("results/faults")
 PAGE: Final = Path("docs/reliability.md")

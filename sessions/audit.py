@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from common.base.files import write_text
-from nox_pins import canonical, versions
+from sessions.pins import canonical, versions
 
-FILE: Final = Path(__file__).with_name("constraints") / "licences.txt"
+FILE: Final = Path(__file__).parents[1] / "constraints" / "licences.txt"
 
 TITLE: Final = """\
 # What each package says its licence is. `nox -s audit -- --write` writes this anew.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import nox
 
-from nox_pins import PINS
-from nox_support import Environment, available, mxnet_is_missing
+from sessions.pins import PINS
+from sessions.support import Environment, available, mxnet_is_missing
 
 
 def environment(
