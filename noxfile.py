@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -14,17 +13,23 @@ import nox
 sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
-from notebooks.text.chapter import SHARED
-from sessions import checks as checks, environments as python_of, hosts as hosts
+from sessions import (
+    checks as checks,
+    environments as python_of,
+    hosts as hosts,
+    lessons as lessons,
+)
+from sessions.accelerators import Choice
+from sessions.environments import require_known
 from sessions.faults import train_through_kills
-from sessions.support import available, handover, mxnet_is_missing
+from sessions.gpu import flags as on_gpus, number
+from sessions.support import RESULTS, available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
 # Then nox ends what it has started, as after Ctrl-C.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
-RESULTS = Path("results")
 HANDOVER = RESULTS / "handover"
 LITTLE_NUMPY = ("base", "hosts", "notebooks", "project", "terminal")
 """Rooms whose tests compute little; MXNet's notebooks run on NumPy 1.23 in any case."""
@@ -37,20 +42,24 @@ def run_common(session: nox.Session, *command: str) -> None:
 
 def run_framework(session: nox.Session, framework: str) -> None:
     """Runs what the arguments say, else every run on 1 and 2 devices that is compared."""
-    python = python_of.framework(session, framework)
+    choice = python_of.choice(session, framework)
+    python = python_of.made(session, choice)
     if session.posargs:
         chapter, *flags = session.posargs
         if chapter not in CHAPTERS:
             session.error(f"say which chapter: nox -s {framework} -- {CHAPTERS[0]} {chapter} ...")
         session.run(python, "-m", f"frameworks.{framework}.{chapter}", *flags)
         return
-    session.run(python, "-m", "common.grid", framework, f"--out={RESULTS}")
+    run_grid(session, choice, python)
 
 
-def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:
-    """Ends the session with a line if something is chosen that there is not."""
-    if unknown := [each for each in chosen if each not in known]:
-        session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(known)}")
+def run_grid(session: nox.Session, choice: Choice, python: str, *flags: str) -> None:
+    """Runs the grid of a framework, on GPUs, too, where there are any."""
+    command = [python, "-m", "common.grid", choice.framework, f"--out={RESULTS}", *flags]
+    session.run(*command)
+    if choice.cards:
+        gpus = number(python_of.choices(session, available()))
+        session.run(*command, f"--gpus={gpus}")
 
 
 def compare(session: nox.Session, *flags: str) -> None:
@@ -58,6 +67,7 @@ def compare(session: nox.Session, *flags: str) -> None:
     if mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
     plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
+    plan += on_gpus(python_of.choices(session, available()))
     named = flags and not flags[0].startswith("-")
     run_common(session, "common.parity", *([] if named else plan), *flags)
 
@@ -67,7 +77,9 @@ for each in FRAMEWORKS:
     def _run(session: nox.Session, framework: str = each) -> None:
         run_framework(session, framework)
 
-    _run.__doc__ = f"Run {each}: what is compared, or e.g. `-- scratch --devices 4 --epochs 3`."
+    _run.__doc__ = (
+        f"Run {each}, in {python_of.place(each)}; or e.g. `-- scratch --devices 4 --epochs 3`."
+    )
     nox.session(name=each, venv_backend="none")(_run)
 
 
@@ -83,14 +95,15 @@ def grid(session: nox.Session) -> None:
     chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
     for framework in chosen:
-        python = python_of.framework(session, framework)
-        session.run(python, "-m", "common.grid", framework, "--more-devices", f"--out={RESULTS}")
+        choice = python_of.choice(session, framework)
+        run_grid(session, choice, python_of.made(session, choice), "--more-devices")
     compare(session, "--more-devices", "--frameworks", *chosen)
 
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework. Shared ones that compute run on NumPy 1.23, too."""
+    session.env.update(python_of.NO_GPUS)
     # Most tests use one core, and some wait; those of a file share what they have set up.
     at_once = (os.cpu_count() or 1) + 1
     command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", *session.posargs]
@@ -114,6 +127,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def d2l(session: nox.Session) -> None:
     """Hold every framework to the book's own package, in environments of its own."""
+    session.env.update(python_of.NO_GPUS)
     command = ["-m", "pytest", "-Wdefault", "tests/book_package", *session.posargs, "--framework"]
     for framework in available():
         session.run(python_of.bench(session, framework), *command, framework)
@@ -133,9 +147,10 @@ def book(session: nox.Session) -> None:
     else:
         folder = RESULTS / "book"
         for framework in available():
-            python = python_of.framework(session, framework)
+            choice = python_of.choice(session, framework)
+            python = python_of.made(session, choice)
             command = python, "-m", f"frameworks.{framework}.scratch", "--preset=book"
-            for devices in (1, 2):
+            for devices in (1, 2)[: len(choice.cards) or None]:  # there may be one GPU alone
                 session.run(*command, f"--devices={devices}", f"--out={folder}")
     run_common(session, "common.summary", str(folder), f"--picture={folder / 'accuracy.svg'}")
 
@@ -166,33 +181,3 @@ def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores."""
     flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
     run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)
-
-
-@nox.session(venv_backend="none")
-def notebooks(session: nox.Session) -> None:
-    """Run every notebook; `-- jax`: JAX's alone, `-- --write`: keep the outputs."""
-    flags = [each for each in session.posargs if each.startswith("-")]
-    chosen = [each for each in session.posargs if each not in flags]
-    require_known(session, chosen, [*FRAMEWORKS, SHARED])
-    for each in chosen or [*available(), SHARED]:
-        python = python_of.site(session) if each == SHARED else python_of.notebook(session, each)
-        session.run(python, "-m", "notebooks.execute", each, *flags)
-
-
-@nox.session(venv_backend="none")
-def lab(session: nox.Session) -> None:
-    """Open the notebooks of a framework in Jupyter Lab, or `parity`: `nox -s lab -- jax`."""
-    name, *flags = session.posargs or ["pytorch"]
-    require_known(session, [name], [*FRAMEWORKS, SHARED])
-    python = python_of.site(session) if name == SHARED else python_of.notebook(session, name)
-    place = f"notebooks/{SHARED}.ipynb" if name == SHARED else f"notebooks/{name}"
-    session.run(python, "-m", "jupyterlab", place, *flags)
-
-
-@nox.session(venv_backend="none")
-def site(session: nox.Session) -> None:
-    """Build the site of chapters, pages and reference, and check its links; it is results/site."""
-    python = python_of.site(session)
-    if "--drafts" not in session.posargs:
-        session.run(python, "-m", "notebooks.build", "--check")
-    session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)

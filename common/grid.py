@@ -21,7 +21,7 @@ from common.base.children import end, fork
 from common.base.machine import cores
 from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count
 from common.training.cli import main as run_chapter
@@ -30,24 +30,30 @@ Command = tuple[str, list[str]]
 """A chapter and its flags."""
 
 
-def commands(results: Path, *, more_devices: bool = False, over_hosts: int = 0) -> list[Command]:
+def commands(
+    results: Path, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
+) -> list[Command]:
     """The runs of one framework: on 1 and 2 devices, or those on more that the suites have.
 
-    Or those on one host with which runs over several are compared, on at most `over_hosts`.
+    With `gpus`, these on GPUs, as far as there are so many. Or, instead, those on one host with
+    which runs over several are compared, on at most `over_hosts`.
     """
     planned = [
         (suite.chapter, suite.flags(k, results))
         for suite in SUITES
-        for k in _counts(suite, more_devices, over_hosts)
+        for k in _counts(suite, more_devices, over_hosts, gpus)
     ]
     # The presets train longest: begun first, they leave no core idle at the end.
     return sorted(planned, key=lambda command: "--preset=quick" not in command[1])
 
 
-def _counts(suite: Suite, more_devices: bool, over_hosts: int) -> Sequence[int]:
+def _counts(suite: Suite, more_devices: bool, over_hosts: int, gpus: int) -> Sequence[int]:
+    if suite.kind != ("gpu" if gpus else "cpu"):
+        return ()
     if over_hosts:
         return [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
-    return suite.more_devices if more_devices else suite.devices
+    counts = suite.more_devices if more_devices else suite.devices
+    return [k for k in counts if not gpus or k <= gpus]
 
 
 def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
@@ -135,6 +141,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "compared with",
     )
     parser.add_argument(
+        "--gpus",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="the same runs on GPUs, on at most N",
+    )
+    parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
     parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="of --seeds")
@@ -143,7 +156,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if flags.seeds:
         todo = seed_commands(flags.out, flags.chapter, flags.seeds)
     else:
-        todo = commands(flags.out, more_devices=flags.more_devices, over_hosts=flags.over_hosts)
+        extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
+        todo = commands(flags.out, **extent)
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
     with interruptible(signal.SIGTERM):

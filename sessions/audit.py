@@ -63,7 +63,7 @@ ALLOWED: Final = PERMISSIVE | {
 
 EXCEPTIONS: Final = {
     "docutils": "the GPL is that of its mode for Emacs, which its wheel leaves out",
-    "nvidia-.+|cuda-toolkit": "CUDA comes along with PyTorch's build for GPUs, and only with it",
+    "nvidia-.+|cuda-toolkit": "CUDA comes along with builds for GPUs, and only with them",
 }
 """By the names of packages: why they may have a licence that is not allowed to others."""
 

@@ -3,13 +3,25 @@
 Sessions share them, so that no framework is installed twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 import nox
 
+from sessions import accelerators
+from sessions.accelerators import Choice, NoAcceleratorError
 from sessions.pins import PINS
 from sessions.support import Environment, available, mxnet_is_missing
+
+NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "-1"}
+"""Tests of what CPUs do see no GPU: one that asks for three devices would want three GPUs."""
+
+
+def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:
+    """Ends the session with a line if something is chosen that there is not."""
+    if unknown := [each for each in chosen if each not in known]:
+        session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(known)}")
 
 
 def environment(
@@ -21,12 +33,13 @@ def environment(
     without what it asks for.
     """
     pins = pins or [name]
-    builds = ["torch-cpu", "torch"] if any("pytorch" in each for each in pins) else []
-    made = Environment(Path(".nox") / name, *map(files, (pins, builds, alone)))
-    if not made.complete():
-        session.log(f"installing the environment {made.folder}, once")
-        made.make(session.run_install)
-    return str(made.python)
+    either = any("pytorch" in each for each in pins) and "torch" not in pins
+    builds = ["torch-cpu", "torch"] if either else []
+    wanted = Environment(Path(".nox") / name, *map(files, (pins, builds, alone)))
+    if not wanted.complete():
+        session.log(f"installing the environment {wanted.folder}, once")
+        wanted.make(session.run_install)
+    return str(wanted.python)
 
 
 def files(names: Sequence[str]) -> list[Path]:
@@ -34,28 +47,65 @@ def files(names: Sequence[str]) -> list[Path]:
     return [Path("constraints") / f"{name}.txt" for name in names]
 
 
-def require_available(session: nox.Session, framework: str) -> None:
-    """Skips the session if the framework cannot be had."""
+def choice(session: nox.Session, framework: str) -> Choice:
+    """Whether a framework gets its build for GPUs; the session says so, and why.
+
+    Ends the session if that is asked for and cannot be, and skips it without the framework.
+    """
     if framework not in available():
         session.skip(f"MXNet 1.9.1 cannot be had here: {mxnet_is_missing()}")
+    try:
+        found = accelerators.choice(framework)
+    except NoAcceleratorError as error:
+        session.error(str(error))
+    session.log(found.line)
+    return found
+
+
+def choices(session: nox.Session, frameworks: Iterable[str]) -> list[Choice]:
+    """The same of several frameworks, without a word."""
+    try:
+        return [accelerators.choice(each) for each in frameworks]
+    except NoAcceleratorError as error:
+        session.error(str(error))
+
+
+def place(framework: str) -> str:
+    """The folder of a framework's environment, for those who look."""
+    try:
+        return f".nox/{accelerators.choice(framework).name}"
+    except NoAcceleratorError:  # its session says why
+        return f".nox/{framework}"
 
 
 def framework(session: nox.Session, name: str) -> str:
-    """The Python of a framework's environment; skips the session if it cannot be had."""
-    require_available(session, name)
-    return environment(session, name)
+    """The Python of a framework's environment; ends or skips the session as `choice` does."""
+    return made(session, choice(session, name))
+
+
+def made(session: nox.Session, choice: Choice) -> str:
+    """The Python of the environment that a framework's sessions take."""
+    return environment(session, choice.name, pins_of(choice))
+
+
+def pins_of(choice: Choice) -> list[str]:
+    """The names of the files that a framework is installed from."""
+    # PyTorch's two builds are of one package, which stands in files of its own.
+    return ["pytorch", "torch"] if choice.name == "pytorch-cuda" else [choice.name]
 
 
 def bench(session: nox.Session, framework: str) -> str:
     """The Python of an environment with a framework, its rivals and the book's own package."""
-    name = f"bench-{framework}"
-    return environment(session, name, [name if name in PINS else framework], alone=["d2l"])
+    found = choice(session, framework)
+    rivals = [name] if (name := f"bench-{framework}") in PINS else []
+    pins = [*rivals, *pins_of(found)] if found.cuda else rivals or [framework]
+    return environment(session, f"bench-{found.name}", pins, alone=["d2l"])
 
 
 def notebook(session: nox.Session, framework: str) -> str:
-    """The Python of an environment with a framework and Jupyter; skips as above."""
-    require_available(session, framework)
-    return environment(session, f"notebooks-{framework}", [framework, "notebooks"])
+    """The Python of an environment with a framework and Jupyter; ends or skips as above."""
+    found = choice(session, framework)
+    return environment(session, f"notebooks-{found.name}", [*pins_of(found), "notebooks"])
 
 
 def site(session: nox.Session) -> str:

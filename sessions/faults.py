@@ -22,6 +22,7 @@ def faults(session: nox.Session) -> None:
     The page, docs/reliability.md, also has what `nox -s fuzz` has found. With root, runs over hosts
     lose some, too; the table of seconds in docs/hosts.md is of these.
     """
+    session.env.update(python_of.NO_GPUS)
     FIGURES.mkdir(parents=True, exist_ok=True)
     kept = FIGURES / "faults.jsonl"
     kept.unlink(missing_ok=True)

@@ -1,14 +1,12 @@
 """The session that runs the chapters over several hosts."""
 
-from pathlib import Path
-
 import nox
 
 from common.backends.frameworks import FRAMEWORKS
 from sessions import environments as python_of
-from sessions.support import available
+from sessions.environments import require_known
+from sessions.support import RESULTS, available
 
-RESULTS = Path("results")
 FEW = "--few"
 SUITES = ("one-host", "hosts")
 
@@ -19,9 +17,9 @@ def hosts(session: nox.Session) -> None:
 
     Without `--few`, the recipes in launch/ train, too, under a real Slurm where there is one.
     """
+    session.env.update(python_of.NO_GPUS)
     chosen = [each for each in session.posargs if each != FEW] or available()
-    if unknown := [each for each in chosen if each not in FRAMEWORKS]:
-        session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(FRAMEWORKS)}")
+    require_known(session, chosen, FRAMEWORKS)
     most = f"--over-hosts={2 if FEW in session.posargs else 4}"
     common, flags = python_of.common(session), [most, f"--out={RESULTS}"]
     for each in chosen:

@@ -36,11 +36,17 @@ PINS: Final[Mapping[str, Iterable[str]]] = {
     "tensorflow": (*RUN, "tensorflow"),
     "jax": (*RUN, "jax"),
     "mxnet": (*RUN, "mxnet"),
+    "tensorflow-cuda": (*RUN, "tensorflow-cuda"),
+    "jax-cuda": (*RUN, "jax-cuda"),
+    "mxnet-cuda": (*RUN, "mxnet-cuda"),
     "bench-pytorch": (*RUN, "pytorch", "bench-pytorch"),
     "bench-jax": (*RUN, "jax", "bench-jax"),
     "d2l": ("d2l",),
 }
 """By the name of a file: the extras that it has the versions of, and the project's own needs."""
+
+CUDA: Final = "-cuda"
+"""What the names of builds for GPUs end in; PyTorch's is torch.txt, beside pytorch.txt."""
 
 BUILD: Final = re.compile("torch|triton|(cuda|nvidia)-.+")
 """What stands in torch.txt alone: torch-cpu.txt takes its place where that build can be had."""
@@ -68,13 +74,19 @@ def wanted(name: str) -> list[str]:
 
 
 def write(name: str) -> None:
-    """Writes the file anew, in the versions that it names; what is not in it is the newest."""
-    build, file = (Path("constraints") / f"{each}.txt" for each in ("torch", name))
-    known = versions("".join(each.read_text("utf-8") for each in (build, file) if each.exists()))
+    """Writes the file anew, in the versions that it names; what is not in it is the newest.
+
+    A build for GPUs has the versions of that for CPUs, of all that both have.
+    """
+    base = name.removesuffix(CUDA)
+    beside = "torch" if base == name else base
+    build, file = (Path("constraints") / f"{each}.txt" for each in (beside, name))
+    known = versions("".join(each.read_text("utf-8") for each in (file, build) if each.exists()))
     found = tomllib.loads(resolved(name, known))["packages"]
-    kept = [each for each in found if bool(BUILD.fullmatch(each["name"])) == (name == "torch")]
+    if base == name:  # CUDA is a file of its own for PyTorch alone
+        found = [each for each in found if bool(BUILD.fullmatch(each["name"])) == (name == "torch")]
     title = "# Written by `nox -s pins`: versions, and the digests that installing checks.\n"
-    write_text(file, title + "".join(map(entry, kept)))
+    write_text(file, title + "".join(map(entry, found)))
 
 
 def resolved(name: str, known: Mapping[str, str]) -> str:

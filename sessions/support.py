@@ -21,6 +21,9 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
 from sessions.pins import versions
 
+RESULTS: Final = Path("results")
+"""Where runs go, and what is made of them."""
+
 UV_VARIABLES: Final = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",

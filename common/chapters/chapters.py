@@ -5,14 +5,17 @@ from typing import Final
 from common.chapters.concise import CONCISE
 from common.chapters.scratch import SCRATCH
 from common.chapters.spec import ChapterSpec
+from common.chapters.suites import on_gpus
 
 SPECS: Final[dict[str, ChapterSpec]] = {each.name: each for each in (SCRATCH, CONCISE)}
 """What is known of each chapter."""
 
 CHAPTERS: Final = tuple(SPECS)
 
-SUITES: Final = tuple(suite for spec in SPECS.values() for suite in spec.suites)
-"""The suites that the sessions run."""
+_ON_CPUS: Final = tuple(suite for spec in SPECS.values() for suite in spec.suites)
+
+SUITES: Final = (*_ON_CPUS, *on_gpus(_ON_CPUS))
+"""The suites that the sessions run; those on GPUs come after the ones that they repeat."""
 
 SUITE_NAMES: Final = tuple(dict.fromkeys(suite.name for suite in SUITES))
 

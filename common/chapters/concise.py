@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import IN_PROCESSES, WRAPPERS
-from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite, over_hosts
+from common.chapters.spec import ChapterSpec, Options, Preset
+from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
 from common.terminal.values import WIDTH, count
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from common.chapters.spec import ChapterSpec, Options, Preset, Settings, Suite, over_hosts
+from common.chapters.spec import ChapterSpec, Options, Preset
+from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import LENET, Shapes
 
 ALLREDUCES: Final = {

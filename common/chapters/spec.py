@@ -1,4 +1,4 @@
-"""What a chapter is: title, net, options, presets, and the suites of runs that are compared.
+"""What a chapter is: title, net, options, presets.
 
 Only the standard library, as for `--help` and for the plan of runs.
 """
@@ -6,12 +6,10 @@ Only the standard library, as for `--help` and for the plan of runs.
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from keyword import iskeyword
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
-
-Settings = Mapping[str, str | int | float | bool]
 
 
 @dataclass(frozen=True)
@@ -30,51 +28,6 @@ class Preset:
     per_device: bool = False
     lr_decay: str = "none"
     options: Settings = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Suite:
-    """Runs that must reach the same result: one for each framework and number of devices.
-
-    They run side by side, each on one thread: what they show is no speed. Plain `nox` runs them on
-    `devices`, `nox -s grid` on `more_devices` after it, and `nox -s hosts` those of `hosts`: how
-    many hosts there are for each number of devices.
-    """
-
-    chapter: str
-    name: str
-    folder: str
-    devices: tuple[int, ...]
-    more_devices: tuple[int, ...]
-    settings: Settings
-    hosts: Mapping[int, int] = field(default_factory=dict)
-
-    def counts(self, *, more_devices: bool = False, over_hosts: int = 0) -> tuple[int, ...]:
-        """The numbers of devices that a session runs; `over_hosts`, with at most so many."""
-        if over_hosts:
-            return tuple(k for k in self.hosts if k <= over_hosts)
-        return (*self.devices, *(self.more_devices if more_devices else ()))
-
-    def on_one_host(self) -> bool:
-        """Whether all of its runs are."""
-        return all(count == 1 for count in self.hosts.values())
-
-    def flags(self, devices: int, results: Path) -> list[str]:
-        """The flags of one run of the suite, its record going below `results`."""
-        flags = [f"--devices={devices}", f"--out={results / self.folder}", "--threads=1"]
-        settings = {key.replace("_", "-"): value for key, value in self.settings.items()}
-        return flags + [
-            f"--{key}" if value is True else f"--{key}={value}" for key, value in settings.items()
-        ]
-
-
-def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
-    """The runs of `nox -s hosts`, and the same ones on one host, which have to give their bits."""
-    one, several = "one-host", "hosts"
-    return (
-        Suite(chapter, one, one, (), (), settings, {1: 1, 2: 1, 3: 1, 4: 1}),
-        Suite(chapter, several, several, (), (), settings, {1: 1, 2: 2, 3: 3, 4: 2}),
-    )
 
 
 @dataclass(frozen=True)

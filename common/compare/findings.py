@@ -21,6 +21,7 @@ HEADINGS: Final = {
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
     "hosts": "h hosts = 1 host",
+    "gpus": "k GPUs = k CPU devices",
     "curve": "mean loss of every epoch",
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",

@@ -1,6 +1,6 @@
 """Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -9,10 +9,11 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SUITES
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
+from common.compare import on_gpus, over_hosts as hosts
 from common.compare.checks import Run
 from common.compare.collect import Figures, LoadedRecord, device_counts, gather
-from common.compare.over_hosts import findings
+from common.compare.findings import Finding
 from common.compare.pinned import other_settings, suite_of
 from common.compare.reference import Reference, expected_of, references_of
 from common.compare.suite import SuiteResult, Verdict, compare_suite
@@ -20,6 +21,8 @@ from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
 """Settings that a suite's name promises, whoever made the runs in its folder."""
+
+NO_GPUS: Final[Mapping[str, int]] = {}
 
 OWN: Final = "own"
 """What runs are called that are not those of the suite in whose folder they are."""
@@ -33,38 +36,47 @@ def examine(
     suites: Sequence[str] = (),
     more_devices: bool = False,
     over_hosts: int = 0,
+    gpus: Mapping[str, int] = NO_GPUS,
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count. `suites` names the
     suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
-    on all, or over hosts, on at most `over_hosts`; without it, whatever is there is compared.
-    Raises RequestError if there is nothing to compare.
+    on all, or over hosts, on at most `over_hosts`, and on as many GPUs as `gpus` says of each
+    framework; without it, whatever is there is compared. Raises RequestError if there is nothing.
     """
     examined: list[SuiteResult] = []
     elsewhere: dict[Figures, str] = {}
     for chapter in chapters:
         exact: dict[int | None, Reference] = {}
         singles: dict[tuple[str, int], Run] = {}
+        twins: dict[tuple[str, str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suite.name in suites
             place = folder / suite.folder
+            everyone = suite.kind == "cpu" or not gpus
+            names = [each for each in frameworks if everyone or each in gpus]
             if planned:
-                counts = list(suite.counts(more_devices=more_devices, over_hosts=over_hosts))
+                most = max(gpus.values(), default=0)
+                counts = [
+                    *suite.counts(more_devices=more_devices, over_hosts=over_hosts, gpus=most)
+                ]
             else:
-                counts = device_counts(place, chapter, frameworks)
+                counts = device_counts(place, chapter, names)
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(place, chapter, frameworks, counts, asked, elsewhere)
+            found = gather(place, chapter, names, counts, asked, elsewhere)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
-            compared = compare_suite(
-                name, chapter, found, references, partial(findings, suite, singles=dict(singles))
-            )
+            beside = partial(_beside, suite, dict(singles), dict(twins))
+            compared = compare_suite(name, chapter, found, references, beside)
+            compared.on_cpus = [each for each in frameworks if each not in names]
             examined.append(SuiteResult(compared, found, references))
+            runs = [each.run for each in found if each.run]
+            twins |= on_gpus.twins_of(suite, runs)
             if suite.hosts and suite.on_one_host():
-                singles |= {(each.framework, each.devices): each.run for each in found if each.run}
+                singles |= {(run.record.framework, run.devices): run for run in runs}
             if suite.name.startswith("float64"):
                 exact |= references_of(found)
     if not examined:
@@ -72,9 +84,23 @@ def examine(
     return examined
 
 
+def _beside(
+    suite: Suite,
+    singles: hosts.Singles,
+    twins: on_gpus.Twins,
+    run: Run,
+    scales: Mapping[str, float],
+) -> Iterator[Finding]:
+    """What there is to say of a run beside those on one host, and on CPU devices."""
+    yield from hosts.findings(suite, run, singles)
+    yield from on_gpus.findings(suite, run, scales, twins)
+
+
 def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
     """What the name of a suite says and a run in its folder is not."""
     promised = {name: suite.settings[name] for name in TELLING if name in suite.settings}
+    if suite.folder != ".":  # where runs go by default
+        promised["device_kind"] = suite.kind
     found = config.settings()
     return {name: value for name, value in promised.items() if found[name] != value}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from common.backends.frameworks import same_bits
 from common.base.arrays import Array
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
 from common.compare.apart import against
 from common.compare.checks import NUMERICAL, Run
 from common.compare.findings import Finding

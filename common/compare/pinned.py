@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
 from common.settings.config import Config
 from common.settings.request import Request
 
-ANY: Final = {"framework", "chapter", "devices", "device_kind", "threads", "preset", "dataset"}
+ANY: Final = {"framework", "chapter", "devices", "threads", "preset", "dataset"}
 """Settings that a suite leaves open. All others decide what is computed, or by which means."""
 
 EXAMPLES: Final = {
@@ -24,7 +24,7 @@ EXAMPLES: Final = {
 def pinned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[str, Any]:
     """The settings of a run of a suite, as its flags and its preset make them."""
     asked = Request.parsed(framework, suite.chapter, suite.flags(devices, Path()))
-    request = asked.with_preset(devices, "cpu")
+    request = asked.with_preset(devices, suite.kind)
     preset = request.spec.presets[request.preset]
     settings = vars(request) | asdict(request.options)
     for name, all_there_are in EXAMPLES[dataset].items():
@@ -43,7 +43,7 @@ def suite_of(config: Config) -> Suite | None:
 def preset_of(config: Config) -> str | None:
     """The preset that a run follows in everything; None if it is of another setting."""
     for name in SPECS[config.chapter].presets:
-        suite = Suite(config.chapter, name, ".", (), (), {"preset": name})
+        suite = Suite(config.chapter, name, ".", (), (), {"preset": name}, kind=config.device_kind)
         if not other_settings(config, suite):
             return name
     return None

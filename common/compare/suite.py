@@ -29,9 +29,15 @@ from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
 from common.terminal.progress import tracked
 
+Elsewhere = Callable[[Run, Mapping[str, float]], Iterable[Finding]]
+"""What there is to say of a run, and of its scales, beside runs on one host or on CPU devices."""
+
 
 class Comparison(BaseModel):
-    """One suite of one chapter: what was computed, what it is compared with, and every check."""
+    """One suite of one chapter: what was computed, what it is compared with, and every check.
+
+    `on_cpus` are frameworks that have no GPU here, in a suite on GPUs.
+    """
 
     suite: str
     chapter: str
@@ -39,6 +45,7 @@ class Comparison(BaseModel):
     data: DataUsed | None
     compared_with: str
     checks: list[Check]
+    on_cpus: list[str] = []
 
 
 class Verdict(BaseModel):
@@ -68,7 +75,7 @@ def compare_suite(
     chapter: str,
     found: Sequence[LoadedRecord],
     references: Mapping[int | None, Reference],
-    over_hosts: Callable[[Run], Iterable[Finding]] = lambda _: (),
+    elsewhere: Elsewhere = lambda *_: (),
 ) -> Comparison:
     """Checks every expected record against its reference, and its own steps against NumPy."""
     runs = [each.run for each in found if each.run]
@@ -84,7 +91,7 @@ def compare_suite(
             **finding.model_dump(),
         )
         for each in found
-        for finding in _findings(each, runs, references, replays.get(id(each.run)), over_hosts)
+        for finding in _findings(each, runs, references, replays.get(id(each.run)), elsewhere)
     ]
     names = dict.fromkeys(reference.name for reference in references.values())
     numpys = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
@@ -103,7 +110,7 @@ def _findings(
     runs: Sequence[Run],
     references: Mapping[int | None, Reference],
     replayed: Replay | None,
-    over_hosts: Callable[[Run], Iterable[Finding]],
+    elsewhere: Elsewhere,
 ) -> Iterator[Finding]:
     """What each check of one record found."""
     yield Finding(check="record", passed=found.run is not None, note=found.trouble)
@@ -122,10 +129,10 @@ def _findings(
         note = "no other run is of this setting: run another framework, or other --devices"
         yield Finding(check="peers", passed=False, note=note)
     yield from _numbers(found.run, reference.arrays, replayed)
+    scales = replayed.scales if replayed else {}
     if found.devices > 1 and found.run.shards is None:
-        scales = replayed.scales if replayed else {}
         yield _devices(found.run, _single(found.framework, runs), scales)
-    yield from over_hosts(found.run)
+    yield from elsewhere(found.run, scales)
     yield from accuracy_checks(found.run, runs)
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import destination, require_writable, write_text
+from common.chapters.suites import ON_GPUS
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
@@ -90,9 +91,10 @@ def subtitle(comparison: Comparison) -> str:
     if config is None or data is None:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
+    told = f"; on the CPU alone: {', '.join(comparison.on_cpus)}" if comparison.on_cpus else ""
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
-        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}"
+        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
     )
 
 
@@ -120,7 +122,14 @@ def conclusion(verdict: Verdict) -> str:
 
 def agreement(verdict: Verdict) -> str:
     """Who computed the same, in words: no more than was compared."""
-    names = [set(frameworks(comparison)) for comparison in verdict.comparisons]
+    on_cpus = [each for each in verdict.comparisons if not each.suite.startswith(ON_GPUS)]
+    on_gpus = [each for each in verdict.comparisons if each not in on_cpus]
+    told = [_agreement(on_cpus)] if on_cpus else []
+    return "; ".join([*told, *([f"on GPUs, {_agreement(on_gpus)}"] if on_gpus else [])])
+
+
+def _agreement(comparisons: Sequence[Comparison]) -> str:
+    names = [set(frameworks(comparison)) for comparison in comparisons]
     if any(len(each) == 1 for each in names):
         alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
         return f"{alone} computed the same as on other devices; no other framework was compared"

@@ -18,7 +18,7 @@ from tampering import tamper
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
 from common.compare import suite as verdicts
 from common.compare.checks import Run
 from common.compare.folder import judge

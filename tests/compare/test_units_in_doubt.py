@@ -6,7 +6,7 @@ from resnet_judge import Array, Layer, ResNet18
 
 from common.chapters.chapters import SUITES
 from common.chapters.concise import BATCH_NORMS
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
 from common.data.minibatches import minibatches
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights

@@ -11,8 +11,10 @@ from sessions import pins as pin_files
 CONSTRAINTS = Path(__file__).parents[2] / "constraints"
 FILES = [*pin_files.PINS, "torch-cpu"]
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mxnet")
+CUDA = [name for name in pin_files.PINS if name.endswith(pin_files.CUDA)]
 TOGETHER = [
-    *((each, "notebooks") for each in FRAMEWORKS),
+    *((each, "notebooks") for each in (*FRAMEWORKS, *CUDA)),
+    ("bench-jax", "jax-cuda"),
     *((each, "torch") for each in ("pytorch", "bench-pytorch", "notebooks")),
 ]
 """The files that are installed into one environment."""
@@ -56,6 +58,22 @@ def test_files_that_are_installed_together_agree(one: str, other: str) -> None:
     some, others = pins(one), pins(other)
     shared = some.keys() & others.keys()
     assert {name: some[name] for name in shared} == {name: others[name] for name in shared}
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_a_build_for_gpus_has_the_versions_of_that_for_cpus(name: str) -> None:
+    ours, theirs = pins(name), pins(name.removesuffix(pin_files.CUDA))
+    others = {each for each in ours.keys() & theirs.keys() if ours[each] != theirs[each]}
+    assert not others
+    frameworks = {"tensorflow-cuda": ("tensorflow", "tensorflow-cpu")}
+    own, cpu = frameworks.get(name, ("mxnet-cu112", "mxnet") if "mxnet" in name else ("jax", "jax"))
+    versions = [pin_files.versions(read(each)) for each in (name, name.removesuffix("-cuda"))]
+    assert versions[0][own] == versions[1][cpu]
+
+
+@pytest.mark.parametrize("name", [*FRAMEWORKS, "common", "notebooks", "site", "nox"])
+def test_who_has_no_gpu_gets_no_cuda(name: str) -> None:
+    assert not [each for each in pins(name) if re.match("nvidia|cuda|.*-cu[0-9]|torch", each)]
 
 
 def test_both_builds_of_pytorch_are_of_one_version() -> None:

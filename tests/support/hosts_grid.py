@@ -16,7 +16,7 @@ from typing import Any
 from hosts_cluster import Hosts, why_not
 
 from common.chapters.chapters import SUITES
-from common.chapters.spec import Suite
+from common.chapters.suites import Suite
 
 PORT = 29500
 LIMIT = 200

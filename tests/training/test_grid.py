@@ -1,6 +1,7 @@
 """The runs of the parity grid: which they are, and that they are what the commands do."""
 
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -20,8 +21,9 @@ FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size
 
 def test_every_suite_runs_on_its_devices() -> None:
     first, more = grid.commands(Path("r")), grid.commands(Path("r"), more_devices=True)
-    assert len(first) == sum(len(suite.devices) for suite in SUITES)
-    assert len(more) == sum(len(suite.more_devices) for suite in SUITES)
+    on_cpus = [suite for suite in SUITES if suite.kind == "cpu"]
+    assert len(first) == sum(len(suite.devices) for suite in on_cpus)
+    assert len(more) == sum(len(suite.more_devices) for suite in on_cpus)
     asked = [(chapter, flag) for chapter, flags in first + more for flag in flags]
     for k in (1, 2, 4):
         assert {chapter for chapter, flag in asked if flag == f"--devices={k}"} == {
@@ -33,6 +35,23 @@ def test_every_suite_runs_on_its_devices() -> None:
     assert sum("--layers" in flags for _, flags in first) == 2
     for chapter, flags in first + more:
         parser("jax", chapter).parse_args(flags)
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 3, 4, 8])
+def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) -> None:
+    def on_gpus(flag: re.Match[str]) -> str:
+        return f"{flag[1]}gpu" if flag[1] else f"{flag[2]}/gpu"
+
+    on_cpus = [*grid.commands(Path("r")), *grid.commands(Path("r"), more_devices=True)]
+    expected = [
+        (chapter, [re.sub("^(--device-kind=)cpu|^(--out=r)", on_gpus, flag) for flag in flags])
+        for chapter, flags in on_cpus
+        if int(flags[0].removeprefix("--devices=")) <= gpus
+    ]
+    found = grid.commands(Path("r"), gpus=gpus)
+    found += grid.commands(Path("r"), gpus=gpus, more_devices=True)
+    assert all("--device-kind=gpu" in flags for _, flags in found)
+    assert sorted(found) == sorted(expected)
 
 
 def run_grid(framework: str, *todo: list[str]) -> "subprocess.CompletedProcess[str]":

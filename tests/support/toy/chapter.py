@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from common.chapters.spec import ChapterSpec, Options, Preset, Suite
+from common.chapters.spec import ChapterSpec, Options, Preset
+from common.chapters.suites import Suite
 from common.models.nets import Shapes
 
 

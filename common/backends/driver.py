@@ -1,0 +1,132 @@
+"""What NVIDIA's driver says of itself and of the cards, by way of `nvidia-smi`."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from common.terminal.text import gist, printable
+
+PATIENCE: Final = 30
+"""Seconds in which it answers: a driver that has to be loaded for it takes some."""
+
+PLACES: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
+"""Where it is that PATH may leave out: under Windows, and in containers."""
+
+FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
+"""What is asked of each card. Drivers older than 510 do not know the last one."""
+
+LOADED: Final = Path("/proc/driver/nvidia/version")
+"""What a loaded driver leaves there, also where a container has no nvidia-smi."""
+
+VERSION: Final = re.compile(r"\d+(\.\d+)+")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU; its compute capability, if it is told."""
+
+    name: str
+    capability: tuple[int, int] | None = None
+    uuid: str = ""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The driver's version, and the cards that CUDA shows."""
+
+    version: str
+    cards: tuple[Card, ...]
+
+
+def in_words(cards: Sequence[Card]) -> str:
+    """Cards as people count them: 2 x NVIDIA H100 80GB HBM3."""
+    counted = Counter(card.name for card in cards)
+    return ", ".join(f"{number} x {name}" for name, number in counted.items())
+
+
+def find_driver(visible: str | None) -> Driver | str:
+    """The driver here, or why there is none that can be used.
+
+    `visible` is CUDA_VISIBLE_DEVICES, which hides cards.
+    """
+    command = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=os.pathsep.join(PLACES))
+    if command is None:
+        return _loaded_alone()
+    status, said = _ask(command, FIELDS)
+    if status and FIELDS[-1] in said:
+        status, said = _ask(command, FIELDS[:-1])
+    # Beside a card that is lost it may tell of others, and ends with a status all the same.
+    found = [each for line in said.splitlines() if (each := _read(line))]
+    if not found:
+        words = printable(gist(said)) if said.strip() else f"nothing, and ends with status {status}"
+        return f"no GPU can be used, nvidia-smi says: {words}"
+    version, _ = found[0]
+    cards = tuple(_shown([card for _, card in found], visible))
+    if not cards:
+        return f"CUDA_VISIBLE_DEVICES={printable(visible or '')} hides all GPUs"
+    return Driver(version, cards)
+
+
+def _loaded_alone() -> str:
+    with suppress(OSError):
+        version = VERSION.search(LOADED.read_text(encoding="utf-8", errors="replace"))
+        if version:
+            return (
+                f"the driver {version.group()} is loaded, but there is no nvidia-smi: "
+                "a container is started with `--gpus all`"
+            )
+    return "there is no NVIDIA driver here"
+
+
+def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
+    """The status with which it ends, and what it says."""
+    asked = [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    try:
+        running = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        return 1, f"it cannot be run: {error.strerror}"
+    try:
+        said, _ = running.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        with suppress(subprocess.TimeoutExpired):  # a driver that hangs keeps it from ending
+            running.communicate(timeout=1)
+        return 1, f"nothing within {PATIENCE} s"
+    return running.returncode, said.decode(errors="replace")
+
+
+def _read(line: str) -> tuple[str, Card] | None:
+    """The driver's version and the card of a line; None where it tells of something else."""
+    version, _, rest = line.partition(", ")
+    uuid, _, rest = rest.partition(", ")
+    name, comma, capability = rest.rpartition(", ")
+    if not comma:  # it was not asked for
+        name, capability = rest, ""
+    if not VERSION.fullmatch(version) or not name:
+        return None
+    known = re.fullmatch(r"(\d+)\.(\d+)", capability.strip())
+    told = (int(known[1]), int(known[2])) if known else None
+    return version, Card(printable(name), told, uuid)
+
+
+def _shown(cards: Sequence[Card], visible: str | None) -> Iterator[Card]:
+    """The cards that CUDA_VISIBLE_DEVICES leaves, up to the first name that is none."""
+    if visible is None:
+        yield from cards
+        return
+    for name in visible.split(","):
+        number = int(name) if name.strip().isdecimal() else len(cards)
+        # MIG's parts have names of their own, and nvidia-smi lists the whole card.
+        part = [each for each in cards if name.startswith("MIG-")][:1]
+        named = [each for each in cards if name and each.uuid.startswith(name)]
+        chosen = [*cards[number : number + 1], *named, *part]
+        if not chosen:
+            return
+        yield chosen[0]

@@ -1,0 +1,77 @@
+"""The suites of runs that are compared: on CPU devices, over hosts, on GPUs.
+
+Only the standard library, as for the plan of runs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+Settings = Mapping[str, str | int | float | bool]
+
+ON_GPUS: Final = "gpu"
+"""What the names and folders of suites on GPUs begin with."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Runs that must reach the same result: one for each framework and number of devices.
+
+    They run side by side, each on one thread: what they show is no speed. Plain `nox` runs them on
+    `devices`, `nox -s grid` on `more_devices` after it, and `nox -s hosts` those of `hosts`: how
+    many hosts there are for each number of devices. All devices are of one `kind`, "cpu" or "gpu";
+    those on GPUs are run as far as there are so many.
+    """
+
+    chapter: str
+    name: str
+    folder: str
+    devices: tuple[int, ...]
+    more_devices: tuple[int, ...]
+    settings: Settings
+    hosts: Mapping[int, int] = field(default_factory=dict)
+    kind: str = "cpu"
+
+    def counts(
+        self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
+    ) -> tuple[int, ...]:
+        """The numbers of devices that a session runs; `over_hosts`, with at most so many."""
+        if over_hosts:
+            return tuple(k for k in self.hosts if k <= over_hosts)
+        counts = (*self.devices, *(self.more_devices if more_devices else ()))
+        return tuple(k for k in counts if k <= gpus) if self.kind == "gpu" else counts
+
+    def on_one_host(self) -> bool:
+        """Whether all of its runs are."""
+        return all(count == 1 for count in self.hosts.values())
+
+    def flags(self, devices: int, results: Path) -> list[str]:
+        """The flags of one run of the suite, its record going below `results`."""
+        where = [f"--devices={devices}", f"--device-kind={self.kind}", "--threads=1"]
+        settings = {key.replace("_", "-"): value for key, value in self.settings.items()}
+        given = [f"--{key}" if it is True else f"--{key}={it}" for key, it in settings.items()]
+        return [*where, f"--out={results / self.folder}", *given]
+
+
+def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
+    """The runs of `nox -s hosts`, and the same ones on one host, which have to give their bits."""
+    one, several = "one-host", "hosts"
+    return (
+        Suite(chapter, one, one, (), (), settings, {1: 1, 2: 1, 3: 1, 4: 1}),
+        Suite(chapter, several, several, (), (), settings, {1: 1, 2: 2, 3: 3, 4: 2}),
+    )
+
+
+def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
+    """The same runs on GPUs, which have to give the numbers of those on CPU devices."""
+    return [
+        replace(each, name=name_on_gpus(each.name), folder=f"{ON_GPUS}/{each.folder}", kind="gpu")
+        for each in suites
+        if not each.hosts
+    ]
+
+
+def name_on_gpus(name: str) -> str:
+    """What a suite is called whose runs are on GPUs."""
+    return f"{ON_GPUS}-{name}"

@@ -1,0 +1,76 @@
+"""The session that proves both chapters on the GPUs of this machine."""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import nox
+
+from common.backends.frameworks import FRAMEWORKS
+from common.chapters.chapters import SUITE_NAMES
+from sessions import environments as python_of
+from sessions.accelerators import Choice
+from sessions.environments import require_known
+from sessions.faults import passes
+from sessions.support import RESULTS, available
+
+FOLDER: Final = RESULTS / "on-gpus"
+
+MOST: Final = 4
+"""As many GPUs are used: more show nothing that three do not."""
+
+
+@nox.session(venv_backend="none")
+def gpu(session: nox.Session) -> None:
+    """Compare, test and time everything on the GPUs here; all of it is in results/on-gpus.
+
+    `-- jax`: JAX alone; `-- --write`: keep what it shows in docs/ and in the README.
+    """
+    keep = [each for each in session.posargs if each == "--write"]
+    chosen = [each for each in session.posargs if each not in keep] or available()
+    require_known(session, chosen, FRAMEWORKS)
+    choices = [python_of.choice(session, each) for each in chosen]
+    if not any(each.cards for each in choices):
+        session.error("no framework has a GPU here; docs/gpu.md says what each one needs")
+    gpus = number(choices)
+    shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
+    common = python_of.common(session)
+    # Whatever fails, the rest is made, too: it shows where the trouble is.
+    passed = [passes(session, *command) for command in commands(session, choices, gpus)]
+    summary = [common, "-m", "common.gpus", str(FOLDER), *keep]
+    passed.append(passes(session, *summary))
+    if not all(passed):
+        session.error(f"something has failed, see above; all there is lies in {FOLDER}")
+
+
+def number(choices: Iterable[Choice]) -> int:
+    """How many GPUs the frameworks that have any are run on; 0 if none has."""
+    return min([MOST, *counts]) if (counts := [len(x.cards) for x in choices if x.cards]) else 0
+
+
+def flags(choices: Sequence[Choice]) -> list[str]:
+    """What the comparison is told of GPUs: nothing if there are none."""
+    if not number(choices):
+        return []
+    without = [each.framework for each in choices if not each.cards]
+    return [f"--gpus={number(choices)}", *(["--without-gpu", *without] if without else [])]
+
+
+def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iterator[list[str]]:
+    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests, benchmark."""
+    common, out = python_of.common(session), f"--out={FOLDER}"
+    pythons = {each.framework: python_of.made(session, each) for each in choices}
+    for each in choices:
+        grid = [pythons[each.framework], "-m", "common.grid", each.framework, out]
+        yield from (grid, [*grid, "--more-devices"])
+        if each.cards:
+            grid.append(f"--gpus={gpus}")
+            yield from (grid, [*grid, "--more-devices"])
+    plan = ["--suites", *SUITE_NAMES, "--frameworks", *pythons, "--more-devices"]
+    yield [common, "-m", "common.parity", str(FOLDER), *plan, *flags(choices)]
+    on_gpus = [each.framework for each in choices if each.cards]
+    for name in on_gpus:
+        tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]
+        yield [pythons[name], *tests, f"--junitxml={FOLDER / name}-tests.xml"]
+    timed = [f"--python={name}={python_of.bench(session, name)}" for name in on_gpus]
+    yield [common, "-m", "bench", *timed, f"--gpus={gpus}", "--rounds=1", out]
