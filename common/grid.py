@@ -100,10 +100,11 @@ def work(framework: str, chapter: str, flags: list[str], said: int) -> None:
 
 def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
     """Runs all commands. Returns 0, or the status of the first that failed: no more begin then."""
-    from common.backends.loading import preload
+    from common.backends.loading import preload, set_tf32
 
     # Read when a framework is loaded; every run of the grid has one thread.
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    set_tf32(False)
     # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
     preload(framework, "common.training.run")
     waiting, failed = iter(todo), 0

@@ -113,7 +113,7 @@ def choose(framework: str, asked: str, found: Driver | str) -> Choice:
         return Choice(framework, bool(asked), f"{VARIABLE}=cuda, but {found}" if asked else found)
     cards = tuple(card for card in found.cards if build.serves(card))
     left_out = [card for card in found.cards if card not in cards]
-    hidden = f"; not for {in_words(left_out)}: hide it, see docs/gpu.md" if left_out else ""
+    hidden = f"; not for {in_words(left_out)}: CUDA_VISIBLE_DEVICES hides it" if left_out else ""
     return Choice(framework, True, f"{in_words(cards)}, driver {found.version}{hidden}", cards)
 
 

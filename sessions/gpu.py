@@ -22,23 +22,16 @@ MOST: Final = 4
 
 @nox.session(venv_backend="none")
 def gpu(session: nox.Session) -> None:
-    """Compare, test and time everything on the GPUs here; all of it is in results/on-gpus.
-
-    `-- jax`: JAX alone; `-- --write`: keep what it shows in docs/ and in the README.
-    """
-    keep = [each for each in session.posargs if each == "--write"]
-    chosen = [each for each in session.posargs if each not in keep] or available()
+    """Compare and test everything on the GPUs here, in results/on-gpus; `-- jax`: JAX alone."""
+    chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
     choices = [python_of.choice(session, each) for each in chosen]
     if not any(each.cards for each in choices):
-        session.error("no framework has a GPU here; docs/gpu.md says what each one needs")
+        session.error("no framework has a GPU here: the lines above say why")
     gpus = number(choices)
     shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
-    common = python_of.common(session)
     # Whatever fails, the rest is made, too: it shows where the trouble is.
     passed = [passes(session, *command) for command in commands(session, choices, gpus)]
-    summary = [common, "-m", "common.gpus", str(FOLDER), *keep]
-    passed.append(passes(session, *summary))
     if not all(passed):
         session.error(f"something has failed, see above; all there is lies in {FOLDER}")
 
@@ -57,7 +50,7 @@ def flags(choices: Sequence[Choice]) -> list[str]:
 
 
 def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iterator[list[str]]:
-    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests, benchmark."""
+    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests."""
     common, out = python_of.common(session), f"--out={FOLDER}"
     pythons = {each.framework: python_of.made(session, each) for each in choices}
     for each in choices:
@@ -72,5 +65,3 @@ def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iter
     for name in on_gpus:
         tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]
         yield [pythons[name], *tests, f"--junitxml={FOLDER / name}-tests.xml"]
-    timed = [f"--python={name}={python_of.bench(session, name)}" for name in on_gpus]
-    yield [common, "-m", "bench", *timed, f"--gpus={gpus}", "--rounds=1", out]

@@ -69,12 +69,15 @@ class DeviceRequest:
     """The devices that are asked for: how many, "auto", "cpu" or "gpu", and the CPU's threads.
 
     Without a `count`: every GPU there is, else 2 CPU devices. A backend is asked for those of one
-    host.
+    host. With `tf32`, GPUs may multiply float32 numbers with ten bits of the mantissa; if they are
+    `deterministic`, they give the same bits each time, else they take what is fastest.
     """
 
     count: int | None
     kind: str
     threads: int
+    tf32: bool = False
+    deterministic: bool = False
 
     def on_each(self, hosts: int) -> "DeviceRequest":
         """What is asked for on each host. Raises RequestError if they cannot share the devices."""

@@ -47,21 +47,37 @@ def preload(framework: str, *modules: str) -> None:
             import_module(module)
 
 
-def import_backend(framework: str, chapter: str, threads: int) -> Chapter[Any, Any, Any]:
+def import_backend(
+    framework: str, chapter: str, threads: int, tf32: bool = False
+) -> Chapter[Any, Any, Any]:
     """The module of one chapter in one framework, once memory and threads are set.
 
-    Raises RequestError if the framework is not installed.
+    With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
+    installed.
     """
     keep_memory()
+    set_tf32(tf32)
     # Read once, when a framework loads its OpenMP runtime.
     os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
         with native_errors_held_back():
             return backend(framework, chapter)
-    except ImportError as error:
-        raise RequestError(
-            f"{framework} cannot be imported here ({error}): `nox -s {framework}` installs it"
-        ) from None
+    except (ImportError, OSError) as error:  # MXNet loads its library by its path
+        advice = f"`nox -s {framework}` installs it"
+        if "libcuda" in str(error):
+            advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
+        raise RequestError(f"{framework} cannot be imported here ({error}): {advice}") from None
+
+
+def set_tf32(tf32: bool) -> None:
+    """Lets NVIDIA's libraries multiply with fewer bits, or not; they ask when they are loaded.
+
+    MXNet has no other way to say it.
+    """
+    if tf32:
+        os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
+    else:
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
 def backend(framework: str, chapter: str) -> Chapter[Any, Any, Any]:

@@ -66,7 +66,13 @@ def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
 def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
     """The same runs on GPUs, which have to give the numbers of those on CPU devices."""
     return [
-        replace(each, name=name_on_gpus(each.name), folder=f"{ON_GPUS}/{each.folder}", kind="gpu")
+        replace(
+            each,
+            name=name_on_gpus(each.name),
+            folder=f"{ON_GPUS}/{each.folder}",
+            settings={**each.settings, "deterministic": True},
+            kind="gpu",
+        )
         for each in suites
         if not each.hosts
     ]

@@ -1,6 +1,7 @@
 """The record of a run that is about to start."""
 
 import math
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from common.backends.driver import find_driver, in_words
 from common.backends.loading import distributions
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
@@ -37,6 +39,14 @@ def traffic(config: Config) -> Traffic | None:
     )
 
 
+def gpus_here() -> dict[str, str | int]:
+    """The GPUs of this machine and NVIDIA's driver, as a record tells of them."""
+    found = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if isinstance(found, str):  # what the framework sees, nvidia-smi may not
+        return {"gpus": "unknown", "driver": "unknown"}
+    return {"gpus": in_words(found.cards), "driver": found.version}
+
+
 def new_record(
     config: Config,
     data: Dataset,
@@ -52,7 +62,7 @@ def new_record(
         status="running",
         command=["python", "-m", f"frameworks.{config.framework}.{config.chapter}", *command_line],
         started=started,
-        machine=describe_machine(),
+        machine=describe_machine() | (gpus_here() if config.device_kind == "gpu" else {}),
         versions=versions(("numpy", *distributions(config.framework))),
         source_sha256=source_digest(config.framework),
         devices=list(devices),

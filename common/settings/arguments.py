@@ -7,8 +7,9 @@ from typing import Final
 from common.base.machine import cores
 from common.chapters.chapters import LR_DECAYS, SPECS
 from common.chapters.spec import ChapterSpec
+from common.settings.host_arguments import add_hosts
 from common.terminal.command import Parser
-from common.terminal.values import DEVICES, JOIN, STEPS, THREADS, above_zero, count, rank, seed
+from common.terminal.values import DEVICES, STEPS, THREADS, above_zero, count, seed
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -62,6 +63,16 @@ def _add_devices(made: Parser) -> None:
         default="auto",
         help="auto: GPUs where there are any, else virtual CPU devices; "
         "gpu: an error where there are too few (%(default)s)",
+    )
+    add(
+        "--tf32",
+        action="store_true",
+        help="GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, and coarser",
+    )
+    add(
+        "--deterministic",
+        action="store_true",
+        help="GPUs give the same bits each time; else they take what is fastest",
     )
     add(
         "--threads",
@@ -143,32 +154,6 @@ def _add_files(made: Parser) -> None:
         help="where the record goes (%(default)s)",
     )
     add("--quiet", action="store_true", help="print the closing line alone")
-
-
-def add_hosts(made: Parser) -> None:
-    """Adds the flags by which a process finds the others of its run."""
-    add = made.add_argument_group("several hosts").add_argument
-    add(
-        "--launcher",
-        choices=("auto", "none"),
-        default="auto",
-        help="auto: join the other processes of the launcher that has started this one; "
-        "none: it has nothing to do with others (%(default)s)",
-    )
-    add(
-        "--coordinator",
-        metavar="HOST:PORT",
-        help="by hand, the same on each host: where the first process takes all others in",
-    )
-    add("--hosts", type=count(DEVICES), metavar="N", help="by hand: how many hosts there are")
-    add("--host-rank", type=rank, metavar="R", help="by hand: which one this is, from 0")
-    add(
-        "--join-timeout",
-        type=count(JOIN),
-        default=300,
-        metavar="S",
-        help="seconds in which all processes have to come (%(default)s)",
-    )
 
 
 def _add_checkpoints(made: Parser) -> None:

@@ -20,7 +20,9 @@ from common.chapters.spec import Options, foreign
 from common.models.nets import Shapes
 from common.terminal.values import COUNT, LARGEST_SEED
 
-MEANS: Final = ("framework", "devices", "device_kind", "threads", "preset", "init_weights")
+MEANS: Final = (
+    *("framework", "devices", "device_kind", "threads", "deterministic", "preset", "init_weights"),
+)
 """How and where a run computes, as opposed to what. Initial weights are known by their digest."""
 
 Count = Annotated[int, Field(gt=0, le=COUNT)]
@@ -37,6 +39,8 @@ class Config(BaseModel):
     devices: Count
     device_kind: Literal["cpu", "gpu"]
     threads: Count
+    tf32: bool = False
+    deterministic: bool = False
     preset: str
     batch_size: Count
     lr: float

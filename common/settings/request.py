@@ -51,6 +51,8 @@ class Request:
     hosts: int | None = None
     host_rank: int | None = None
     join_timeout: int = 300
+    tf32: bool = False
+    deterministic: bool = False
 
     @classmethod
     def of(cls, framework: str, chapter: str, flags: argparse.Namespace) -> Self:
@@ -74,7 +76,9 @@ class Request:
     @property
     def wanted(self) -> DeviceRequest:
         """The devices that are asked for."""
-        return DeviceRequest(self.devices, self.device_kind, self.threads)
+        return DeviceRequest(
+            self.devices, self.device_kind, self.threads, self.tf32, self.deterministic
+        )
 
     def on_each(self, process: Process) -> DeviceRequest:
         """The devices that are asked for on each host of a run. Raises RequestError."""

@@ -8,7 +8,7 @@ from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights
-from common.base.errors import BusyError, StoppedError
+from common.base.errors import BusyError, RequestError, StoppedError
 from common.base.files import remove_temporaries
 from common.base.locks import held
 from common.base.machine import peak_memory
@@ -102,7 +102,12 @@ class Job:
         return backend(self.request.framework, self.request.chapter)
 
     def settled(self, devices: int, kind: str) -> tuple[Config, Dataset]:
-        """The configuration, now that the devices are known, and the data it takes."""
+        """The configuration, now that the devices are known, and the data it takes.
+
+        Raises RequestError if they cannot do what is asked for.
+        """
+        if self.request.tf32 and kind == "cpu":
+            raise RequestError("--tf32 needs GPUs: CPUs multiply all bits of the mantissa")
         request = self.request.with_preset(devices, kind)
         data = request.examples(self.data)
         return request.config(data), data

@@ -135,7 +135,7 @@ def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str
     if theirs.framework == ours.framework:
         yield from _unlike(theirs.versions, ours.versions)
     if machine:
-        parts = ("system", "processor")
+        parts = ("system", "processor", "gpus", "driver")
         theirs_is, ours_is = (
             {part: record.machine.get(part) for part in parts} for record in (theirs, ours)
         )

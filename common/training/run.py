@@ -64,7 +64,7 @@ def run(
         )
         threads = cpu_threads(request, report)
     if process.count == 1:
-        launch(import_backend(framework, chapter, threads), job)
+        launch(import_backend(framework, chapter, threads, request.tf32), job)
     else:
         meeting = Meeting(here, alike(job), report.notice, request.join_timeout)
         launch_with_others(meeting, job, threads)
@@ -81,7 +81,7 @@ def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
     request = job.request
 
     def work(process: Process) -> None:
-        chapter = import_backend(request.framework, request.chapter, threads)
+        chapter = import_backend(request.framework, request.chapter, threads, request.tf32)
         chapter.launch(job, request.on_each(process), request.options, process)
 
     # As soon as one has ended, a launcher asks the others to stop: that is not why they end.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     proof: Scratch[jax.Device, jax.Array, ScratchOptions] = scratch
     proof_concise: Concise[jax.Device, concise.Replicas, ConciseOptions] = concise
 
-DISTRIBUTIONS = ("jax", "jaxlib", "flax", "optax")
+DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "flax", "optax")
 """The packages whose versions a record names."""
 
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")

@@ -1,7 +1,9 @@
 """JAX's devices: GPUs, or virtual devices that share the CPU."""
 
+import logging
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 
 import jax
 
@@ -22,7 +24,9 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
-    jax.config.update("jax_default_matmul_precision", "highest")
+    precision = "tensorfloat32" if request.tf32 else "highest"
+    jax.config.update("jax_default_matmul_precision", precision)
+    prepare_gpus(request)
     # Steps queued on virtual devices can lock each other out of the few threads they share.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if process.local_count > 1:
@@ -41,6 +45,31 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
 def synchronize(replicas: object) -> None:
     """Returns once all queued work on the replicas is done."""
     jax.block_until_ready(replicas)
+
+
+def prepare_gpus(request: DeviceRequest) -> None:
+    """Says what holds for GPUs; it is read when JAX looks for devices."""
+    # A driver is asked for GPUs only where they are wanted and can be used.
+    if request.kind == "cpu" or not any(find_spec(f"jax_cuda{each}_plugin") for each in (12, 13)):
+        jax.config.update("jax_platforms", "cpu")
+        return
+    logging.getLogger("jax._src.xla_bridge").addFilter(in_one_line)
+    # By itself it takes three quarters of a GPU's memory at once.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    if request.deterministic:
+        flags = os.environ.get("XLA_FLAGS", "")
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+    if request.count:  # by itself it takes some memory of all there are
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(request.count))))
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[: request.count])
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """Lets JAX say why it can use no GPU, and not where in its code it found out."""
+    if record.exc_info:
+        record.msg, record.args = f"JAX can use no GPU: {record.exc_info[1]}", ()
+        record.exc_info = None
+    return record.levelno >= logging.ERROR
 
 
 def _gpus() -> list[jax.Device]:

@@ -62,6 +62,7 @@ class BatchNorm(HybridBlock):  # type: ignore[misc]
         scale, shift = (params[name].astype("float64") for name in ("weight", "bias"))
         statistics = params["running_mean"], params["running_var"]
         options = {"eps": EPSILON, "momentum": 1 - MOMENTUM, "fix_gamma": False}
+        options["cudnn_off"] = True  # cuDNN keeps an unbiased running variance
         Y = F.npx.batch_norm(X.astype("float64"), scale, shift, *statistics, **options)
         return [Y.astype("float32")]
 

@@ -1,8 +1,9 @@
 """Allreduce by any schedule, and by MXNet's own kvstore."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import mxnet as mx
 from mxnet import np
@@ -72,8 +73,15 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 
 def summed_by(kvstore: str, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of tensors of this process by a kvstore of its own, where each of them lies."""
-    store = mx.kvstore.create(kvstore)
     summed = [tensor.copy() for tensor in data]
-    store.init(0, summed[0])
+    store = store_for(kvstore, len(data), len(summed[0]), summed[0].dtype)
     store.pushpull(0, list(data), out=summed)
     return summed
+
+
+@cache
+def store_for(kvstore: str, devices: int, entries: int, dtype: Any) -> Any:
+    """A kvstore for vectors of so many entries: on GPUs it is costly to make."""
+    store = mx.kvstore.create(kvstore)
+    store.init(0, np.zeros(entries, dtype))
+    return store

@@ -6,6 +6,7 @@ import mxnet as mx
 from mxnet import npx
 
 from common.backends.devices import DeviceRequest, Devices, Process
+from common.base.machine import native_errors_held_back
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
@@ -14,11 +15,16 @@ def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
     Threads have been set already: MXNet reads OMP_NUM_THREADS when it is loaded.
     """
     npx.set_np()
-    kind, count = request.settled(mx.context.num_gpus(), "MXNet")
+    with native_errors_held_back():  # of a driver that is not there
+        gpus = mx.context.num_gpus()
+    kind, count = request.settled(gpus, "MXNet")
     if kind == "cpu" and count > 1:
         # Read with the first operation. By default there are 4 places for what operations need for
         # a moment; at each they take turns, and so would the devices.
         os.environ.setdefault("MXNET_CPU_TEMP_COPY", "64")
+    # Read with the first convolution. Else cuDNN's algorithms are tried out, and the fastest taken.
+    os.environ["MXNET_ENFORCE_DETERMINISM"] = str(int(request.deterministic))
+    os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = str(int(not request.deterministic))
     device = mx.gpu if kind == "gpu" else mx.cpu
     return Devices.of(kind, [device(index) for index in range(count)], process)
 

@@ -1,5 +1,8 @@
 """PyTorch's devices: GPUs, or virtual CPU devices that take turns on the same threads."""
 
+import logging
+import warnings
+
 import torch
 
 from common.backends.devices import DeviceRequest, Devices, Process
@@ -9,10 +12,28 @@ def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
     torch.set_num_threads(max(1, request.threads // process.local_count))
     # cuDNN's default, TF32, keeps ten bits of the mantissa.
-    torch.backends.cudnn.allow_tf32 = False
-    kind, count = request.settled(torch.cuda.device_count(), "PyTorch")
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = request.tf32
+    # Else it tries its algorithms out, and takes the fastest for each shape.
+    torch.backends.cudnn.deterministic = request.deterministic
+    torch.backends.cudnn.benchmark = not request.deterministic
+    kind, count = settled(request)
     name = "cuda" if kind == "gpu" else "cpu"
-    return Devices.of(kind, [torch.device(name, index) for index in range(count)], process)
+    found = Devices.of(kind, [torch.device(name, index) for index in range(count)], process)
+    if kind == "gpu":
+        torch.cuda.set_device(found.own[0])  # or every process would take memory on the first one
+    return found
+
+
+def settled(request: DeviceRequest) -> tuple[str, int]:
+    """The kind, "cpu" or "gpu", and the number of devices. Raises RequestError as above."""
+    if request.kind == "cpu":
+        return request.settled(0, "PyTorch")
+    with warnings.catch_warnings(record=True) as caught:
+        gpus = torch.cuda.device_count()
+    for each in caught:  # of several lines each
+        reason, _, _ = str(each.message).partition(". ")
+        logging.getLogger(__name__).warning(f"PyTorch can use no GPU: {reason}")
+    return request.settled(gpus, "PyTorch")
 
 
 def synchronize(replicas: object) -> None:

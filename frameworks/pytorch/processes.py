@@ -14,7 +14,7 @@ from typing import Final
 
 # Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
 # default arguments would hold that group, and the threads of it, until the process aborts on them.
-import torch.distributed.nn  # noqa: F401
+import torch.distributed.nn
 from torch import distributed as dist
 
 from common.backends.devices import ALONE, Process
@@ -57,7 +57,12 @@ def run_in_group(worker: Worker, process: Process, meeting: Meeting | None = Non
     with loopback_required():
         store = meeting.come() if meeting else dist.HashStore()
         dist.init_process_group(
-            store=store, rank=process.rank, world_size=process.count, timeout=PATIENCE
+            # By itself a build for GPUs takes NCCL alone, which knows no number on a CPU.
+            "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
+            store=store,
+            rank=process.rank,
+            world_size=process.count,
+            timeout=PATIENCE,
         )
     try:
         worker(replace(process, gather=gathered_values))

@@ -83,6 +83,7 @@ def reduce_together(data: Sequence[Tensor], devices: Sequence[str]) -> list[Tens
                     merge_op="Add",
                     final_op="Id",
                     subdiv_offsets=[0],
+                    communication_hint="nccl" if "GPU" in device else "auto",
                 )
             )
     return summed

@@ -6,6 +6,7 @@ from typing import Final
 import tensorflow as tf
 
 from common.backends.devices import DeviceRequest, Devices, Process
+from common.base.machine import native_errors_held_back
 
 JOB: Final = "worker"
 """What TensorFlow calls the processes of a run on several hosts; each is a task of this job."""
@@ -19,17 +20,27 @@ def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]
     tf.config.threading.set_intra_op_parallelism_threads(request.threads)
     tf.config.threading.set_inter_op_parallelism_threads(request.threads)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    gpus = [] if request.kind == "cpu" else tf.config.list_physical_devices("GPU")
+    tf.config.experimental.enable_tensor_float_32_execution(request.tf32)
+    with native_errors_held_back():  # of a driver that is not there
+        found = tf.config.list_physical_devices("GPU")
+    gpus = [] if request.kind == "cpu" else found
     kind, count = request.settled(len(gpus), "TensorFlow")
     own = process.own(range(count))
+    use_gpus([gpus[index] for index in own] if kind == "gpu" else [], request.deterministic)
     if kind == "cpu":
         cpu = tf.config.list_physical_devices("CPU")[0]
         logical = [tf.config.LogicalDeviceConfiguration() for _ in own]
         tf.config.set_logical_device_configuration(cpu, logical)
-    elif process.count > 1:
-        tf.config.set_visible_devices([gpus[index] for index in own], "GPU")
     return kind, own
+
+
+def use_gpus(gpus: Sequence[tf.config.PhysicalDevice], deterministic: bool) -> None:
+    """Uses these GPUs, as they are needed; by itself it takes the whole memory of all there are."""
+    tf.config.set_visible_devices(gpus, "GPU")
+    for gpu in gpus:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    if gpus and deterministic:
+        tf.config.experimental.enable_op_determinism()
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[str]:

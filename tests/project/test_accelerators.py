@@ -115,7 +115,7 @@ def test_why_a_card_does_not_serve_is_said() -> None:
 def test_of_several_cards_those_that_serve_are_used() -> None:
     found = choose("mxnet", "", on(HOPPER, AMPERE))
     assert found.cards == (AMPERE,)
-    assert "not for 1 x NVIDIA H100: hide it, see docs/gpu.md" in found.why
+    assert "not for 1 x NVIDIA H100: CUDA_VISIBLE_DEVICES hides it" in found.why
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
 HEAVY |= {"torch", "tensorflow", "keras", "jax", "jaxlib", "mxnet"}
 MODULES = {"pytorch": "torch", "tensorflow": "tensorflow", "jax": "jax", "mxnet": "mxnet"}
-FLAGS = """--devices --device-kind --threads --preset --batch-size --lr --lr-decay --epochs --steps
+FLAGS = """--devices --device-kind --tf32 --deterministic --threads --preset
+    --batch-size --lr --lr-decay --epochs --steps
     --seed --dtype --dataset --data-dir --train-examples --test-examples --init-weights
     --save-weights --out --quiet --allreduce --checkpoint-dir --checkpoint-every --resume
     --resume-from --launcher --coordinator --hosts --host-rank --join-timeout --help"""
@@ -39,7 +40,7 @@ def test_help_names_every_flag_and_loads_nothing_heavy(name: str) -> None:
     assert done.returncode == 0
     assert "argparse" in loaded
     assert not loaded & HEAVY
-    assert set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", done.stdout, re.M)) == set(FLAGS.split())
+    assert set(re.findall(r"^  (?:-h, )?(--[a-z0-9-]+)", done.stdout, re.M)) == set(FLAGS.split())
     assert f"python -m frameworks.{name}.scratch --preset quick" in done.stdout
 
 

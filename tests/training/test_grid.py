@@ -42,9 +42,13 @@ def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) 
     def on_gpus(flag: re.Match[str]) -> str:
         return f"{flag[1]}gpu" if flag[1] else f"{flag[2]}/gpu"
 
+    same = ["--deterministic"]
     on_cpus = [*grid.commands(Path("r")), *grid.commands(Path("r"), more_devices=True)]
     expected = [
-        (chapter, [re.sub("^(--device-kind=)cpu|^(--out=r)", on_gpus, flag) for flag in flags])
+        (
+            chapter,
+            [re.sub("^(--device-kind=)cpu|^(--out=r)", on_gpus, flag) for flag in flags] + same,
+        )
         for chapter, flags in on_cpus
         if int(flags[0].removeprefix("--devices=")) <= gpus
     ]
