@@ -66,10 +66,12 @@ def compare(session: nox.Session, *flags: str) -> None:
     """Compares what the flags say; without a folder among them, what plain `nox` has run."""
     if mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {mxnet_is_missing()}")
+    if flags and not flags[0].startswith("-"):
+        run_common(session, "common.parity", *flags)
+        return
     plan = [str(RESULTS), "--suites", *SUITE_NAMES, "--frameworks", *available()]
     plan += on_gpus(python_of.choices(session, available()))
-    named = flags and not flags[0].startswith("-")
-    run_common(session, "common.parity", *([] if named else plan), *flags)
+    run_common(session, "common.parity", *plan, *flags)
 
 
 for each in FRAMEWORKS:
@@ -179,5 +181,6 @@ def scaling(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores."""
+    session.env.update(python_of.NO_GPUS)  # rivals would take a GPU, and ours are timed on CPUs
     flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
     run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)

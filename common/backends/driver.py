@@ -20,7 +20,7 @@ PLACES: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
 """Where it is that PATH may leave out: under Windows, and in containers."""
 
 FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
-"""What is asked of each card. Drivers older than 510 do not know the last one."""
+"""What is asked of each card. That of the release 470 does not know the last one."""
 
 LOADED: Final = Path("/proc/driver/nvidia/version")
 """What a loaded driver leaves there, also where a container has no nvidia-smi."""

@@ -42,8 +42,9 @@ def examine(
 
     Every framework is expected to have a record for every device count. `suites` names the
     suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
-    on all, or over hosts, on at most `over_hosts`, and on as many GPUs as `gpus` says of each
-    framework; without it, whatever is there is compared. Raises RequestError if there is nothing.
+    on all, or over hosts, on at most `over_hosts`; those on GPUs only of the frameworks that `gpus`
+    names, on at most as many as it says, which is the same for all. Without `suites`, whatever is
+    there is compared. Raises RequestError if there is nothing.
     """
     examined: list[SuiteResult] = []
     elsewhere: dict[Figures, str] = {}

@@ -11,7 +11,7 @@ from common.chapters.suites import Suite
 from common.settings.config import Config
 from common.settings.request import Request
 
-ANY: Final = {"framework", "chapter", "devices", "threads", "preset", "dataset"}
+ANY: Final = {"framework", "chapter", "devices", "threads", "deterministic", "preset", "dataset"}
 """Settings that a suite leaves open. All others decide what is computed, or by which means."""
 
 EXAMPLES: Final = {

@@ -29,6 +29,7 @@ def settled(request: DeviceRequest) -> tuple[str, int]:
     if request.kind == "cpu":
         return request.settled(0, "PyTorch")
     with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         gpus = torch.cuda.device_count()
     for each in caught:  # of several lines each
         reason, _, _ = str(each.message).partition(". ")

@@ -17,8 +17,12 @@ from common.base.arrays import Array, Weights
 from common.chapters.chapters import SUITES
 from common.chapters.suites import Suite, on_gpus
 from common.compare.folder import judge
+from common.compare.pinned import preset_of
 from common.compare.suite import Verdict
+from common.data.dataset import Dataset
+from common.data.synthetic import synthetic
 from common.report.text import conclusion, markdown
+from common.settings.request import Request
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5, "seed": 0}
 PLANNED = replace(
@@ -146,3 +150,15 @@ def test_the_reference_is_that_of_cpus(folder: Path) -> None:
         (framework, k) for framework in WITH_GPU for k in (1, 2)
     }
     assert np.isclose([each.distance or 0 for each in gradients], 1e-6, rtol=0.5).all()
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_a_preset_is_held_to_its_accuracy_on_gpus_too(kind: str, deterministic: bool) -> None:
+    asked = Request.parsed("jax", "scratch", ["--preset=quick"]).with_preset(2, kind)
+    data = Dataset("synthetic", *synthetic(40, 100)).first(40, 100)
+    config = asked.config(data).model_copy(
+        update={"train_examples": 4800, "test_examples": 2000, "deterministic": deterministic}
+    )
+    assert preset_of(config) == "quick"
+    assert preset_of(config.model_copy(update={"tf32": True})) is None

@@ -1,0 +1,95 @@
+"""What backends say of GPUs and set for them, as far as it shows where there is none."""
+
+import logging
+import os
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.backends import loading
+from common.backends.devices import DeviceRequest
+from common.base.errors import RequestError
+
+
+def test_cuda_libraries_come_after_those_that_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libraries: Any = import_module("frameworks.mxnet.libraries")
+    for name in (
+        "cudnn/lib/libcudnn.so.8",
+        "cublas/lib/libcublas.so.11",
+        "other/lib/libother.so.1",
+    ):
+        path = tmp_path / "nvidia" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    for name in ("libcublasLt.so.11", "libcublas.txt", "libcublas.so"):
+        (tmp_path / "nvidia/cublas/lib" / name).touch()
+    assert list(libraries.cuda_libraries()) == []
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [path.name for path in libraries.cuda_libraries()] == [
+        *("libcublasLt.so.11", "libcublas.so.11", "libcudnn.so.8")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (ImportError("No module named 'jax'"), "`nox -s jax` installs it"),
+        (OSError("libcuda.so.1: cannot open"), "needs NVIDIA's driver; with ACCELERATOR=cpu, `nox"),
+        (OSError("libgomp.so.1: cannot open"), "cannot open\\): `nox -s jax` installs it"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(
+    error: Exception, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(framework: str, chapter: str) -> Any:
+        raise error
+
+    monkeypatch.setattr(loading, "backend", fails)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    with pytest.raises(RequestError, match=advice):
+        loading.import_backend("jax", "scratch", 1)
+
+
+@pytest.mark.parametrize(("tf32", "told"), [(False, "0"), (True, None)])
+def test_libraries_are_told_whether_they_may_round(
+    tf32: bool, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for before in ("0", "1", None):
+        environment = {} if before is None else {"NVIDIA_TF32_OVERRIDE": before}
+        monkeypatch.setattr(os, "environ", environment)
+        loading.set_tf32(tf32)
+        assert environment.get("NVIDIA_TF32_OVERRIDE") == told
+
+
+@pytest.mark.only("jax")
+def test_jax_says_in_a_line_why_it_uses_no_gpu(framework: str) -> None:
+    in_one_line: Any = import_module("frameworks.jax.devices").in_one_line
+    error = RuntimeError("operation cuInit(0) failed: CUDA_ERROR_NO_DEVICE")
+    record = logging.makeLogRecord(
+        {"levelno": logging.ERROR, "exc_info": (type(error), error, None)}
+    )
+    assert in_one_line(record)
+    assert logging.Formatter().format(record) == f"JAX can use no GPU: {error}"
+    assert not in_one_line(logging.makeLogRecord({"levelno": logging.WARNING}))
+
+
+@pytest.mark.only("pytorch")
+def test_pytorch_says_in_a_line_why_it_uses_no_gpu(
+    framework: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    devices: Any = import_module("frameworks.pytorch.devices")
+
+    def count() -> int:
+        warnings.warn("CUDA: the driver is too old. Please\nupdate it.", stacklevel=1)
+        return 0
+
+    monkeypatch.setattr("torch.cuda.device_count", count)
+    assert devices.settled(DeviceRequest(None, "auto", 1)) == ("cpu", 2)
+    assert caplog.messages == ["PyTorch can use no GPU: CUDA: the driver is too old"]
+    assert devices.settled(DeviceRequest(3, "cpu", 1)) == ("cpu", 3)
+    assert len(caplog.messages) == 1
