@@ -24,6 +24,7 @@ from frameworks.pytorch.activations import layer_outputs
 from frameworks.pytorch.batch_norm import share_statistics, unmoved_statistics
 from frameworks.pytorch.devices import devices as devices, synchronize as synchronize
 from frameworks.pytorch.hosts import same_on_every_host
+from frameworks.pytorch.kernels import placed
 from frameworks.pytorch.layouts import from_canonical, on_host, own_weights, to_canonical
 from frameworks.pytorch.resnet import resnet18
 from frameworks.pytorch.wrappers import (
@@ -64,7 +65,7 @@ def scatter(batch: Array, replicas: Replicas) -> Tensor:
     """The shard of a minibatch that this process takes, on its device."""
     sizes = shard_sizes(len(batch), dist.get_world_size())
     shard: Tensor = torch.as_tensor(batch).split(sizes)[dist.get_rank()]
-    return shard.to(replicas.device)
+    return placed(shard, replicas.device)
 
 
 loss = nn.CrossEntropyLoss(reduction="none")
@@ -74,8 +75,8 @@ def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
     """The mean loss over the minibatch; its gradient is left in the parameters."""
     replicas.net.train()
     replicas.optimizer.zero_grad()
-    y_hat = replicas.net(scatter(X, replicas))
-    shard_loss: Tensor = loss(y_hat, scatter(y, replicas)).sum() / len(X)
+    X_shard, y_shard = scatter(X, replicas), scatter(y, replicas)
+    shard_loss: Tensor = loss(replicas.net(X_shard), y_shard).sum() / len(X)
     # DDP divides the sum of all gradients by the number of processes.
     (shard_loss * dist.get_world_size()).backward()
     mean_loss = shard_loss.detach()
@@ -134,7 +135,7 @@ def save(replicas: Replicas) -> Weights:
     weights = own_weights(replicas.net.module)
     trained = {name: values for name, values in weights.items() if trainable(name)}
     statistics = {name: values for name, values in weights.items() if name not in trained}
-    everyones = {name: of_everyone(v, replicas.device) for name, v in statistics.items()}
+    everyones = {name: of_everyone(v, replicas.net) for name, v in statistics.items()}
     return same_on_every_host(trained, share=1) | everyones
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -17,6 +18,17 @@ def images(X: Tensor) -> Tensor:
     """
     # The bytes of one channel are the same either way, so `memory_format` would leave the strides.
     return X.reshape(-1, *X.shape[2:], 1).permute(0, 3, 1, 2)
+
+
+def placed(values: Tensor, device: torch.device) -> Tensor:
+    """Numbers of the host, on a device.
+
+    To a GPU they are copied from pages that stay where they are: from others, the copy would wait
+    until all steps before it are done, and the host with it.
+    """
+    if device.type == "cpu":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

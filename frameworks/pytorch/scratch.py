@@ -27,7 +27,15 @@ from frameworks.pytorch.hosts import (
     own,
     same_on_every_host,
 )
-from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, on_each_device, relu
+from frameworks.pytorch.kernels import (
+    avg_pool2d,
+    conv2d,
+    dense,
+    images,
+    on_each_device,
+    placed,
+    relu,
+)
 
 Device = torch.device
 Params = dict[str, Tensor]
@@ -73,7 +81,7 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
 def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
     """The shards of an array, each on its device; their lengths differ by at most one."""
     shards = torch.as_tensor(array).split(shard_sizes(len(array), everywhere(devices)))
-    return [shard.to(device) for shard, device in zip(own(shards), devices, strict=True)]
+    return [placed(shard, device) for shard, device in zip(own(shards), devices, strict=True)]
 
 
 def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:

@@ -1,8 +1,9 @@
 """PyTorch's own wrappers: DDP, a process for each device, and DP, one process for all of them."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, distributed as dist, nn
 
@@ -10,6 +11,8 @@ from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
+from common.parallel.shards import shard_sizes
+from frameworks.pytorch.devices import settled
 from frameworks.pytorch.processes import launch_processes
 
 Wrapped: TypeAlias = nn.parallel.DistributedDataParallel | nn.DataParallel[nn.Module]
@@ -25,7 +28,7 @@ def launch(
 
     Raises RequestError where the latter would not do what is asked for.
     """
-    kind, count = request.settled(torch.cuda.device_count(), "PyTorch")
+    kind, count = settled(request)
     if not options.in_processes():
         if kind == "cpu":
             raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
@@ -37,10 +40,24 @@ def launch(
     launch_processes(worker, len(process.own(range(count))), process)
 
 
+class DataParallel(nn.DataParallel[nn.Module]):
+    """PyTorch's, but its shards differ by one example at most: by itself it may leave one out."""
+
+    def scatter(
+        self, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, device_ids: Sequence[Any]
+    ) -> tuple[Any, Any]:
+        """The shards of the one input, on their devices; none is empty."""
+        (X,) = inputs
+        shards = X.split(shard_sizes(len(X), len(device_ids)))
+        found = [(X.to(i, non_blocking=True),) for X, i in zip(shards, device_ids, strict=True)]
+        found = [(shard,) for (shard,) in found if len(shard)]
+        return found, [{} for _ in found]
+
+
 def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapped:
     """The net, wrapped: its replica in this process, with DDP, or all replicas, with DP."""
     if wrapper == "dp":  # which PyTorch keeps for old code
-        return nn.DataParallel(net, device_ids=[device.index for device in devices])
+        return DataParallel(net, device_ids=[device.index for device in devices])
     gpu = devices if devices[0].type == "cuda" else None
     return nn.parallel.DistributedDataParallel(net, device_ids=gpu)
 
@@ -54,9 +71,11 @@ def gathered(shard: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     return [each[:size] for each, size in zip(everyones, sizes, strict=True)]
 
 
-def of_everyone(values: Array, device: torch.device) -> Array:
-    """What all processes have as `values`, one after the other: (k, ...)."""
-    ours = torch.from_numpy(values).to(device)
+def of_everyone(values: Array, net: Wrapped) -> Array:
+    """What all devices have as `values`, one after the other: (k, ...)."""
+    if isinstance(net, DataParallel):  # which makes its replicas anew for each minibatch
+        return np.stack([values] * len(net.device_ids))
+    ours = torch.from_numpy(values).to(next(net.parameters()).device)
     everyones = [torch.empty_like(ours) for _ in range(dist.get_world_size())]
     dist.all_gather(everyones, ours)
     stacked: Array = torch.stack(everyones).cpu().numpy()

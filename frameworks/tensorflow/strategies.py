@@ -65,7 +65,7 @@ def mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:
     """The strategy over all processes, if there is one, else one over these devices."""
     if tf.distribute.has_strategy():
         return tf.distribute.get_strategy()
-    # It adds up in the order of the devices, and the same way on CPUs and GPUs.
-    return tf.distribute.MirroredStrategy(
-        devices, cross_device_ops=tf.distribute.ReductionToOneDevice()
-    )
+    # NCCL knows GPUs alone; the other one adds up in the order of the devices.
+    gpus = len(devices) > 1 and devices[0].startswith("GPU")
+    ops = tf.distribute.NcclAllReduce() if gpus else tf.distribute.ReductionToOneDevice()
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=ops)

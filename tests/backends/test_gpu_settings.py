@@ -93,3 +93,18 @@ def test_pytorch_says_in_a_line_why_it_uses_no_gpu(
     assert caplog.messages == ["PyTorch can use no GPU: CUDA: the driver is too old"]
     assert devices.settled(DeviceRequest(3, "cpu", 1)) == ("cpu", 3)
     assert len(caplog.messages) == 1
+
+
+@pytest.mark.only("pytorch")
+@pytest.mark.parametrize(
+    ("examples", "sizes"), [(6, [2, 2, 1, 1]), (8, [2, 2, 2, 2]), (3, [1, 1, 1]), (0, [])]
+)
+def test_data_parallel_cuts_as_all_do(framework: str, examples: int, sizes: list[int]) -> None:
+    torch: Any = import_module("torch")
+    wrappers: Any = import_module("frameworks.pytorch.wrappers")
+    wrapped = wrappers.DataParallel(torch.nn.Identity())
+    X = torch.arange(examples)
+    shards, options = wrapped.scatter((X,), None, ["cpu"] * 4)
+    assert [len(shard) for (shard,) in shards] == sizes
+    assert options == [{}] * len(sizes)
+    assert [int(each) for (shard,) in shards for each in shard] == list(range(examples))
