@@ -20,17 +20,6 @@ def images(X: Tensor) -> Tensor:
     return X.reshape(-1, *X.shape[2:], 1).permute(0, 3, 1, 2)
 
 
-def placed(values: Tensor, device: torch.device) -> Tensor:
-    """Numbers of the host, on a device.
-
-    To a GPU they are copied from pages that stay where they are: from others, the copy would wait
-    until all steps before it are done, and the host with it.
-    """
-    if device.type == "cpu":
-        return values.to(device)
-    return values.pin_memory().to(device, non_blocking=True)
-
-
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c), without padding."""
     return F.conv2d(X, weight, bias)
@@ -65,6 +54,17 @@ def channels_last(X: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """
     weight = weight.reshape(X.shape[1], -1, weight.shape[1]).transpose(0, 1).flatten(end_dim=1)
     return X.permute(0, 2, 3, 1).flatten(start_dim=1), weight
+
+
+def placed(values: Tensor, device: torch.device) -> Tensor:
+    """Numbers of the host, on a device.
+
+    To a GPU they are copied from pages that stay where they are: from others, the copy would wait
+    until all steps before it are done, and the host with it.
+    """
+    if device.type == "cpu":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
