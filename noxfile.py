@@ -180,7 +180,9 @@ def scaling(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
-    """Time every framework against what one would run instead; half an hour on 2 cores."""
-    session.env.update(python_of.NO_GPUS)  # rivals would take a GPU, and ours are timed on CPUs
+    """Time every framework against what one would run instead; half an hour on 2 cores.
+
+    With `-- --gpus 2`, on GPUs.
+    """
     flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
     run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)

@@ -24,8 +24,9 @@ from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
 from common.base.signals import interruptible
+from common.records.new import gpus_here
 from common.terminal.command import Parser, status
-from common.terminal.values import REPEATS, count
+from common.terminal.values import DEVICES, REPEATS, count
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""
@@ -44,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure_all(flags: argparse.Namespace) -> None:
     """Measures round by round. Raises RequestError or RunError."""
     pythons = dict(flags.python)
-    plan = entries(tuple(name for name in FRAMEWORKS if name in pythons), tuple(flags.chapters))
+    frameworks = tuple(name for name in FRAMEWORKS if name in pythons)
+    plan = entries(frameworks, tuple(flags.chapters), flags.gpus)
     for name in FILES:
         require_file(flags.out / name, "--out")
     found: list[Sample] = []
@@ -59,7 +61,7 @@ def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
     """Writes bench.json and bench.md of so many rounds to `folder`; returns what it wrote."""
     bench = Bench(
         created=now(),
-        machine=describe_machine(),
+        machine=describe_machine() | (gpus_here() if found[0][0].kind == "gpu" else {}),
         versions={entry.framework: each["versions"] for entry, each in found},
         data=next(each["data"] for _, each in found if each["data"]),
         rounds=rounds,
@@ -84,9 +86,12 @@ def one_round(plan: Sequence[Entry], pythons: Mapping[str, str], name: str) -> I
 def measure(entry: Entry, python: str) -> dict[str, Any]:
     """What the measuring process printed. Raises RunError if it failed."""
     what = [entry.framework, entry.chapter or "none", entry.contender, str(entry.devices)]
+    what.append(f"--kind={entry.kind}")
     command = [python, "-m", "bench.measure", *what, "--child", "--started", repr(time.time())]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it may be killed in the middle
         environment = os.environ | {"TMPDIR": folder}
+        if entry.kind == "cpu":  # rivals would take a GPU
+            environment["CUDA_VISIBLE_DEVICES"] = "-1"
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
@@ -110,6 +115,13 @@ def parser() -> Parser:
         required=True,
         metavar="FRAMEWORK=PYTHON",
         help="the Python that has a framework and its rivals; once for each framework",
+    )
+    made.add_argument(
+        "--gpus",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="time ours on 1 and N GPUs, and rivals on one, in place of CPU devices",
     )
     made.add_argument("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     made.add_argument("--rounds", type=count(REPEATS), default=3, metavar="N", help="(%(default)s)")

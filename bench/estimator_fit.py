@@ -19,11 +19,12 @@ class Fit:
     def __init__(self, workload: Workload) -> None:
         self.batch_size = workload.batch_size
         net = lenet() if workload.width is None else resnet18(workload.width)
-        net.initialize(mx.init.Xavier())
+        context = mx.gpu() if mx.context.num_gpus() else mx.cpu()
+        net.initialize(mx.init.Xavier(), ctx=context)
         net.hybridize()
         trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": workload.lr})
         loss = gluon.loss.SoftmaxCrossEntropyLoss()
-        self.estimator = Estimator(net=net, loss=loss, trainer=trainer, context=mx.cpu())
+        self.estimator = Estimator(net=net, loss=loss, trainer=trainer, context=context)
         self.estimator.logger.setLevel(logging.ERROR)
 
     def prepare(self, images: Bytes, labels: Bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The same nets in PyTorch, on two devices by Lightning Fabric: a process for each."""
+"""The same nets in PyTorch by Lightning Fabric: on one GPU, or in two processes on the CPU."""
 
 import atexit
 import gc
@@ -25,9 +25,12 @@ class Fit:
 
     def __init__(self, workload: Workload) -> None:
         logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
-        self.fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
+        if torch.cuda.is_available():
+            self.fabric = Fabric(accelerator="cuda", devices=1)
+        else:
+            self.fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
+            atexit.register(leave_group)
         self.fabric.launch()
-        atexit.register(leave_group)
         self.own_batch = workload.batch_size // self.fabric.world_size
         net = lenet() if workload.width is None else resnet18(workload.width)
         self.net, self.optimizer = self.fabric.setup(
@@ -49,6 +52,8 @@ class Fit:
             self.optimizer.zero_grad()
             self.fabric.backward(F.cross_entropy(self.net(X), y))
             self.optimizer.step()
+        if self.fabric.device.type == "cuda":
+            torch.cuda.synchronize()
 
 
 def leave_group() -> None:

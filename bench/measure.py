@@ -16,11 +16,18 @@ from typing import Any
 
 from bench.d2l_package import home
 from bench.ours import Ours, pipeline
-from bench.plan import WORKLOADS, Contender, Entry, Workload
+from bench.plan import WORKLOADS, Contender, Entry
 from bench.products import PRODUCTS
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
-from common.backends.loading import backend, distributions, import_backend, one_thread_each
+from common.backends.loading import (
+    backend,
+    distributions,
+    import_backend,
+    one_thread_each,
+    package,
+    set_tf32,
+)
 from common.base.children import end_with
 from common.base.machine import cores, peak_memory
 from common.data.dataset import Dataset, load
@@ -44,16 +51,16 @@ class Measurement:
 
     def contender(self, process: Process) -> Contender:
         """The contender, ready to train."""
-        workload = WORKLOADS[self.entry.chapter]
+        workload = self.entry.workload
         if self.entry.contender == "ours":
             chapter: Any = backend(self.entry.framework, self.entry.chapter)
             devices = chapter.devices(process, self.entry.wanted)
             return Ours(chapter, workload, devices.own, self.entry.options)
-        return rival(self.entry, workload)
+        return rival(self.entry)
 
     def figures(self, contender: Contender) -> dict[str, float]:
         """Seconds to the first step from the process's start, per epoch and per step, and more."""
-        workload = WORKLOADS[self.entry.chapter]
+        workload = self.entry.workload
         b, rest = workload.batch_size, workload.examples % workload.batch_size
         images = self.data.train_images[: workload.examples]
         labels = self.data.train_labels[: workload.examples]
@@ -76,13 +83,19 @@ class Measurement:
         return found
 
 
-def rival(entry: Entry, workload: Workload) -> Contender:
-    """The loop of others that an entry names, ready to train."""
+def rival(entry: Entry) -> Contender:
+    """The loop of others that an entry names, ready to train.
+
+    It takes a GPU if it sees one: they are hidden where CPUs are timed.
+    """
+    set_tf32(False)  # as in ours
+    if entry.kind == "gpu":
+        package(entry.framework)  # MXNet then finds CUDA's libraries
     # Keras reads these once; the backend means nothing to others.
     os.environ["KERAS_BACKEND"] = entry.framework.removeprefix("py")
     home()
     module: Any = importlib.import_module(entry.module())
-    fit: Contender = module.Fit(workload)
+    fit: Contender = module.Fit(entry.workload)
     return fit
 
 
@@ -135,12 +148,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("chapter", choices=(*WORKLOADS, "none"))
     parser.add_argument("contender")
     parser.add_argument("devices", type=int)
+    parser.add_argument("--kind", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--started", type=float, default=time.time())
     parser.add_argument("--child", action="store_true", help="end with the process that starts it")
     flags = parser.parse_args(argv)
     if flags.child:
         end_with(os.getppid())
-    entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices)
+    entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices, flags.kind)
     if entry.contender == "machine":
         report(entry, machine(entry.framework), None)
         return

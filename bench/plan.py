@@ -1,6 +1,6 @@
 """What is measured: which contenders, in which framework, on how much work."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from common.backends.devices import DeviceRequest
@@ -41,6 +41,11 @@ WORKLOADS: Final = {
     "concise": Workload("concise", batch_size=64, lr=0.1, examples=6 * 64, width=64),
 }
 
+ON_GPUS: Final = WORKLOADS | {
+    "concise": replace(WORKLOADS["concise"], batch_size=256, examples=50 * 256),
+}
+"""The same on GPUs, which would be done with that little ResNet-18 before they are warm."""
+
 
 def options(framework: str, chapter: str) -> Options:
     """The options of the book's preset, as a framework has them by default."""
@@ -68,24 +73,35 @@ FABRIC: Final = Rivals({"pytorch": "fabric"}, devices=2)
 
 RIVALS: Final = (HIGH_LEVEL, D2L, FABRIC)
 
+FABRIC_ALONE: Final = replace(FABRIC, devices=1)
+
+RIVALS_ON_GPUS: Final = (HIGH_LEVEL, FABRIC_ALONE)
+"""On one GPU each. What is taken of the book's package is written for CPUs here."""
+
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing to be timed, in a process of its own."""
+    """One thing to be timed, in a process of its own, on devices of a kind: "cpu" or "gpu"."""
 
     framework: str
     chapter: str
     contender: str
     devices: int
+    kind: str = "cpu"
 
     def key(self) -> str:
         """A name that no other entry has."""
-        return f"{self.framework} {self.chapter} {self.contender} {self.devices}"
+        return f"{self.framework} {self.chapter} {self.contender} {self.devices} {self.kind}"
 
     @property
     def wanted(self) -> DeviceRequest:
-        """The devices that our own chapter is timed on."""
-        return DeviceRequest(self.devices, "cpu", cores())
+        """The devices that a contender is timed on."""
+        return DeviceRequest(self.devices, self.kind, cores())
+
+    @property
+    def workload(self) -> Workload:
+        """What a contender trains on."""
+        return (ON_GPUS if self.kind == "gpu" else WORKLOADS)[self.chapter]
 
     @property
     def options(self) -> Options:
@@ -101,15 +117,19 @@ class Entry:
         )
 
 
-def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...]) -> list[Entry]:
-    """Everything to be timed in one round; what is compared lies side by side."""
+def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...], gpus: int = 0) -> list[Entry]:
+    """Everything to be timed in one round; what is compared lies side by side.
+
+    Ours is timed on 1 and 2 CPU devices, or on 1 and all of so many `gpus`.
+    """
+    kind, most, all_rivals = ("gpu", gpus, RIVALS_ON_GPUS) if gpus else ("cpu", 2, RIVALS)
     made = []
     for chapter in chapters:
         for framework in frameworks:
-            made += [Entry(framework, chapter, "ours", devices) for devices in (1, 2)]
+            made += [Entry(framework, chapter, "ours", k, kind) for k in sorted({1, most})]
             made += [
-                Entry(framework, chapter, rivals.contenders[framework], rivals.devices)
-                for rivals in RIVALS
+                Entry(framework, chapter, rivals.contenders[framework], rivals.devices, kind)
+                for rivals in all_rivals
                 if framework in rivals.contenders
             ]
-    return made + [Entry(framework, "", "machine", 1) for framework in frameworks]
+    return made if gpus else made + [Entry(each, "", "machine", 1) for each in frameworks]

@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from bench.results import Bench
-from bench.targets import TARGETS
+from bench.targets import targets
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
 from common.report.benchmark import Samples
@@ -16,7 +16,7 @@ def target_rows(bench: Bench) -> list[list[str]]:
     """A row for each target: what, the bound, and every framework's figure."""
     return [
         [target.what, target.bound(), *(target.cell(bench, name) for name in FRAMEWORKS)]
-        for target in TARGETS
+        for target in targets(bench)
     ]
 
 
@@ -31,7 +31,7 @@ def figures(samples: Samples) -> list[str]:
         SPECS[samples.chapter].net,
         samples.framework,
         samples.contender,
-        str(samples.devices),
+        samples.on(),
         f"{samples.median('images_per_second'):,.0f}",
         f"{samples.median('step') * 1000:,.0f}",
         f"{samples.median('epoch'):,.1f}",
@@ -56,10 +56,15 @@ FIGURE_HEADINGS = [
 
 def provenance(bench: Bench) -> str:
     """Where and when, in a line."""
-    rate = bench.machine_rate() / 1e9
+    machine = bench.machine
+    rest = (
+        f"float32 without TF32; {machine['gpus']}, driver {machine['driver']}"
+        if bench.on_gpus()
+        else f"matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
+    )
     return (
-        f"{bench.machine['processor']}, {bench.machine['cores']} cores, {bench.created}, "
-        f"medians of {bench.rounds} rounds on {bench.data.name}; matrix product {rate:,.0f} GFLOP/s"
+        f"{machine['processor']}, {machine['cores']} cores, {bench.created}, "
+        f"medians of {bench.rounds} rounds on {bench.data.name}; {rest}"
     )
 
 

@@ -26,6 +26,10 @@ class Bench(Benchmark):
                 return each
         raise LookupError(wanted)
 
+    def on_gpus(self) -> bool:
+        """Whether it was measured on GPUs."""
+        return any(each.kind == "gpu" for each in self.samples)
+
     def machine_rate(self) -> float:
         """The highest rate of any framework's matrix product, in operations per second."""
         rates = [each.figures["operations_per_second"] for each in self.samples if machine(each)]

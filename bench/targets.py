@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.plan import D2L, FABRIC, HIGH_LEVEL, Rivals
+from bench.plan import D2L, FABRIC, FABRIC_ALONE, HIGH_LEVEL, Rivals
 from bench.results import Bench, ratio
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
@@ -98,6 +98,12 @@ def everywhere(limit: float) -> dict[str, float]:
     return dict.fromkeys(FRAMEWORKS, limit)
 
 
+def over(chapter: str, what: str, rivals: Rivals, least: float = 1) -> Target:
+    """At least so many times as fast as rivals."""
+    title = f"{SPECS[chapter].net}: images/s over {what}"
+    return Target(title, against(rivals, chapter), everywhere(least), True)
+
+
 def of_both(chapter: str, d2l: tuple[str, float], fast: float, slow: float) -> tuple[Target, ...]:
     """What both chapters aim at; `fast` and `slow` are shares of the matrix rate.
 
@@ -106,14 +112,9 @@ def of_both(chapter: str, d2l: tuple[str, float], fast: float, slow: float) -> t
     title = SPECS[chapter].net
     shares = {"pytorch": fast, "tensorflow": fast, "jax": slow, "mxnet": slow}
     return (
-        *(
-            Target(f"{title}: images/s over {what}", against(rivals, chapter), everywhere(x), True)
-            for what, rivals, x in (
-                ("its high-level loop's", HIGH_LEVEL, 1),
-                (d2l[0], D2L, d2l[1]),
-                ("Fabric's, 2 devices", FABRIC, 1),
-            )
-        ),
+        over(chapter, "its high-level loop's", HIGH_LEVEL),
+        over(chapter, d2l[0], D2L, d2l[1]),
+        over(chapter, "Fabric's, 2 devices", FABRIC),
         Target(f"{title}: share of the matrix rate", share_of_rate(chapter), shares, True),
         Target(f"{title}: 2 devices over 1", two_devices(chapter), everywhere(1.1), False),
     )
@@ -127,3 +128,15 @@ TARGETS = (
     *of_both("concise", ("the d2l package's net and loop", 1), 0.65, 0.4),
     Target("--help: seconds", help_time, everywhere(0.5), False),
 )
+
+ON_GPUS = tuple(
+    over(chapter, what, rivals)
+    for chapter in ("scratch", "concise")
+    for what, rivals in (("its high-level loop's", HIGH_LEVEL), ("Fabric's", FABRIC_ALONE))
+)
+"""What both chapters aim at on one GPU."""
+
+
+def targets(bench: Bench) -> tuple[Target, ...]:
+    """What a fast framework should reach where a benchmark was measured."""
+    return ON_GPUS if bench.on_gpus() else TARGETS

@@ -47,9 +47,10 @@ def pins(session: nox.Session) -> None:
         # Wheels that lie here may be of builds for CPUs.
         indexes = {k: v for k, v in places_of_pip().items() if k != "UV_FIND_LINKS"}
         for framework in accelerators.BUILDS:
-            files = python_of.files(python_of.pins_of(Choice(framework, True, "")))
-            wanted = [f"--requirement={file}" for file in files]
-            session.run(*tried, *wanted, env=indexes)
+            build = Choice(framework, True, "")
+            for pins in (python_of.pins_of(build), python_of.pins_beside_rivals(build)):
+                wanted = [f"--requirement={file}" for file in python_of.files(pins)]
+                session.run(*tried, *wanted, env=indexes)
         return
     for name in session.posargs or pin_files.PINS:
         session.log(f"writing {CONSTRAINTS / name}.txt")

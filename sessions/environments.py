@@ -96,10 +96,18 @@ def pins_of(choice: Choice) -> list[str]:
 
 def bench(session: nox.Session, framework: str) -> str:
     """The Python of an environment with a framework, its rivals and the book's own package."""
-    found = choice(session, framework)
-    rivals = [name] if (name := f"bench-{framework}") in PINS else []
-    pins = [*rivals, *pins_of(found)] if found.cuda else rivals or [framework]
-    return environment(session, f"bench-{found.name}", pins, alone=["d2l"])
+    return beside_rivals(session, choice(session, framework))
+
+
+def beside_rivals(session: nox.Session, choice: Choice) -> str:
+    """The same of the environment that a framework's sessions take."""
+    return environment(session, f"bench-{choice.name}", pins_beside_rivals(choice), alone=["d2l"])
+
+
+def pins_beside_rivals(choice: Choice) -> list[str]:
+    """The names of the files that a framework and its rivals are installed from."""
+    rivals = [name] if (name := f"bench-{choice.framework}") in PINS else []
+    return [*rivals, *pins_of(choice)] if choice.cuda else rivals or [choice.framework]
 
 
 def notebook(session: nox.Session, framework: str) -> str:

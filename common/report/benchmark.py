@@ -7,17 +7,27 @@ from pydantic import BaseModel, Field
 
 
 class Samples(BaseModel):
-    """What was measured of one loop, a value for each round. Times in seconds, sizes in bytes."""
+    """What was measured of one loop, a value for each round. Times in seconds, sizes in bytes.
+
+    The devices are of one `kind`, "cpu" or "gpu".
+    """
 
     framework: str
     chapter: str
     contender: str
     devices: int
+    kind: str = "cpu"
     figures: dict[str, Annotated[list[float], Field(min_length=1)]]
 
     def median(self, name: str) -> float:
         """The median over the rounds."""
         return median(self.figures[name])
+
+    def on(self) -> str:
+        """The devices, in words."""
+        if self.kind == "cpu":
+            return str(self.devices)
+        return f"{self.devices} GPU{'s' if self.devices > 1 else ''}"
 
 
 class Benchmark(BaseModel):

@@ -87,7 +87,7 @@ def _of_chapter(found: Benchmark, chapter: str) -> Table:
         [
             each.framework,
             each.contender,
-            str(each.devices),
+            each.on(),
             *(_figure(name, each.figures.get(name)) for name in names),
         ]
         for each in samples

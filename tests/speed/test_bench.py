@@ -1,46 +1,22 @@
 """The benchmark: its arithmetic, its ratios and what it does with a measurement that fails."""
 
 import importlib
-import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benches import CONTENDER, DATA, MACHINE, bench_of, fake_python
 
 from bench import plan
 from bench.__main__ import main
 from bench.plan import FABRIC, WORKLOADS, Entry, entries
 from bench.report import markdown
-from bench.results import Bench, gathered
+from bench.results import Bench
 from bench.targets import TARGETS
 from common.backends.frameworks import FRAMEWORKS
 from common.models.nets import LENET, resnet18_shapes
-from common.records.record import DataUsed
-
-DATA = DataUsed(name="synthetic", sha256="0" * 64, train_examples=1, test_examples=1)
-MACHINE = {"operations_per_second": 1e11, "import": 1.0, "help": 0.2}
-CONTENDER = {
-    "first_step": 3.0,
-    "epoch": 10.0,
-    "step": 0.1,
-    "images_per_second": 6000.0,
-    "peak_memory": 2.0**30,
-    "data_share": 0.01,
-}
-
-
-def bench_of(*figures: tuple[Entry, dict[str, float]]) -> Bench:
-    return Bench(
-        created="2026-01-01",
-        machine={"processor": "a processor", "cores": 2},
-        versions={entry.framework: {} for entry, _ in figures},
-        data=DATA,
-        rounds=1,
-        samples=gathered(figures),
-    )
 
 
 def cell(bench: Bench, what: str, framework: str) -> str:
@@ -83,8 +59,9 @@ def test_everything_compared_is_measured() -> None:
     assert empty == {("images/s over Fabric's, 2 devices", name) for name in others}
 
 
-def test_nothing_is_measured_twice() -> None:
-    keys = [entry.key() for entry in entries(FRAMEWORKS, tuple(WORKLOADS))]
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_nothing_is_measured_twice(gpus: int) -> None:
+    keys = [entry.key() for entry in entries(FRAMEWORKS, tuple(WORKLOADS), gpus)]
     assert len(set(keys)) == len(keys)
 
 
@@ -136,20 +113,6 @@ def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) 
     assert found == sizes
 
 
-ANSWER = {"figures": CONTENDER | MACHINE, "data": DATA.model_dump(), "versions": {"jax": "1"}}
-
-
-def fake_python(folder: Path, most: int = 99) -> str:
-    """A Python that answers so many measurements, and fails from then on."""
-    path, calls = folder / "python", str(folder / "calls")
-    path.write_text(
-        f"#!{sys.executable}\nwith open({calls!r}, 'a') as calls:\n    calls.write('.')\n"
-        f"print('noise')\nprint({json.dumps(ANSWER)!r})\nexit(len(open({calls!r}).read()) > {most})"
-    )
-    path.chmod(0o755)
-    return f"--python=jax={path}"
-
-
 def test_it_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = fake_python(tmp_path), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
     assert main(flags) == 0
@@ -178,5 +141,6 @@ def test_a_python_must_be_named(python: str, capsys: pytest.CaptureFixture[str])
 def test_one_that_fails_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bench.json").write_text("of an earlier run")
     assert main([fake_python(tmp_path, 0), f"--out={tmp_path}"]) == 1
-    assert capsys.readouterr().err.startswith("python -m bench: error: jax scratch ours 1 failed")
+    said = capsys.readouterr().err
+    assert said.startswith("python -m bench: error: jax scratch ours 1 cpu failed")
     assert (tmp_path / "bench.json").read_text() == "of an earlier run"
