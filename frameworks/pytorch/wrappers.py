@@ -59,7 +59,8 @@ def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapp
     if wrapper == "dp":  # which PyTorch keeps for old code
         return DataParallel(net, device_ids=[device.index for device in devices])
     gpu = devices if devices[0].type == "cuda" else None
-    return nn.parallel.DistributedDataParallel(net, device_ids=gpu)
+    # By itself it replaces all running statistics, at each step, by those of the first process.
+    return nn.parallel.DistributedDataParallel(net, device_ids=gpu, forward_sync_buffers=False)
 
 
 def gathered(shard: Tensor, sizes: Sequence[int]) -> list[Tensor]:

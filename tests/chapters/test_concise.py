@@ -12,7 +12,7 @@ import resnet_judge
 from concise_steps import RATES, Steps, far, part
 
 from common.base.arrays import Weights
-from common.models.nets import layer_shapes, resnet18_shapes
+from common.models.nets import layer_shapes, resnet18_shapes, trainable
 
 # Every mode means half a minute of compiling. Plain `nox` has two devices, `nox -s grid` four.
 MODES = [(1, "per-device"), (3, "per-device"), (3, "sync")]
@@ -59,6 +59,21 @@ def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: tuple
     statistics = part(found, "on/")["bn1.running_mean"]
     assert statistics.shape == (k, concise_steps.WIDTH)
     assert len({row.tobytes() for row in statistics}) == (k if batch_norm == "per-device" else 1)
+
+
+def test_running_statistics_are_those_of_the_devices_own_shards(
+    found: Weights, mode: tuple[int, str]
+) -> None:
+    split, own = concise_steps.split(mode[1], mode[0]), part(found, "own/")
+    for device in range(min(2, mode[0])):  # the third one has no example in one step
+
+        def its_own_first(n: int, place: int = device) -> list[tuple[int, int]]:
+            return split(n)[place:] + split(n)[:place]
+
+        steps = concise_steps.start("float64"), concise_steps.batches("float64"), RATES
+        _, expected = resnet_judge.sgd(*steps, its_own_first)
+        for name in (name for name in expected if not trainable(name)):
+            assert far(own[name][device], expected[name]) < 1e-10, (name, device)
 
 
 def test_gradient_is_that_of_the_whole_minibatch(found: Weights, mode: tuple[int, str]) -> None:

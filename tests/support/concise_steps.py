@@ -99,6 +99,7 @@ class Steps:
             for step, lr in zip(steps, RATES, strict=True)
         ]
         chapter.synchronize(replicas)
+        own = chapter.save(replicas)  # to evaluate may give all devices the first one's statistics
         after = chapter.predict(X, replicas, devices)
         layers["after"] = chapter.activations(X, replicas, devices)
         found = {
@@ -107,6 +108,7 @@ class Steps:
             "logits/after": after,
             "logits/one": chapter.predict(X[:1], replicas, devices),
             **{f"gradients/{name}": values for name, values in gradients.items()},
+            **{f"own/{name}": values for name, values in own.items()},
             **{f"untouched/{name}": values for name, values in untouched.items()},
             **{f"weights/{name}": values for name, values in chapter.export(replicas).items()},
             **{f"layers/{when}/{name}": v for when in layers for name, v in layers[when].items()},
