@@ -140,6 +140,8 @@ def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str
             {part: record.machine.get(part) for part in parts} for record in (theirs, ours)
         )
         yield from _unlike(theirs_is, ours_is)
+        if ours.config.device_kind == "gpu" and not ours.config.deterministic:
+            yield "GPUs without --deterministic"
 
 
 def _means(config: Config) -> dict[str, Any]:

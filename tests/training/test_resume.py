@@ -13,6 +13,7 @@ from stopping import EVERY, KEPT, stopping
 from common.records.fingerprint import source_digest
 from common.records.store import read_record, write_record_as
 from common.training.checkpoints import checkpoints_in, read_checkpoint
+from common.training.resume import means
 
 NAME = RECORD.stem
 
@@ -110,6 +111,21 @@ def test_another_allreduce_goes_on_from_a_file_and_the_record_says_so(start: Com
     (again,) = written()["resumed"]
     assert again["differences"] == ["allreduce star there, ring here"]
     assert written()["losses"][:3] == [1, 1 / 2, 1 / 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "deterministic", "told"),
+    [("cpu", False, 0), ("gpu", True, 0), ("gpu", False, 1)],
+)
+def test_gpus_that_take_what_is_fastest_may_round_otherwise(
+    start: CommandLine, kind: str, deterministic: bool, told: int
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    record = read_checkpoint(KEPT / f"{NAME}-step3.json").record
+    changes = {"device_kind": kind, "deterministic": deterministic}
+    record = record.model_copy(update={"config": record.config.model_copy(update=changes)})
+    assert list(means(record, record)) == ["GPUs without --deterministic"] * told
+    assert list(means(record, record, machine=False)) == []
 
 
 def damage(path: Path) -> None:
