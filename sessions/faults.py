@@ -63,11 +63,15 @@ def fuzz(session: nox.Session) -> None:
 
 def train_through_kills(session: nox.Session, framework: str, folder: Path) -> None:
     """Trains the concise chapter for the book's ten epochs, and kills it twice on its way."""
-    python = python_of.framework(session, framework)
+    choice = python_of.choice(session, framework)
+    python = python_of.made(session, choice)
+    devices = min(2, len(choice.cards) or 2)  # there may be one GPU alone
     # At the book's constant rate the accuracy swings by some points from epoch to epoch: 0.891,
     # 0.822, 0.855 in PyTorch after the fourth, fifth and sixth.
-    setting = "--preset=book --width=16 --devices=2 --batch-size=256 --lr=0.1 --lr-decay=linear"
+    setting = "--preset=book --width=16 --batch-size=256 --lr=0.1 --lr-decay=linear"
     files = f"--out={folder}", f"--checkpoint-dir={folder / 'kept'}", "--resume"
     command = [python, "-m", f"frameworks.{framework}.concise", *setting.split(), *files]
-    kill_on_its_way(command, folder / "kept", f"{framework}-concise-2dev", epochs=10, kills=2)
+    command.append(f"--devices={devices}")
+    run = f"{framework}-concise-{devices}dev"
+    kill_on_its_way(command, folder / "kept", run, epochs=10, kills=2)
     session.run(*command)
