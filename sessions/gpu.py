@@ -22,16 +22,22 @@ MOST: Final = 4
 
 @nox.session(venv_backend="none")
 def gpu(session: nox.Session) -> None:
-    """Compare and test everything on the GPUs here, in results/on-gpus; `-- jax`: JAX alone."""
-    chosen = session.posargs or available()
+    """Compare, test and time all on the GPUs here, in results/on-gpus; `-- jax`: JAX alone.
+
+    `-- --write` puts what it finds into docs/gpu.json and the README.
+    """
+    write = [each for each in session.posargs if each == "--write"]
+    chosen = [each for each in session.posargs if each not in write] or available()
     require_known(session, chosen, FRAMEWORKS)
     choices = [python_of.choice(session, each) for each in chosen]
     if not any(each.cards for each in choices):
-        session.error("no framework has a GPU here: the lines above say why")
+        session.error("no framework has a GPU here: see the lines above, and docs/gpu.md")
     gpus = number(choices)
     shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
     # Whatever fails, the rest is made, too: it shows where the trouble is.
     passed = [passes(session, *command) for command in commands(session, choices, gpus)]
+    run = python_of.common(session), "-m", "common.gpus", str(FOLDER), *write
+    passed.append(passes(session, *run))
     if not all(passed):
         session.error(f"something has failed, see above; all there is lies in {FOLDER}")
 
@@ -50,7 +56,7 @@ def flags(choices: Sequence[Choice]) -> list[str]:
 
 
 def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iterator[list[str]]:
-    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests."""
+    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests, benchmark."""
     common, out = python_of.common(session), f"--out={FOLDER}"
     pythons = {each.framework: python_of.made(session, each) for each in choices}
     for each in choices:
@@ -61,7 +67,9 @@ def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iter
             yield from (grid, [*grid, "--more-devices"])
     plan = ["--suites", *SUITE_NAMES, "--frameworks", *pythons, "--more-devices"]
     yield [common, "-m", "common.parity", str(FOLDER), *plan, *flags(choices)]
-    on_gpus = [each.framework for each in choices if each.cards]
-    for name in on_gpus:
+    on_gpus = [each for each in choices if each.cards]
+    for name in (each.framework for each in on_gpus):
         tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]
         yield [pythons[name], *tests, f"--junitxml={FOLDER / name}-tests.xml"]
+    timed = [f"--python={x.framework}={python_of.beside_rivals(session, x)}" for x in on_gpus]
+    yield [common, "-m", "bench", *timed, f"--gpus={gpus}", "--rounds=1", out]

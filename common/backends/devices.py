@@ -97,9 +97,14 @@ class DeviceRequest:
         """
         if self.kind == "cpu" or (self.kind == "auto" and not gpus):
             return "cpu", self.count or 2
-        if not gpus or (self.count or gpus) > gpus:
+        if not gpus:
             raise RequestError(
-                f"{framework} sees {gpus} GPUs here, not {self.count or 'any'}: "
+                f"{framework} sees no GPU here: docs/gpu.md tells why that may be, "
+                "and --device-kind cpu does without"
+            )
+        if (self.count or gpus) > gpus:
+            raise RequestError(
+                f"{framework} sees {gpus} GPUs here, not {self.count}: "
                 "ask for fewer --devices or for --device-kind cpu"
             )
         return "gpu", self.count or gpus

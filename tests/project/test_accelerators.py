@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from common.backends.driver import Card, Driver
+from common.backends.devices import DeviceRequest
+from common.backends.driver import Card, Driver, find_driver
 from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
 from sessions import accelerators
 from sessions.accelerators import BUILDS, NoAcceleratorError, choose
 
@@ -14,6 +16,8 @@ NONE = "there is no NVIDIA driver here"
 AMPERE, HOPPER = Card("NVIDIA A100", (8, 0)), Card("NVIDIA H100", (9, 0))
 BLACKWELL, OLD = Card("NVIDIA RTX 5090", (12, 0)), Card("Tesla K80", (3, 7))
 NEWEST = "580.95.05"
+MACHINES = {"x86_64": "x86-64", "aarch64": "ARM"}
+ROOT = Path(__file__).parents[2]
 
 
 def on(*cards: Card, version: str = NEWEST) -> Driver:
@@ -142,3 +146,34 @@ def test_every_framework_has_a_build_and_its_constraints() -> None:
     folder = Path(accelerators.__file__).parents[1] / "constraints"
     for each in set(FRAMEWORKS) - {"pytorch"}:
         assert (folder / f"{each}-cuda.txt").is_file()
+
+
+def test_the_page_has_the_builds_and_the_lines() -> None:
+    page = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    for name, build in BUILDS.items():
+        cards = build.cards().removeprefix("compute capability ")
+        cards = f"from {cards}" if cards.endswith(" on") else cards
+        machines = ", ".join(MACHINES[each] for each in build.machines)
+        assert f"| {name} | {build.cuda} | {build.driver} | {cards} | {machines} |" in page
+    hopper = Card("NVIDIA H100 80GB HBM3", (9, 0))
+    assert choose("mxnet", "", on(hopper)).line in page
+    assert choose("jax", "", on(*[Card("NVIDIA A100-SXM4-40GB", (8, 0))] * 2)).line in page
+    assert choose("pytorch", "", on(AMPERE, version="535.183.01")).why in page
+    assert NONE in page
+    for gpus in (0, 2):
+        with pytest.raises(RequestError) as refused:
+            DeviceRequest(4, "gpu", threads=1).settled(gpus, "JAX")
+        assert f"`{str(refused.value).partition(':')[0].partition(' tells')[0]}`" in page
+
+
+def test_the_page_says_what_a_driver_without_its_tool_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loaded = tmp_path / "version"
+    loaded.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Release Build")
+    monkeypatch.setattr("common.backends.driver.LOADED", loaded)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    told, _, helps = str(find_driver(None)).partition(": ")
+    page = (ROOT / "docs/gpu.md").read_text(encoding="utf-8")
+    assert f"| `{told}` |" in page
+    assert "--gpus all" in helps

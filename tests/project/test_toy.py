@@ -77,4 +77,4 @@ def test_its_flags_are_asked_for_and_its_name_is_known_everywhere(house: Path) -
         assert "toy" in python(house, command, "--help").stdout, command
     done = python(house, "frameworks.toy.toy", "--device-kind=gpu", "--dataset=synthetic")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "the toy sees 0 GPUs here" in done.stderr
+    assert "the toy sees no GPU here" in done.stderr

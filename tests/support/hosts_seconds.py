@@ -15,10 +15,9 @@ from hosts_hurt import KINDS, MOMENTS
 from reliability import Line, read, source
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
 from common.base.files import write_text
 from common.terminal.command import status
-from common.terminal.tables import markdown
+from common.terminal.tables import between, markdown
 
 PAGE: Final = Path("docs/hosts.md")
 BEGIN: Final = "<!-- seconds: tests/support/hosts_seconds.py writes what follows -->"
@@ -48,15 +47,6 @@ def _most(lines: Sequence[Line], moment: str) -> str:
     return f"{max(found):.0f}" if found else "–"
 
 
-def with_table(page: str, made: str) -> str:
-    """A page whose table is this one. Raises RunError if it has no place for it."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise RunError(f"the page has no lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the table. Returns 0; raises RunError if there is no place for it."""
     made = argparse.ArgumentParser(description=__doc__)
@@ -67,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = [line for line in read(flags.files) if "moment" in line]
     if lines:
         page = flags.out.read_text(encoding="utf-8")
-        write_text(flags.out, with_table(page, table(lines, flags.command)))
+        write_text(flags.out, between(page, BEGIN, END, table(lines, flags.command)))
     return 0
 
 
