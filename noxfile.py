@@ -22,7 +22,7 @@ from sessions import (
 from sessions.accelerators import Choice
 from sessions.environments import require_known
 from sessions.faults import train_through_kills
-from sessions.gpu import flags as on_gpus, number
+from sessions.gpu import flags as on_gpus, number, pythons_of_bench
 from sessions.support import RESULTS, available, handover, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
@@ -184,5 +184,9 @@ def bench(session: nox.Session) -> None:
 
     With `-- --gpus 2`, on GPUs.
     """
-    flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
+    if any(each.startswith("--gpus") for each in session.posargs):
+        choices = [python_of.choice(session, name) for name in available()]
+        flags = pythons_of_bench(session, choices)
+    else:
+        flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
     run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)

@@ -50,14 +50,22 @@ def measure_all(flags: argparse.Namespace) -> None:
     for name in FILES:
         require_file(flags.out / name, "--out")
     found: list[Sample] = []
+    failed: dict[Entry, str] = {}
     for number in range(1, flags.rounds + 1):
-        found += one_round(plan, pythons, f"round {number}/{flags.rounds}")
+        # What fails from the start costs the others nothing; later on, the machine is to blame.
+        kept = failed if number == 1 else None
+        left = [each for each in plan if each not in failed]
+        found += one_round(left, pythons, f"round {number}/{flags.rounds}", kept)
+        if not found:
+            raise RunError("; ".join(failed.values()))
         # Whoever stops it keeps the rounds that are done.
-        bench = write(flags.out, found, number)
+        bench = write(flags.out, found, number, [each.key() for each in failed])
     print_report(bench)
+    if failed:
+        raise RunError("; ".join(failed.values()))
 
 
-def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
+def write(folder: Path, found: Sequence[Sample], rounds: int, failed: Sequence[str]) -> Bench:
     """Writes bench.json and bench.md of so many rounds to `folder`; returns what it wrote."""
     bench = Bench(
         created=now(),
@@ -65,6 +73,7 @@ def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
         versions={entry.framework: each["versions"] for entry, each in found},
         data=next(each["data"] for _, each in found if each["data"]),
         rounds=rounds,
+        failed=list(failed),
         samples=gathered((entry, each["figures"]) for entry, each in found),
     )
     data, table = (folder / name for name in FILES)
@@ -73,13 +82,24 @@ def write(folder: Path, found: Sequence[Sample], rounds: int) -> Bench:
     return bench
 
 
-def one_round(plan: Sequence[Entry], pythons: Mapping[str, str], name: str) -> Iterator[Sample]:
-    """Measures the whole plan, each entry in a process of its own."""
+def one_round(
+    plan: Sequence[Entry], pythons: Mapping[str, str], name: str, failed: dict[Entry, str] | None
+) -> Iterator[Sample]:
+    """Measures the whole plan, each entry in a process of its own.
+
+    Why one has failed is added to `failed`. Raises RunError without that.
+    """
     for place, entry in enumerate(plan, start=1):
         begun = time.perf_counter()
-        yield entry, measure(entry, pythons[entry.framework])
+        told = ""
+        try:
+            yield entry, measure(entry, pythons[entry.framework])
+        except RunError as error:
+            if failed is None:
+                raise
+            failed[entry] = told = str(error)
         took = time.perf_counter() - begun
-        progress = f"{name}, {place}/{len(plan)}: {entry.key()}, {took:.0f} s"
+        progress = f"{name}, {place}/{len(plan)}: {told or entry.key()}, {took:.0f} s"
         print(progress, file=sys.stderr, flush=True)
 
 
@@ -93,10 +113,12 @@ def measure(entry: Entry, python: str) -> dict[str, Any]:
         if entry.kind == "cpu":  # rivals would take a GPU
             environment["CUDA_VISIBLE_DEVICES"] = "-1"
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
+    # Libraries may print, too, also at the end.
+    told = [line for line in done.stdout.splitlines() if line.startswith('{"figures"')]
+    if done.returncode or not told:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise RunError(f"{entry.key()} failed: {last}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(told[-1])
     return found
 
 

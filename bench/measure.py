@@ -1,4 +1,4 @@
-"""One measurement, in a process of its own: its last line of output is JSON.
+"""One measurement, in a process of its own: it prints a line of JSON.
 
 python -m bench.measure jax scratch ours 2 --started $(date +%s.%N)
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.d2l_package import home
+from bench.gpus import require_gpu
 from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry
 from bench.products import PRODUCTS
@@ -25,7 +26,6 @@ from common.backends.loading import (
     distributions,
     import_backend,
     one_thread_each,
-    package,
     set_tf32,
 )
 from common.base.children import end_with
@@ -90,7 +90,7 @@ def rival(entry: Entry) -> Contender:
     """
     set_tf32(False)  # as in ours
     if entry.kind == "gpu":
-        package(entry.framework)  # MXNet then finds CUDA's libraries
+        require_gpu(entry.framework)
     # Keras reads these once; the backend means nothing to others.
     os.environ["KERAS_BACKEND"] = entry.framework.removeprefix("py")
     home()

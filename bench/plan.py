@@ -41,10 +41,13 @@ WORKLOADS: Final = {
     "concise": Workload("concise", batch_size=64, lr=0.1, examples=6 * 64, width=64),
 }
 
-ON_GPUS: Final = WORKLOADS | {
-    "concise": replace(WORKLOADS["concise"], batch_size=256, examples=50 * 256),
-}
-"""The same on GPUs, which would be done with that little ResNet-18 before they are warm."""
+
+def on_gpus(workload: Workload, gpus: int) -> Workload:
+    """The same on GPUs: ResNet-18 takes the book's 256 images on each, and fifty steps."""
+    if workload.width is None:
+        return workload
+    batch_size = 256 * gpus
+    return replace(workload, batch_size=batch_size, lr=0.1 * gpus, examples=50 * batch_size)
 
 
 def options(framework: str, chapter: str) -> Options:
@@ -101,7 +104,8 @@ class Entry:
     @property
     def workload(self) -> Workload:
         """What a contender trains on."""
-        return (ON_GPUS if self.kind == "gpu" else WORKLOADS)[self.chapter]
+        workload = WORKLOADS[self.chapter]
+        return on_gpus(workload, self.devices) if self.kind == "gpu" else workload
 
     @property
     def options(self) -> Options:

@@ -33,7 +33,7 @@ def figures(samples: Samples) -> list[str]:
         samples.contender,
         samples.on(),
         f"{samples.median('images_per_second'):,.0f}",
-        f"{samples.median('step') * 1000:,.0f}",
+        format(samples.median("step") * 1000, ",.2f" if samples.kind == "gpu" else ",.0f"),
         f"{samples.median('epoch'):,.1f}",
         f"{samples.median('first_step'):.1f}",
         f"{samples.median('peak_memory') / MIB:,.0f}",
@@ -57,11 +57,11 @@ FIGURE_HEADINGS = [
 def provenance(bench: Bench) -> str:
     """Where and when, in a line."""
     machine = bench.machine
-    rest = (
-        f"float32 without TF32; {machine['gpus']}, driver {machine['driver']}"
-        if bench.on_gpus()
-        else f"matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
-    )
+    if bench.on_gpus():
+        rest = f"float32 without TF32; {machine['gpus']}, driver {machine['driver']}; "
+        rest += "MiB are the host's"
+    else:
+        rest = f"matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
     return (
         f"{machine['processor']}, {machine['cores']} cores, {bench.created}, "
         f"medians of {bench.rounds} rounds on {bench.data.name}; {rest}"

@@ -33,7 +33,7 @@ class Bench(Benchmark):
     def machine_rate(self) -> float:
         """The highest rate of any framework's matrix product, in operations per second."""
         rates = [each.figures["operations_per_second"] for each in self.samples if machine(each)]
-        return max(median(rate) for rate in rates)
+        return max((median(rate) for rate in rates), default=0)
 
 
 def ratio(name: str, above: Samples, below: Samples) -> float:

@@ -13,7 +13,8 @@ from typing import Final
 
 from common.base.files import write_text
 from common.records.store import read_json
-from common.report.gpus import Summary, summary
+from common.report.gpu_folder import summary
+from common.report.gpus import Summary
 from common.terminal.command import Parser, status
 from common.terminal.tables import between
 
@@ -40,7 +41,7 @@ def tell(folder: Path | None, write: bool) -> None:
         new = {
             name: each
             for name, each in found.frameworks.items()
-            if each.devices or each.checks.failed or name not in earlier
+            if each.was_run() or name not in earlier
         }
         found = Summary(frameworks=earlier | new)
     print(found.table())

@@ -95,12 +95,15 @@ def pins_of(choice: Choice) -> list[str]:
 
 
 def bench(session: nox.Session, framework: str) -> str:
-    """The Python of an environment with a framework, its rivals and the book's own package."""
-    return beside_rivals(session, choice(session, framework))
+    """The Python of an environment with a framework, its rivals and the book's own package.
+
+    It is the build for CPUs: rivals would fall over GPUs that are hidden from another one.
+    """
+    return beside_rivals(session, Choice(framework, False, ""))
 
 
 def beside_rivals(session: nox.Session, choice: Choice) -> str:
-    """The same of the environment that a framework's sessions take."""
+    """The same, with the build that a framework's sessions take."""
     return environment(session, f"bench-{choice.name}", pins_beside_rivals(choice), alone=["d2l"])
 
 

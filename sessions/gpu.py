@@ -30,8 +30,7 @@ def gpu(session: nox.Session) -> None:
     chosen = [each for each in session.posargs if each not in write] or available()
     require_known(session, chosen, FRAMEWORKS)
     choices = [python_of.choice(session, each) for each in chosen]
-    if not any(each.cards for each in choices):
-        session.error("no framework has a GPU here: see the lines above, and docs/gpu.md")
+    require_gpus(session, choices)
     gpus = number(choices)
     shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
     # Whatever fails, the rest is made, too: it shows where the trouble is.
@@ -40,6 +39,19 @@ def gpu(session: nox.Session) -> None:
     passed.append(passes(session, *run))
     if not all(passed):
         session.error(f"something has failed, see above; all there is lies in {FOLDER}")
+
+
+def require_gpus(session: nox.Session, choices: Iterable[Choice]) -> None:
+    """Ends the session with a line if no framework has a GPU."""
+    if not any(each.cards for each in choices):
+        session.error("no framework has a GPU here: see the lines above, and docs/gpu.md")
+
+
+def pythons_of_bench(session: nox.Session, choices: Sequence[Choice]) -> list[str]:
+    """What the benchmark is told of the environments of frameworks that have GPUs."""
+    require_gpus(session, choices)
+    on_gpus = [each for each in choices if each.cards]
+    return [f"--python={x.framework}={python_of.beside_rivals(session, x)}" for x in on_gpus]
 
 
 def number(choices: Iterable[Choice]) -> int:
@@ -59,6 +71,7 @@ def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iter
     """What is run: the grid on CPU devices and on so many GPUs, comparison, tests, benchmark."""
     common, out = python_of.common(session), f"--out={FOLDER}"
     pythons = {each.framework: python_of.made(session, each) for each in choices}
+    timed = pythons_of_bench(session, choices)
     for each in choices:
         grid = [pythons[each.framework], "-m", "common.grid", each.framework, out]
         yield from (grid, [*grid, "--more-devices"])
@@ -67,9 +80,7 @@ def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iter
             yield from (grid, [*grid, "--more-devices"])
     plan = ["--suites", *SUITE_NAMES, "--frameworks", *pythons, "--more-devices"]
     yield [common, "-m", "common.parity", str(FOLDER), *plan, *flags(choices)]
-    on_gpus = [each for each in choices if each.cards]
-    for name in (each.framework for each in on_gpus):
+    for name in (each.framework for each in choices if each.cards):
         tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]
         yield [pythons[name], *tests, f"--junitxml={FOLDER / name}-tests.xml"]
-    timed = [f"--python={x.framework}={python_of.beside_rivals(session, x)}" for x in on_gpus]
     yield [common, "-m", "bench", *timed, f"--gpus={gpus}", "--rounds=1", out]

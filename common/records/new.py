@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,9 +39,13 @@ def traffic(config: Config) -> Traffic | None:
     )
 
 
+VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
+"""As it was in the beginning: a run hides the GPUs that it does not use."""
+
+
 def gpus_here() -> dict[str, str | int]:
-    """The GPUs of this machine and NVIDIA's driver, as a record tells of them."""
-    found = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    """The GPUs that a run could choose from and NVIDIA's driver, as a record tells of them."""
+    found = find_driver(VISIBLE)
     if isinstance(found, str):  # what the framework sees, nvidia-smi may not
         return {"gpus": "unknown", "driver": "unknown"}
     return {"gpus": in_words(found.cards), "driver": found.version}

@@ -31,9 +31,13 @@ class Samples(BaseModel):
 
 
 class Benchmark(BaseModel):
-    """One run of the benchmark: where it was measured, and every sample of every loop."""
+    """One run of the benchmark: where it was measured, and every sample of every loop.
+
+    `failed` names the loops that could not be measured.
+    """
 
     created: str
     machine: dict[str, str | int]
     rounds: int
+    failed: list[str] = []
     samples: list[Samples]

@@ -56,7 +56,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
             patch.setattr(accelerators, "driver", lambda found=found: found)
             for each in FRAMEWORKS:
                 environments.framework(session, each)
-                environments.bench(session, each)
+                environments.beside_rivals(session, environments.choice(session, each))
                 environments.notebook(session, each)
         environments.common(session)
         environments.site(session)
@@ -191,7 +191,10 @@ def test_notebooks_use_gpus_and_the_benchmark_may(house: Path) -> None:
     nox(house, "-s", "notebooks", "--", "jax", card="A100")
     assert ran(house) == ["notebooks-jax-cuda: notebooks.execute jax"]
     nox(house, "-s", "bench", card="A100")
-    pythons = " ".join(f"--python={x}=.nox/bench-{x}-cuda/bin/python" for x in FRAMEWORKS)
-    assert ran(house) == [f"common: bench {pythons} --out=results"]
-    nox(house, "-s", "bench", "--", "--gpus", "2", card="A100")
-    assert ran(house) == [f"common: bench {pythons} --out=results --gpus 2"]
+    on_cpus = [f"--python={x}=.nox/bench-{x}/bin/python" for x in FRAMEWORKS]
+    on_gpus = [each.replace("/bin", "-cuda/bin") for each in on_cpus]
+    assert ran(house) == [f"common: bench {' '.join(on_cpus)} --out=results"]
+    for card, served in (("A100", on_gpus), ("H100", on_gpus[:3])):
+        nox(house, "-s", "bench", "--", "--gpus", "2", card=card)
+        assert ran(house) == [f"common: bench {' '.join(served)} --out=results --gpus 2"]
+    assert "no framework has a GPU here" in "\n".join(nox(house, "-s", "bench", "--", "--gpus=2"))

@@ -142,5 +142,19 @@ def test_one_that_fails_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "bench.json").write_text("of an earlier run")
     assert main([fake_python(tmp_path, 0), f"--out={tmp_path}"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("python -m bench: error: jax scratch ours 1 cpu failed")
+    assert "\npython -m bench: error: jax scratch ours 1 cpu failed" in said
     assert (tmp_path / "bench.json").read_text() == "of an earlier run"
+
+
+def test_one_that_fails_costs_the_others_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python"
+    flags = fake_python(tmp_path), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
+    python.write_text(python.read_text().replace("exit(", "exit('keras' in sys.argv or "))
+    assert main(flags) == 1
+    assert "error: jax scratch keras 1 cpu failed" in capsys.readouterr().err
+    bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
+    assert bench.failed == ["jax scratch keras 1 cpu"]
+    assert [each.contender for each in bench.samples] == ["ours", "ours", "d2l", "machine"]
+    assert {len(values) for each in bench.samples for values in each.figures.values()} == {2}

@@ -22,6 +22,7 @@ def test_on_gpus_ours_runs_on_one_and_on_all(gpus: int) -> None:
     assert {each.devices for each in everything if each not in ours} == {1}
     concise = [each.workload for each in everything if each.chapter == "concise"]
     assert all(each.examples >= 50 * each.batch_size for each in concise)
+    assert {each.batch_size for each in concise} == {256, 256 * gpus}
 
 
 def test_on_gpus_every_target_is_measured() -> None:
@@ -42,6 +43,7 @@ def test_where_cpus_are_timed_rivals_see_no_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr("bench.__main__.gpus_here", lambda: {"gpus": "two", "driver": "1.2"})
     flags = fake_python(tmp_path), f"--out={tmp_path}", "--rounds=1", "--chapters", "scratch"
     assert main(flags) == 0
     assert main([*flags, "--gpus=2"]) == 0
@@ -51,4 +53,4 @@ def test_where_cpus_are_timed_rivals_see_no_gpu(
     on_gpus = [f"0,1 jax scratch {each} {k} --kind=gpu" for each, k in contenders]
     assert told == [*on_cpus, "-1 jax none machine 1 --kind=cpu", *on_gpus]
     bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
-    assert (bench.machine["gpus"], bench.machine["driver"]) == ("unknown", "unknown")
+    assert (bench.machine["gpus"], bench.machine["driver"]) == ("two", "1.2")
