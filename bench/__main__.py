@@ -56,13 +56,13 @@ def measure_all(flags: argparse.Namespace) -> None:
         kept = failed if number == 1 else None
         left = [each for each in plan if each not in failed]
         found += one_round(left, pythons, f"round {number}/{flags.rounds}", kept)
-        if not found:
+        if not any(each["data"] for _, each in found):
             raise RunError("; ".join(failed.values()))
         # Whoever stops it keeps the rounds that are done.
         bench = write(flags.out, found, number, [each.key() for each in failed])
     print_report(bench)
     if failed:
-        raise RunError("; ".join(failed.values()))
+        raise RunError(f"{len(failed)} of {len(plan)} could not be timed, see above")
 
 
 def write(folder: Path, found: Sequence[Sample], rounds: int, failed: Sequence[str]) -> Bench:
@@ -87,7 +87,7 @@ def one_round(
 ) -> Iterator[Sample]:
     """Measures the whole plan, each entry in a process of its own.
 
-    Why one has failed is added to `failed`. Raises RunError without that.
+    `failed` gets the reason of each that fails. Where it is None, that raises RunError.
     """
     for place, entry in enumerate(plan, start=1):
         begun = time.perf_counter()
@@ -117,7 +117,7 @@ def measure(entry: Entry, python: str) -> dict[str, Any]:
     told = [line for line in done.stdout.splitlines() if line.startswith('{"figures"')]
     if done.returncode or not told:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        raise RunError(f"{entry.key()} failed: {last}")
+        raise RunError(f"{entry.key()} failed: {last.removeprefix('bench.measure: error: ')}")
     found: dict[str, Any] = json.loads(told[-1])
     return found
 

@@ -33,6 +33,7 @@ from common.base.machine import cores, peak_memory
 from common.data.dataset import Dataset, load
 from common.records.fingerprint import versions
 from common.records.record import DataUsed
+from common.terminal.command import status
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Measurement:
     def figures(self, contender: Contender) -> dict[str, float]:
         """Seconds to the first step from the process's start, per epoch and per step, and more."""
         workload = self.entry.workload
-        b, rest = workload.batch_size, workload.examples % workload.batch_size
         images = self.data.train_images[: workload.examples]
         labels = self.data.train_labels[: workload.examples]
+        b, rest = workload.batch_size, len(images) % workload.batch_size
         contender.train(contender.prepare(images[:b], labels[:b]))
         first_step = time.time() - self.started
         # What the last, shorter minibatch needs is compiled before the clock starts, too.
@@ -88,12 +89,12 @@ def rival(entry: Entry) -> Contender:
 
     It takes a GPU if it sees one: they are hidden where CPUs are timed.
     """
-    set_tf32(False)  # as in ours
-    if entry.kind == "gpu":
-        require_gpu(entry.framework)
     # Keras reads these once; the backend means nothing to others.
     os.environ["KERAS_BACKEND"] = entry.framework.removeprefix("py")
     home()
+    set_tf32(False)  # as in ours
+    if entry.kind == "gpu":
+        require_gpu(entry.framework)
     module: Any = importlib.import_module(entry.module())
     fit: Contender = module.Fit(entry.workload)
     return fit
@@ -170,4 +171,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(status("bench.measure", main))

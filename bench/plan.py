@@ -43,11 +43,11 @@ WORKLOADS: Final = {
 
 
 def on_gpus(workload: Workload, gpus: int) -> Workload:
-    """The same on GPUs: ResNet-18 takes the book's 256 images on each, and fifty steps."""
+    """The same on GPUs: ResNet-18 takes the book's 256 images on each, and some more steps."""
     if workload.width is None:
         return workload
     batch_size = 256 * gpus
-    return replace(workload, batch_size=batch_size, lr=0.1 * gpus, examples=50 * batch_size)
+    return replace(workload, batch_size=batch_size, lr=0.1 * gpus, examples=25 * batch_size)
 
 
 def options(framework: str, chapter: str) -> Options:

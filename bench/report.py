@@ -1,5 +1,7 @@
 """The benchmark for people: what was measured, and how it stands to the targets."""
 
+from contextlib import suppress
+
 from rich.console import Console
 
 from bench.results import Bench
@@ -57,14 +59,17 @@ FIGURE_HEADINGS = [
 def provenance(bench: Bench) -> str:
     """Where and when, in a line."""
     machine = bench.machine
+    rest = ""
     if bench.on_gpus():
-        rest = f"float32 without TF32; {machine['gpus']}, driver {machine['driver']}; "
-        rest += "MiB are the host's"
-    else:
-        rest = f"matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
+        rest = f"; float32 without TF32; {machine['gpus']}, driver {machine['driver']}; "
+        rest += "MiB are of the host's memory"
+    with suppress(LookupError):
+        rest += f"; matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
+    if bench.failed:
+        rest += f"; **failed**: {', '.join(bench.failed)}"
     return (
         f"{machine['processor']}, {machine['cores']} cores, {bench.created}, "
-        f"medians of {bench.rounds} rounds on {bench.data.name}; {rest}"
+        f"medians of {bench.rounds} rounds on {bench.data.name}{rest}"
     )
 
 

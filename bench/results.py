@@ -31,9 +31,14 @@ class Bench(Benchmark):
         return any(each.kind == "gpu" for each in self.samples)
 
     def machine_rate(self) -> float:
-        """The highest rate of any framework's matrix product, in operations per second."""
+        """The highest rate of any framework's matrix product, in operations per second.
+
+        Raises LookupError if none was measured.
+        """
         rates = [each.figures["operations_per_second"] for each in self.samples if machine(each)]
-        return max((median(rate) for rate in rates), default=0)
+        if not rates:
+            raise LookupError("no matrix product")
+        return max(median(rate) for rate in rates)
 
 
 def ratio(name: str, above: Samples, below: Samples) -> float:

@@ -46,7 +46,8 @@ class Build:
     def cards(self) -> str:
         """The cards that it has code for, in words."""
         first, last = (each and f"{each[0]}.{each[1]}" for each in (self.oldest, self.newest))
-        return f"compute capability {first} to {last}" if last else f"compute capability {first} on"
+        rest = f"{first} to {last}" if last else f"from {first} on"
+        return f"compute capability {rest}"
 
 
 BUILDS: Final[Mapping[str, Build]] = {

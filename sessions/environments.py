@@ -97,7 +97,7 @@ def pins_of(choice: Choice) -> list[str]:
 def bench(session: nox.Session, framework: str) -> str:
     """The Python of an environment with a framework, its rivals and the book's own package.
 
-    It is the build for CPUs: rivals would fall over GPUs that are hidden from another one.
+    It is the build for CPUs: in one for GPUs, rivals could fail where these are hidden.
     """
     return beside_rivals(session, Choice(framework, False, ""))
 

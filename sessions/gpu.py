@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import nox
+from nox.command import CommandFailed
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SUITE_NAMES
@@ -32,9 +33,11 @@ def gpu(session: nox.Session) -> None:
     choices = [python_of.choice(session, each) for each in chosen]
     require_gpus(session, choices)
     gpus = number(choices)
+    planned = list(commands(session, choices, gpus))
     shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
     # Whatever fails, the rest is made, too: it shows where the trouble is.
-    passed = [passes(session, *command) for command in commands(session, choices, gpus)]
+    passed = [passes(session, *command) for command in planned]
+    passed.append(is_timed(session, choices, gpus))
     run = python_of.common(session), "-m", "common.gpus", str(FOLDER), *write
     passed.append(passes(session, *run))
     if not all(passed):
@@ -54,6 +57,16 @@ def pythons_of_bench(session: nox.Session, choices: Sequence[Choice]) -> list[st
     return [f"--python={x.framework}={python_of.beside_rivals(session, x)}" for x in on_gpus]
 
 
+def is_timed(session: nox.Session, choices: Sequence[Choice], gpus: int) -> bool:
+    """Whether the benchmark could be installed, and ran well."""
+    try:
+        timed = pythons_of_bench(session, choices)
+    except CommandFailed:
+        return False
+    flags = f"--gpus={gpus}", "--rounds=1", f"--out={FOLDER}"
+    return passes(session, python_of.common(session), "-m", "bench", *timed, *flags)
+
+
 def number(choices: Iterable[Choice]) -> int:
     """How many GPUs the frameworks that have any are run on; 0 if none has."""
     return min([MOST, *counts]) if (counts := [len(x.cards) for x in choices if x.cards]) else 0
@@ -68,19 +81,17 @@ def flags(choices: Sequence[Choice]) -> list[str]:
 
 
 def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iterator[list[str]]:
-    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests, benchmark."""
+    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests."""
     common, out = python_of.common(session), f"--out={FOLDER}"
     pythons = {each.framework: python_of.made(session, each) for each in choices}
-    timed = pythons_of_bench(session, choices)
     for each in choices:
         grid = [pythons[each.framework], "-m", "common.grid", each.framework, out]
         yield from (grid, [*grid, "--more-devices"])
         if each.cards:
-            grid.append(f"--gpus={gpus}")
+            grid = [*grid, f"--gpus={gpus}"]
             yield from (grid, [*grid, "--more-devices"])
     plan = ["--suites", *SUITE_NAMES, "--frameworks", *pythons, "--more-devices"]
     yield [common, "-m", "common.parity", str(FOLDER), *plan, *flags(choices)]
     for name in (each.framework for each in choices if each.cards):
         tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]
         yield [pythons[name], *tests, f"--junitxml={FOLDER / name}-tests.xml"]
-    yield [common, "-m", "bench", *timed, f"--gpus={gpus}", "--rounds=1", out]

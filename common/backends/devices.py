@@ -104,7 +104,7 @@ class DeviceRequest:
             )
         if (self.count or gpus) > gpus:
             raise RequestError(
-                f"{framework} sees {gpus} GPUs here, not {self.count}: "
+                f"{framework} sees {gpus} GPU{'s' * (gpus > 1)} here, not {self.count}: "
                 "ask for fewer --devices or for --device-kind cpu"
             )
         return "gpu", self.count or gpus

@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
@@ -18,6 +18,11 @@ from common.records.trust import distrust
 from common.report.benchmark import Benchmark
 from common.report.gpus import Counted, OnGpus, Summary
 
+Machine = tuple[str, str]
+"""Its GPUs, and NVIDIA's driver."""
+
+UNKNOWN: Final[Machine] = ("unknown GPUs", "unknown")
+
 
 def summary(folder: Path) -> Summary:
     """What a folder of `nox -s gpu` shows. Raises RequestError or RunError."""
@@ -25,6 +30,7 @@ def summary(folder: Path) -> Summary:
     records = {name: list(records_of(folder, name, verdict)) for name in FRAMEWORKS}
     machine = one_machine([each for some in records.values() for each in some])
     bench = benchmark(folder / "bench.json", machine)
+    gpus, driver = machine or (bench and _machine(bench.machine)) or UNKNOWN
     made = {}
     for name in FRAMEWORKS:
         checks = [
@@ -37,8 +43,8 @@ def summary(folder: Path) -> Summary:
             own = records[name]
             made[name] = OnGpus(
                 date=verdict.created[:10],
-                gpus=machine[0],
-                driver=machine[1],
+                gpus=gpus,
+                driver=driver,
                 versions=own[0].versions if own else {},
                 source_sha256=own[0].source_sha256 if own else "",
                 devices=sorted({each.config.devices for each in own}),
@@ -72,23 +78,26 @@ def records_of(folder: Path, framework: str, verdict: Verdict) -> Iterator[Recor
                 name = record_name(framework, comparison.chapter, check.devices)
                 path = folder / str(place) / name
                 record = read_record(path)
-                if record.config.device_kind != "gpu" or distrust(record):
-                    raise RunError(f"{path} is no record of a run on GPUs that went well")
+                whose = record.framework, record.chapter, record.config.devices
+                expected = framework, comparison.chapter, check.devices
+                kind = record.config.device_kind
+                if whose != expected or kind != "gpu" or distrust(record):
+                    raise RunError(f"{path} is not the record of its run on GPUs")
                 if record.started > verdict.created:
                     raise RunError(f"{path} is of a run after the comparison: compare again")
                 yield record
 
 
-def one_machine(records: Sequence[Record]) -> tuple[str, str]:
-    """The GPUs and the driver of all records. Raises RunError if they are of several machines."""
-    found = {_machine(each.machine) for each in records} or {("unknown GPUs", "unknown")}
+def one_machine(records: Sequence[Record]) -> Machine | None:
+    """That of all records, if there are any. Raises RunError if they are of several."""
+    found = {_machine(each.machine) for each in records}
     if len(found) > 1:
         raise RunError(f"the records are of several machines: {sorted(found)}")
-    return found.pop()
+    return found.pop() if found else None
 
 
-def _machine(machine: dict[str, Any]) -> tuple[str, str]:
-    return str(machine.get("gpus", "unknown GPUs")), str(machine.get("driver", "unknown"))
+def _machine(machine: dict[str, Any]) -> Machine:
+    return str(machine.get("gpus", UNKNOWN[0])), str(machine.get("driver", UNKNOWN[1]))
 
 
 def counted(checks: Sequence[Check]) -> Counted:
@@ -114,12 +123,12 @@ def tests(path: Path) -> Counted | None:
     return Counted(passed=total - failed, failed=failed)
 
 
-def benchmark(path: Path, machine: tuple[str, str]) -> Benchmark | None:
+def benchmark(path: Path, machine: Machine | None) -> Benchmark | None:
     """What was timed, if anything. Raises RunError if that was on another machine."""
     if not path.exists():
         return None
     found = read_json(Benchmark, path, "a benchmark")
-    if _machine(found.machine) != machine:
+    if machine and _machine(found.machine) != machine:
         raise RunError(f"{path} is of another machine than the records")
     return found
 

@@ -32,9 +32,9 @@ class Counted(Strict):
     def words(self, what: str) -> str:
         """Both in words; nothing has passed where there is nothing."""
         both = self.passed + self.failed
-        if self.failed or not both:
-            return f"**{self.failed} of {both} {what} failed**"
-        return f"{both} passed"
+        if not both:
+            return "**none ran**"
+        return f"**{self.failed} of {both} {what} failed**" if self.failed else f"{both} passed"
 
 
 class OnGpus(Strict):
@@ -71,7 +71,8 @@ class OnGpus(Strict):
     def _rates(self, chapter: str) -> str:
         rates = self.images_per_second.get(chapter, {})
         told = [
-            f"{rate:,.0f} on {k}" if rate else f"**failed** on {k}" for k, rate in rates.items()
+            f"{rate:,.0f} on {k}" if rate else f"**failed** on {k}"
+            for k, rate in sorted(rates.items())
         ]
         return ", ".join(told) or "**no figures**"
 

@@ -50,7 +50,9 @@ def run(framework: str, options: str, folder: Path, *flags: str) -> tuple[Record
     command = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *given, *FLAGS.split()]
     command += ["--quiet", f"--out={folder}", *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    # MXNet says so before it chooses among cuDNN's algorithms.
+    told = [x for x in done.stderr.splitlines() if "Running performance tests" not in x]
+    assert (done.returncode, told) == (0, [])
     (path,) = folder.glob(f"{framework}-{chapter}-?dev.json")
     record = read_record(path)
     return record, {**read_tensors(path, record), "losses": np.array(record.losses)}
@@ -137,4 +139,4 @@ def test_more_than_there_are_is_an_error(framework: str, tmp_path: Path) -> None
     command = [sys.executable, "-m", f"frameworks.{framework}.scratch", *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert re.search(r"error: .* sees \d+ GPUs here, not 64", done.stderr)
+    assert re.search(r"error: .* sees \d+ GPUs? here, not 64", done.stderr)

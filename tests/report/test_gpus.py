@@ -85,6 +85,22 @@ def test_a_check_that_failed_is_told(left: Path, capsys: pytest.CaptureFixture[s
     assert f"| **{failed.count('tensorflow')} of " in found["tensorflow"]
 
 
+def test_where_every_run_failed_the_benchmark_is_told_all_the_same(
+    left: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (left / "gpu").rglob("*dev.json"):
+        path.unlink()
+    bench(left, ("jax", "scratch", 2, "ours", 60000.0), ("jax", "scratch", 1, "ours", 51234.5))
+    write_verdict(left, verdict := judged(left))
+    assert main([str(left), "--write"]) == 0
+    found = rows(capsys)
+    assert "| none of 2 x NVIDIA A100, driver 580.95.05, " in found["jax"]
+    failed = sum(each.framework == "jax" for each in verdict.comparisons[1].checks)
+    assert f"| **{failed} of {failed} checks failed** | **no report** | " in found["jax"]
+    assert "| 51,234 on 1, 60,000 on 2 | **failed** on 2 |" in found["jax"]
+    assert kept().table() == "\n".join(found.values())
+
+
 def test_it_is_written_beside_what_was_known(
     left: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

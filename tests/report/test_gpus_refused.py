@@ -28,13 +28,21 @@ def of_cpus(folder: Path) -> str:
     name = "jax-scratch-2dev.json"
     path = folder / BOTH[1].folder / name
     path.write_bytes((folder / BOTH[0].folder / name).read_bytes())
-    return f"{name} is no record of a run on GPUs that went well"
+    return f"{name} is not the record of its run on GPUs"
 
 
 def changed(folder: Path) -> str:
     path = folder / BOTH[1].folder / "jax-scratch-2dev.json"
     path.write_text(path.read_text().replace("A100", "H100"))
-    return "is no record of a run on GPUs that went well"
+    return "is not the record of its run on GPUs"
+
+
+def of_another(folder: Path) -> str:
+    place = folder / BOTH[1].folder
+    (place / "jax-scratch-2dev.json").write_bytes(
+        (place / "pytorch-scratch-2dev.json").read_bytes()
+    )
+    return "is not the record of its run on GPUs"
 
 
 def later(folder: Path) -> str:
@@ -74,7 +82,17 @@ def two_machines(folder: Path) -> str:
     return "the records are of several machines"
 
 
-SPOILT = [gone, of_cpus, changed, later, on_cpus_alone, report, empty_report, bench_of_others]
+SPOILT = [
+    gone,
+    of_cpus,
+    of_another,
+    changed,
+    later,
+    on_cpus_alone,
+    report,
+    empty_report,
+    bench_of_others,
+]
 
 
 @pytest.mark.parametrize("spoil", [*SPOILT, two_machines])

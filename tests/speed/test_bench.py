@@ -17,6 +17,7 @@ from bench.results import Bench
 from bench.targets import TARGETS
 from common.backends.frameworks import FRAMEWORKS
 from common.models.nets import LENET, resnet18_shapes
+from common.report.benchmark import Samples
 
 
 def cell(bench: Bench, what: str, framework: str) -> str:
@@ -113,11 +114,16 @@ def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) 
     assert found == sizes
 
 
+def rounds_of(samples: Samples) -> int:
+    (number,) = {len(values) for values in samples.figures.values()}
+    return number
+
+
 def test_it_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = fake_python(tmp_path), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
     assert main(flags) == 0
     bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
-    assert (bench.rounds, [len(each.figures["epoch"]) for each in bench.samples]) == (2, [2] * 5)
+    assert (bench.rounds, [rounds_of(each) for each in bench.samples]) == (2, [2] * 5)
     assert bench.data == DATA
     assert (tmp_path / "bench.md").read_text(encoding="utf-8") == markdown(bench)
     assert "LeNet: 2 devices" in capsys.readouterr().out
@@ -127,7 +133,7 @@ def test_rounds_that_are_done_are_kept(tmp_path: Path) -> None:
     flags = fake_python(tmp_path, 7), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
     assert main(flags) == 1
     bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
-    assert (bench.rounds, [len(each.figures["epoch"]) for each in bench.samples]) == (1, [1] * 5)
+    assert (bench.rounds, [rounds_of(each) for each in bench.samples]) == (1, [1] * 5)
 
 
 @pytest.mark.parametrize("python", ["jax", "jax=", "jax=/no/such/python", "numpy=python3"])
@@ -138,7 +144,9 @@ def test_a_python_must_be_named(python: str, capsys: pytest.CaptureFixture[str])
     assert f"{python!r} names no framework and its Python" in capsys.readouterr().err
 
 
-def test_one_that_fails_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_all_fail_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bench.json").write_text("of an earlier run")
     assert main([fake_python(tmp_path, 0), f"--out={tmp_path}"]) == 1
     said = capsys.readouterr().err
@@ -146,15 +154,29 @@ def test_one_that_fails_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (tmp_path / "bench.json").read_text() == "of an earlier run"
 
 
+@pytest.mark.parametrize("failing", ["keras", "machine", "ours"])
 def test_one_that_fails_costs_the_others_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    failing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     python = tmp_path / "python"
     flags = fake_python(tmp_path), f"--out={tmp_path}", "--rounds=2", "--chapters", "scratch"
-    python.write_text(python.read_text().replace("exit(", "exit('keras' in sys.argv or "))
+    python.write_text(python.read_text().replace("exit(", f"exit({failing!r} in sys.argv or "))
     assert main(flags) == 1
-    assert "error: jax scratch keras 1 cpu failed" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f": jax {'' if failing == 'machine' else 'scratch'} {failing} 1 cpu failed" in said
     bench = Bench.model_validate_json((tmp_path / "bench.json").read_text())
-    assert bench.failed == ["jax scratch keras 1 cpu"]
-    assert [each.contender for each in bench.samples] == ["ours", "ours", "d2l", "machine"]
-    assert {len(values) for each in bench.samples for values in each.figures.values()} == {2}
+    contenders = [each for each in ("ours", "ours", "keras", "d2l", "machine") if each != failing]
+    assert [each.contender for each in bench.samples] == contenders
+    assert {rounds_of(each) for each in bench.samples} == {2}
+    assert len(bench.failed) == 5 - len(contenders)
+    page = (tmp_path / "bench.md").read_text(encoding="utf-8")
+    assert f"**failed**: {', '.join(bench.failed)}" in page
+    assert f"error: {len(bench.failed)} of 5 could not be timed, see above" in said
+
+
+def test_where_no_loop_runs_nothing_is_written(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    flags = fake_python(tmp_path), f"--out={tmp_path}"
+    python.write_text(python.read_text().replace("exit(", "exit('machine' not in sys.argv or "))
+    assert main(flags) == 1
+    assert not (tmp_path / "bench.json").exists()

@@ -31,7 +31,8 @@ def bench_of(*figures: tuple[Entry, dict[str, float]]) -> Bench:
     )
 
 
-ANSWER = {"figures": CONTENDER | MACHINE, "data": DATA.model_dump(), "versions": {"jax": "1"}}
+ANSWER = {"figures": CONTENDER, "data": DATA.model_dump(), "versions": {"jax": "1"}}
+OF_MACHINE = {"figures": MACHINE, "data": None, "versions": {"jax": "1"}}
 
 
 def fake_python(folder: Path, most: int = 99) -> str:
@@ -42,7 +43,10 @@ def fake_python(folder: Path, most: int = 99) -> str:
         "import os, sys\n"
         f"with open({told!r}, 'a') as told:\n"
         "    print(os.environ.get('CUDA_VISIBLE_DEVICES'), *sys.argv[3:8], file=told)\n"
-        f"print('noise')\nprint({json.dumps(ANSWER)!r})\nexit(len(open({calls!r}).read()) > {most})"
+        f"answer = {json.dumps(ANSWER)!r}\n"
+        f"answer = {json.dumps(OF_MACHINE)!r} if 'machine' in sys.argv else answer\n"
+        f"print('noise')\nprint(answer)\nprint('noise')\n"
+        f"exit(len(open({calls!r}).read()) > {most})"
     )
     path.chmod(0o755)
     return f"--python=jax={path}"
