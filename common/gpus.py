@@ -2,8 +2,8 @@
 
 python -m common.gpus results/on-gpus
 
-With --write, docs/gpu.json and the README's table say it, too, in place of what they said of the
-same frameworks. Without a folder, the table is made of docs/gpu.json alone.
+With --write, docs/gpu.json and the table in README and docs/gpu.md say it, too, in place of what
+they said of the same frameworks. Without a folder, the table is made of docs/gpu.json alone.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from common.terminal.command import Parser, status
 from common.terminal.tables import between
 
 KEPT: Final = Path("docs/gpu.json")
-PAGE: Final = Path("README.md")
+PAGES: Final = (Path("README.md"), Path("docs/gpu.md"))
 BEGIN: Final = "<!-- GPUs: `python -m common.gpus` writes what follows -->"
 END: Final = "<!-- GPUs end -->"
 
@@ -46,10 +46,12 @@ def tell(folder: Path | None, write: bool) -> None:
         found = Summary(frameworks=earlier | new)
     print(found.table())
     if write:
-        page = between(PAGE.read_text(encoding="utf-8"), BEGIN, END, found.table())
+        texts = (page.read_text(encoding="utf-8") for page in PAGES)
+        written = [between(text, BEGIN, END, found.table()) for text in texts]
         if found.frameworks:
             write_text(KEPT, found.model_dump_json(indent=2) + "\n")
-        write_text(PAGE, page)
+        for page, text in zip(PAGES, written, strict=True):
+            write_text(page, text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="what `nox -s gpu` left")
-    made.add_argument("--write", action="store_true", help="write docs/gpu.json and the README")
+    made.add_argument("--write", action="store_true", help="write docs/gpu.json and the pages")
     flags = made.parse_args(argv)
     tell(flags.folder, flags.write)
     return 0

@@ -25,7 +25,7 @@ MOST: Final = 4
 def gpu(session: nox.Session) -> None:
     """Compare, test and time all on the GPUs here, in results/on-gpus; `-- jax`: JAX alone.
 
-    `-- --write` puts what it finds into docs/gpu.json and the README.
+    `-- --write` puts what it finds into docs/gpu.json, README and docs/gpu.md.
     """
     write = [each for each in session.posargs if each == "--write"]
     chosen = [each for each in session.posargs if each not in write] or available()

@@ -18,7 +18,7 @@ from gpu_runs import (
 )
 
 from common.backends.frameworks import FRAMEWORKS
-from common.gpus import BEGIN, END, KEPT, PAGE, kept, main
+from common.gpus import BEGIN, END, KEPT, PAGES, kept, main
 from common.records.store import read_record
 from common.report.text import write_verdict
 
@@ -31,11 +31,12 @@ def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return {line.split()[1]: line for line in capsys.readouterr().out.splitlines()}
 
 
-def test_the_readme_says_what_was_run() -> None:
-    page = (ROOT / PAGE).read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_a_page_says_what_was_run(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        assert f"{BEGIN}\n\n{kept().table()}\n\n{END}" in page
+        assert f"{BEGIN}\n\n{kept().table()}\n\n{END}" in text
 
 
 def test_what_was_not_run_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -106,8 +107,9 @@ def test_it_is_written_beside_what_was_known(
 ) -> None:
     assert main([str(left), "--write"]) == 0
     table = capsys.readouterr().out.strip()
-    page = (left / PAGE).read_text(encoding="utf-8")
-    assert page == f"before\n{BEGIN}\n\n{table}\n\n{END}\nafter\n"
+    for page in PAGES:
+        text = (left / page).read_text(encoding="utf-8")
+        assert text == f"before\n{BEGIN}\n\n{table}\n\n{END}\nafter\n"
     # Somebody else has an older card, for which there is MXNet's build.
     known = json.loads((left / KEPT).read_text())
     known["frameworks"]["mxnet"] |= {
@@ -118,11 +120,11 @@ def test_it_is_written_beside_what_was_known(
     known["frameworks"]["jax"]["driver"] = "1.2"
     (left / KEPT).write_text(json.dumps(known))
     assert main([str(left), "--write"]) == 0
-    again = (left / PAGE).read_text(encoding="utf-8")
+    again = (left / PAGES[0]).read_text(encoding="utf-8")
     assert "| mxnet | 1 of 1 x Tesla T4" in again
     assert "1.2" not in again
     assert main(["--write"]) == 0
-    assert (left / PAGE).read_text(encoding="utf-8") == again
+    assert (left / PAGES[0]).read_text(encoding="utf-8") == again
 
 
 def test_a_name_from_elsewhere_is_text_alone(

@@ -14,7 +14,7 @@ from gpu_runs import (
     with_gpu_runs as with_gpu_runs,
 )
 
-from common.gpus import KEPT, PAGE, main
+from common.gpus import KEPT, PAGES, main
 from common.records.store import read_record
 from common.report.text import write_verdict
 
@@ -100,10 +100,10 @@ def test_what_cannot_be_is_refused(
     spoil: Callable[[Path], str], left: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = spoil(left)
-    before = (left / PAGE).read_text()
+    before = [(left / page).read_text() for page in PAGES]
     with pytest.raises(Exception, match=expected):
         main([str(left), "--write"])
-    assert (left / PAGE).read_text() == before
+    assert [(left / page).read_text() for page in PAGES] == before
     assert not (left / KEPT).exists()
 
 

@@ -18,7 +18,7 @@ from common.chapters.chapters import SUITES
 from common.chapters.suites import Suite, on_gpus
 from common.compare.folder import judge
 from common.compare.suite import Verdict
-from common.gpus import BEGIN, END, PAGE
+from common.gpus import BEGIN, END, PAGES
 from common.records.store import read_record
 from common.report.text import write_verdict
 
@@ -92,7 +92,8 @@ def what_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         edit(path, machine=read_record(path).machine | CARDS)
     write_verdict(folder, judged(folder))
     (folder / "docs").mkdir()
-    (folder / PAGE).write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    for page in PAGES:
+        (folder / page).write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     monkeypatch.chdir(folder)
     return folder
 
