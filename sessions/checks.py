@@ -48,8 +48,9 @@ def pins(session: nox.Session) -> None:
         indexes = {k: v for k, v in places_of_pip().items() if k != "UV_FIND_LINKS"}
         for framework in accelerators.BUILDS:
             build = Choice(framework, True, "")
-            for pins in (python_of.pins_of(build), python_of.pins_beside_rivals(build)):
-                wanted = [f"--requirement={file}" for file in python_of.files(pins)]
+            alone, beside = python_of.pins_of(build), python_of.pins_beside_rivals(build)
+            for names in [alone] if alone == beside else [alone, beside]:
+                wanted = [f"--requirement={file}" for file in python_of.files(names)]
                 session.run(*tried, *wanted, env=indexes)
         return
     for name in session.posargs or pin_files.PINS:

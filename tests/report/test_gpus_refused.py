@@ -92,10 +92,11 @@ SPOILT = [
     report,
     empty_report,
     bench_of_others,
+    two_machines,
 ]
 
 
-@pytest.mark.parametrize("spoil", [*SPOILT, two_machines])
+@pytest.mark.parametrize("spoil", SPOILT)
 def test_what_cannot_be_is_refused(
     spoil: Callable[[Path], str], left: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
