@@ -89,7 +89,9 @@ class Environment:
         """Whether it was made from the same wishes and versions, to the end, and still runs."""
         # Its interpreter is a link to the one that made it, which may be gone.
         runs = os.access(self.python, os.X_OK)
-        return runs and self._stamp.is_file() and self._stamp.read_text() == self._digest()
+        with suppress(FileNotFoundError):
+            return runs and self._stamp.read_text() == self._digest()
+        return False
 
     def confirm(self) -> None:
         """Says that it is complete."""
@@ -152,12 +154,3 @@ def mxnet_is_missing() -> str:
 def available() -> list[str]:
     """The frameworks that this machine can have."""
     return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
-
-
-def handover(framework: str, chapter: str, folder: Path) -> list[str]:
-    """The short run whose weights and checkpoints the others' tests find: its arguments."""
-    data = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20"
-    flags = f"{data} --devices=1 --dtype=float64 --steps=3 --checkpoint-every=2 --quiet"
-    weights = folder / f"{framework}-{chapter}.safetensors"
-    files = [f"--out={folder}", f"--save-weights={weights}", f"--checkpoint-dir={folder / 'kept'}"]
-    return ["-m", f"frameworks.{framework}.{chapter}", *flags.split(), *files]

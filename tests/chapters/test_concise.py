@@ -9,12 +9,12 @@ import numpy as np
 import numpy_concise
 import pytest
 import resnet_judge
-from concise_steps import RATES, Steps, far, part
+from concise_steps import RATES, Steps, Trained, far, part
 
 from common.base.arrays import Weights
 from common.models.nets import layer_shapes, resnet18_shapes, trainable
 
-# Every mode means half a minute of compiling. Plain `nox` has two devices, `nox -s grid` four.
+# Every mode means ten seconds of compiling, or more. Plain `nox` has two devices, the grid four.
 MODES = [(1, "per-device"), (3, "per-device"), (3, "sync")]
 
 
@@ -121,16 +121,17 @@ def test_layers_are_those_of_the_judge(found: Weights, mode: tuple[int, str]) ->
         pytest.param("local", marks=pytest.mark.only("mxnet")),
     ],
 )
-@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
+@pytest.mark.parametrize(("worker", "batch_norm"), [(Steps, "per-device"), (Trained, "sync")])
 def test_other_wrappers_take_the_same_steps(
     framework: str,
     concise: Any,
     all_devices: Sequence[Any],
     tmp_path: Path,
     wrapper: str,
+    worker: type[Trained],
     batch_norm: str,
 ) -> None:
-    steps = Steps(framework, all_devices[:3], batch_norm, "float64", tmp_path, wrapper)
+    steps = worker(framework, all_devices[:3], batch_norm, "float64", tmp_path, wrapper)
     found = steps.run(concise)
     minibatches, split = concise_steps.batches("float64"), concise_steps.split(batch_norm, 3)
     losses, expected = resnet_judge.sgd(concise_steps.start("float64"), minibatches, RATES, split)

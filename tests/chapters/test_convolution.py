@@ -10,7 +10,7 @@ import concise_steps
 import numpy as np
 import pytest
 import resnet_judge
-from concise_steps import RATES, Steps
+from concise_steps import RATES, Trained
 
 CASES = [
     # side, in, out, kernel, stride, padding
@@ -58,7 +58,7 @@ def test_steps_with_it_are_those_of_the_judge(
     jax: Any = importlib.import_module("jax")
     monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
     jax.clear_caches()
-    found = Steps("jax", all_devices[:3], "sync", "float64", tmp_path, wrapper).run(concise)
+    found = Trained("jax", all_devices[:3], "sync", "float64", tmp_path, wrapper).run(concise)
     jax.clear_caches()
     split = concise_steps.split("sync", 3)
     start, steps = concise_steps.start("float64"), concise_steps.batches("float64")

@@ -71,8 +71,8 @@ def request(devices: int) -> DeviceRequest:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """A worker: takes the steps and saves what comes of them, each process for itself."""
+class Trained:
+    """A worker: takes the steps and saves what they give, each process for itself."""
 
     framework: str
     devices: Sequence[Any]
@@ -85,36 +85,53 @@ class Steps:
         return options(self.framework, self.batch_norm, self.wrapper)
 
     def __call__(self, process: Process) -> None:
-        chapter, chosen = import_module(f"frameworks.{self.framework}.concise"), self.options()
+        chapter = import_module(f"frameworks.{self.framework}.concise")
         devices = process.own(self.devices)
-        replicas = chapter.replicate(start(self.dtype), devices, chosen)
-        steps = batches(self.dtype)
-        X = steps[0][0]
-        before = chapter.predict(X, replicas, devices)
-        layers = {"before": chapter.activations(X, replicas, devices)}
-        gradients = chapter.gradients(*steps[0], replicas, devices, chosen)
-        untouched = chapter.export(replicas)
+        replicas = chapter.replicate(start(self.dtype), devices, self.options())
+        found = self.found(chapter, replicas, devices)
+        save_weights(self.folder / f"{process.rank}.safetensors", found)
+
+    def found(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
+        """What is saved."""
+        return self.trained(chapter, replicas, devices) | exported(chapter, replicas)
+
+    def trained(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
+        """Takes the steps: their losses, and what each device has of its own after them."""
         losses = [
-            chapter.train_batch(*step, replicas, devices, lr, chosen)
-            for step, lr in zip(steps, RATES, strict=True)
+            chapter.train_batch(*step, replicas, devices, lr, self.options())
+            for step, lr in zip(batches(self.dtype), RATES, strict=True)
         ]
         chapter.synchronize(replicas)
-        own = chapter.save(replicas)  # to evaluate may give all devices the first one's statistics
-        after = chapter.predict(X, replicas, devices)
-        layers["after"] = chapter.activations(X, replicas, devices)
-        found = {
-            "losses": np.array([float(loss) for loss in losses]),
-            "logits/before": before,
-            "logits/after": after,
-            "logits/one": chapter.predict(X[:1], replicas, devices),
-            **{f"gradients/{name}": values for name, values in gradients.items()},
-            **{f"own/{name}": values for name, values in own.items()},
-            **{f"untouched/{name}": values for name, values in untouched.items()},
-            **{f"weights/{name}": values for name, values in chapter.export(replicas).items()},
-            **{f"layers/{when}/{name}": v for when in layers for name, v in layers[when].items()},
+        own = {f"own/{name}": values for name, values in chapter.save(replicas).items()}
+        return {"losses": np.array([float(loss) for loss in losses]), **own}
+
+    def run(self, chapter: Any) -> Weights:
+        """Launches the steps; what the first process saved."""
+        chapter.launch(self, request(len(self.devices)), self.options())
+        return load_file(self.folder / "0.safetensors")
+
+
+class Steps(Trained):
+    """The same, with all else that a backend computes before, between and after."""
+
+    def found(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
+        """What is saved."""
+        X, y = batches(self.dtype)[0]
+        found = {"logits/before": chapter.predict(X, replicas, devices)}
+        layers = {"before": chapter.activations(X, replicas, devices)}
+        kept = {
+            "gradients": chapter.gradients(X, y, replicas, devices, self.options()),
+            "untouched": chapter.export(replicas),
         }
-        found |= self.resumed(chapter, replicas, devices)
-        save_weights(self.folder / f"{process.rank}.safetensors", found)
+        found |= self.trained(chapter, replicas, devices)
+        # To evaluate may give all devices the first one's statistics, and so may to export.
+        found["logits/after"] = chapter.predict(X, replicas, devices)
+        layers["after"] = chapter.activations(X, replicas, devices)
+        found["logits/one"] = chapter.predict(X[:1], replicas, devices)
+        found |= exported(chapter, replicas)
+        kept |= {f"layers/{when}": layers[when] for when in layers}
+        found |= {f"{kind}/{name}": v for kind in kept for name, v in kept[kind].items()}
+        return found | self.resumed(chapter, replicas, devices)
 
     def resumed(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
         """What is saved, and of replicas it was restored to; of both, too, after another step."""
@@ -131,10 +148,10 @@ class Steps:
             found |= {f"{when}/{name}": values for name, values in chapter.save(each).items()}
         return found
 
-    def run(self, chapter: Any) -> Weights:
-        """Launches the steps; what the first process saved."""
-        chapter.launch(self, request(len(self.devices)), self.options())
-        return load_file(self.folder / "0.safetensors")
+
+def exported(chapter: Any, replicas: Any) -> Weights:
+    """The weights, under names of their own."""
+    return {f"weights/{name}": values for name, values in chapter.export(replicas).items()}
 
 
 def far(found: Array, expected: Array) -> float:
