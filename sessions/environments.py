@@ -3,12 +3,15 @@
 Sessions share them, so that no framework is installed twice.
 """
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 import nox
 
+from common.base.errors import BusyError
 from sessions import accelerators
 from sessions.accelerators import Choice, NoAcceleratorError
 from sessions.pins import PINS
@@ -16,6 +19,9 @@ from sessions.support import Environment, available, mxnet_is_missing
 
 NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "-1"}
 """Tests of what CPUs do see no GPU: one that asks for three devices would want three GPUs."""
+
+INSTALLING: Final = 1800
+"""Seconds that a session waits while another one makes the environment that both need."""
 
 
 def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:
@@ -37,9 +43,35 @@ def environment(
     builds = ["torch-cpu", "torch"] if either else []
     wanted = Environment(Path(".nox") / name, *map(files, (pins, builds, alone)))
     if not wanted.complete():
-        session.log(f"installing the environment {wanted.folder}, once")
-        wanted.make(session.run_install)
+        with alone_with(session, wanted.folder):
+            if not wanted.complete():
+                session.log(f"installing the environment {wanted.folder}, once")
+                wanted.make(session.run_install)
     return str(wanted.python)
+
+
+@contextmanager
+def alone_with(session: nox.Session, folder: Path) -> Iterator[None]:
+    """No other session makes this environment meanwhile: each begins with nothing.
+
+    Ends the session if another one takes too long.
+    """
+    if sys.platform == "win32":  # which has no such locks
+        yield
+        return
+    from common.base.locks import held
+
+    folder.parent.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held(folder.parent, folder.name, 0))
+        except BusyError:
+            session.log(f"waiting for another session that makes {folder}")
+            try:
+                stack.enter_context(held(folder.parent, folder.name, INSTALLING))
+            except BusyError:
+                session.error(f"another session is still at work on {folder}: end it, or wait")
+        yield
 
 
 def files(names: Sequence[str]) -> list[Path]:
