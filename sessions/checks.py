@@ -26,7 +26,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
-    mypy = [python_of.lint(session), "-m", "mypy"]
+    mypy = [python_of.lint(session), "-m", "mypy", "--num-workers=auto"]
     folders = ("bench", "common", "fuzz", "notebooks", "sessions", "tests", "noxfile.py")
     session.run(*mypy, *folders)
     for framework in available():
