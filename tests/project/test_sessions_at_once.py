@@ -1,19 +1,20 @@
 """Two sessions that need the same environment at the same time: one makes it, the others wait."""
 
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from together import wait_until
 
 from common.base.locks import held
 from sessions import environments
 from sessions.support import Environment
 
 PLACE = ".nox/common/bin/python"
+WAITING = "waiting for another session that makes .nox/common"
 
 
 class Session:
@@ -44,7 +45,7 @@ def test_it_is_made_once_and_whole_before_it_is_used(
 
     def make(wanted: Environment, run: Callable[..., object]) -> None:
         made.append("begun")
-        time.sleep(0.5)
+        wait_until(lambda: session.said.count(WAITING) == 2)  # the other two have come
         if len(made) <= failures:
             raise OSError("no place")
         wanted.python.parent.mkdir(parents=True)
@@ -58,7 +59,7 @@ def test_it_is_made_once_and_whole_before_it_is_used(
     found = [each.result() for each in tried if not each.exception()]
     assert found == [PLACE] * (3 - failures)
     assert made == ["begun"] * (1 + failures) + ["done"]
-    assert session.said.count("waiting for another session that makes .nox/common") == 2
+    assert session.said.count(WAITING) == 2
     assert [each.name for each in Path(".nox").iterdir()] == ["common"]
 
 
@@ -73,5 +74,6 @@ def test_an_environment_that_goes_while_it_is_looked_at_is_not_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Environment(tmp_path, [])
-    monkeypatch.setattr("os.access", lambda *_: True)
+    for look in ("os.access", "pathlib.Path.is_file"):
+        monkeypatch.setattr(look, lambda *_: True)
     assert not made.complete()

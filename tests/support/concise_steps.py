@@ -93,7 +93,8 @@ class Trained:
 
     def found(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
         """What is saved."""
-        return self.trained(chapter, replicas, devices) | exported(chapter, replicas)
+        found = self.trained(chapter, replicas, devices)
+        return found | under("weights", chapter.export(replicas))
 
     def trained(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
         """Takes the steps: their losses, and what each device has of its own after them."""
@@ -102,7 +103,7 @@ class Trained:
             for step, lr in zip(batches(self.dtype), RATES, strict=True)
         ]
         chapter.synchronize(replicas)
-        own = {f"own/{name}": values for name, values in chapter.save(replicas).items()}
+        own = under("own", chapter.save(replicas))
         return {"losses": np.array([float(loss) for loss in losses]), **own}
 
     def run(self, chapter: Any) -> Weights:
@@ -117,21 +118,21 @@ class Steps(Trained):
     def found(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
         """What is saved."""
         X, y = batches(self.dtype)[0]
-        found = {"logits/before": chapter.predict(X, replicas, devices)}
-        layers = {"before": chapter.activations(X, replicas, devices)}
-        kept = {
-            "gradients": chapter.gradients(X, y, replicas, devices, self.options()),
-            "untouched": chapter.export(replicas),
+        before = {
+            "logits/before": chapter.predict(X, replicas, devices),
+            **under("layers/before", chapter.activations(X, replicas, devices)),
+            **under("gradients", chapter.gradients(X, y, replicas, devices, self.options())),
+            **under("untouched", chapter.export(replicas)),
         }
-        found |= self.trained(chapter, replicas, devices)
-        # To evaluate may give all devices the first one's statistics, and so may to export.
-        found["logits/after"] = chapter.predict(X, replicas, devices)
-        layers["after"] = chapter.activations(X, replicas, devices)
-        found["logits/one"] = chapter.predict(X[:1], replicas, devices)
-        found |= exported(chapter, replicas)
-        kept |= {f"layers/{when}": layers[when] for when in layers}
-        found |= {f"{kind}/{name}": v for kind in kept for name, v in kept[kind].items()}
-        return found | self.resumed(chapter, replicas, devices)
+        trained = self.trained(chapter, replicas, devices)
+        # To export may give all devices the first one's statistics: what needs these comes before.
+        after = {
+            "logits/after": chapter.predict(X, replicas, devices),
+            **under("layers/after", chapter.activations(X, replicas, devices)),
+            "logits/one": chapter.predict(X[:1], replicas, devices),
+            **under("weights", chapter.export(replicas)),
+        }
+        return before | trained | after | self.resumed(chapter, replicas, devices)
 
     def resumed(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
         """What is saved, and of replicas it was restored to; of both, too, after another step."""
@@ -141,23 +142,22 @@ class Steps(Trained):
         chapter.gradients(X, y, others, devices, chosen)
         saved = chapter.save(replicas)
         chapter.restore(saved, others, devices)
-        found = {f"saved/{name}": values for name, values in saved.items()}
-        found |= {f"restored/{name}": v for name, v in chapter.save(others).items()}
+        found = under("saved", saved) | under("restored", chapter.save(others))
         for when, each in (("on", replicas), ("resumed", others)):
             chapter.train_batch(X, y, each, devices, RATES[0], chosen)
-            found |= {f"{when}/{name}": values for name, values in chapter.save(each).items()}
+            found |= under(when, chapter.save(each))
         return found
-
-
-def exported(chapter: Any, replicas: Any) -> Weights:
-    """The weights, under names of their own."""
-    return {f"weights/{name}": values for name, values in chapter.export(replicas).items()}
 
 
 def far(found: Array, expected: Array) -> float:
     """The largest difference over the largest expected entry; shapes must agree."""
     assert found.shape == expected.shape
     return distance(found, expected)[0]
+
+
+def under(prefix: str, arrays: Weights) -> Weights:
+    """The same arrays, under names that begin so; `part` takes them out again."""
+    return {f"{prefix}/{name}": values for name, values in arrays.items()}
 
 
 def part(found: Weights, prefix: str) -> Weights:
