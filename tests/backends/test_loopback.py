@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from started import CONCISE, flags
+from started import CONCISE, SECONDS, flags
 
 from common.base.errors import RunError
 
@@ -45,7 +45,12 @@ def test_processes_that_cannot_meet_are_not_started(monkeypatch: pytest.MonkeyPa
 def test_a_run_without_loopback_says_what_to_do(tmp_path: Path, devices: int) -> None:
     command = [*ALONE, sys.executable, *CONCISE, *flags(tmp_path, 3), f"--devices={devices}"]
     done = subprocess.run(
-        [*command, "--quiet"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [*command, "--quiet"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

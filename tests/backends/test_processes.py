@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from started import CONCISE, alive, children, flags
+from started import CONCISE, SECONDS, alive, children, flags
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -41,7 +41,7 @@ def workers(run: int) -> list[int]:
 
 def training(run: "subprocess.Popen[str]", folder: Path) -> list[int]:
     """Waits until the record says that the run has begun; its workers."""
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + SECONDS
     while not (folder / RECORD).is_file():
         assert run.poll() is None, run.communicate()
         assert time.monotonic() < limit
@@ -69,7 +69,7 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
         taken.listen()
         port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(taken.getsockname()[1])}
         runs = [start([*CONCISE, *flags(tmp_path / name, 3)], **port) for name in "ab"]
-        results = [(*run.communicate(timeout=120), run.returncode) for run in runs]
+        results = [(*run.communicate(timeout=SECONDS), run.returncode) for run in runs]
     assert [status for _, _, status in results] == [0, 0], results
     first, second = (
         load_file(tmp_path / name / RECORD.replace("json", "safetensors")) for name in "ab"
@@ -81,7 +81,7 @@ def test_torchrun_starts_the_same_run(tmp_path: Path) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     for name, command in (("own", CONCISE), ("torchrun", [*torchrun, *CONCISE])):
         run = start([*command, *flags(tmp_path / name, 3)])
-        out, err = run.communicate(timeout=120)
+        out, err = run.communicate(timeout=SECONDS)
         assert run.returncode == 0, err
         assert out.count("test acc: ") == 1
     tensors = RECORD.replace("json", "safetensors")
@@ -93,7 +93,7 @@ def test_torchrun_starts_the_same_run(tmp_path: Path) -> None:
 def test_torchrun_must_start_as_many_processes_as_devices(tmp_path: Path) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3"]
     run = start([*torchrun, *CONCISE, *flags(tmp_path, 3)])
-    _, err = run.communicate(timeout=120)
+    _, err = run.communicate(timeout=SECONDS)
     assert run.returncode != 0
     assert err.count("2 devices cannot be shared by 3 processes") == 1
     assert not list(tmp_path.iterdir())
@@ -128,7 +128,7 @@ def test_what_starts_the_processes_of_devices_is_heard_before_it_loads_pytorch(
 def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
     (tmp_path / RECORD).write_text("of an earlier run")
     run = start([*CONCISE, *flags(tmp_path, 3), "--wrapper=dp", "--device-kind=cpu", "--quiet"])
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=SECONDS)
     assert run.returncode == 2
     assert out == ""
     assert err.count("\n") == 1
@@ -155,6 +155,6 @@ def test_no_thread_outlives_its_group() -> None:
             "print(threads())",
         ]
     )
-    output, errors = start(["-c", train]).communicate(timeout=60)
+    output, errors = start(["-c", train]).communicate(timeout=SECONDS)
     during, after = map(int, output.split())
     assert during > after == 0, errors

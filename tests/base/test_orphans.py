@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from killed_runs import descendants
-from started import alive
+from started import SECONDS, alive
 
 ROOT = Path(__file__).parents[2]
 SMALL = "--dataset=synthetic --train-examples=60 --test-examples=20 --batch-size=15 --quiet"
@@ -71,7 +71,7 @@ def start_grid(start: Start, folder: Path, framework: str, chapter: str) -> "sub
 
 
 def wait_for(run: "subprocess.Popen[str]", ready: Callable[[], object]) -> None:
-    limit = time.monotonic() + 120
+    limit = time.monotonic() + SECONDS
     while not ready():
         assert run.poll() is None, run.communicate()
         assert time.monotonic() < limit
@@ -106,7 +106,7 @@ def test_a_grid_takes_its_runs_along(
     grid = start_grid(start, tmp_path, framework, "scratch")
     processes = descendants(grid.pid)
     grid.send_signal(number)
-    out, err = grid.communicate(timeout=60)
+    out, err = grid.communicate(timeout=SECONDS)
     if number == signal.SIGTERM:
         assert grid.returncode == 128 + number
         assert err == "python -m common.grid: error: ended by SIGTERM\n"
@@ -122,7 +122,7 @@ def test_an_interrupted_grid_says_so_in_a_line(
     processes = descendants(grid.pid)
     for _ in range(times):  # a terminal sends it to everyone, each time
         os.killpg(grid.pid, signal.SIGINT)
-    out, err = grid.communicate(timeout=60)
+    out, err = grid.communicate(timeout=SECONDS)
     ends = {130: "python -m common.grid: error: interrupted\n"}
     if times > 1:  # the second one may end it at once
         ends[-signal.SIGINT] = ""
@@ -137,7 +137,7 @@ def test_a_grid_takes_the_processes_of_its_runs_along(start: Start, tmp_path: Pa
     processes = descendants(grid.pid)
     assert len(processes) >= 2 * (1 + 1 + 2)  # run, server and devices
     grid.kill()
-    grid.communicate(timeout=60)
+    grid.communicate(timeout=SECONDS)
     require_nothing_left(tmp_path, processes)
 
 
@@ -152,7 +152,7 @@ def test_a_run_takes_its_processes_along(
     processes = descendants(run.pid)
     assert len(processes) >= 3
     run.send_signal(number)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=SECONDS)
     ends = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}
     assert run.returncode == ends[number]
     said = r".*: error: stopped after step [\d,]+ of 1,000,000, and kept no checkpoint\n"
@@ -164,7 +164,7 @@ def test_a_run_takes_its_processes_along(
 def test_a_run_that_fails_leaves_nothing_but_its_record(start: Start, tmp_path: Path) -> None:
     flags = [*SMALL.split(), "--devices=2", "--steps=9", "--width=4", "--lr=1e30"]
     run = start("-m", "frameworks.pytorch.concise", *flags, f"--out={tmp_path / 'out'}")
-    _, err = run.communicate(timeout=120)
+    _, err = run.communicate(timeout=SECONDS)
     assert run.returncode == 1
     assert "try a smaller --lr" in err
     assert not list((tmp_path / "tmp").iterdir())
@@ -182,7 +182,7 @@ def test_a_benchmark_takes_what_measures_along(
     time.sleep(2)
     processes = descendants(bench.pid)
     bench.send_signal(number)
-    _, err = bench.communicate(timeout=60)
+    _, err = bench.communicate(timeout=SECONDS)
     if number == signal.SIGTERM:
         assert bench.returncode == 128 + number
         assert err == "python -m bench: error: ended by SIGTERM\n"
@@ -191,5 +191,7 @@ def test_a_benchmark_takes_what_measures_along(
 
 
 def said(process: int) -> str:
-    """The command line of a process."""
-    return Path(f"/proc/{process}/cmdline").read_text()
+    """The command line of a process; empty, if it has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{process}/cmdline").read_text()
+    return ""

@@ -13,8 +13,9 @@ import pytest
 from disks import Disk
 from figures import Figures
 from hurt_runs import Hurt
-from killed_runs import ROOT, SECONDS
+from killed_runs import ROOT
 from mirrors import BAD, CONTENTS, MOST, Handler, Mirror, contents, send, serve
+from started import SECONDS
 
 from common.data.download import SHA256, cache_folder, download
 

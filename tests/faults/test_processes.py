@@ -51,7 +51,7 @@ def begun(
 
 def is_server(process: int) -> bool:
     """Whether it is the process that starts those of the devices."""
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, ProcessLookupError):
         return "spawn_main" in Path(f"/proc/{process}/cmdline").read_text()
     return False
 

@@ -6,7 +6,8 @@ import pytest
 from figures import Figures
 from hosts_cluster import Hosts, why_not
 from hosts_hurt import EVERY, HOSTS, KINDS, SOON, Fault, RunOverHosts
-from killed_runs import SECONDS, Runner
+from killed_runs import Runner
+from started import SECONDS
 
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
@@ -34,7 +35,6 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
     runner = Runner(framework, fault.case(framework), tmp_path)
     with Hosts(HOSTS) as hosts:
         run = RunOverHosts(runner, hosts)
-        run.start(range(2 if fault.moment == "meeting" else HOSTS))
         run.come_to(fault)
         run.strike(fault)
         remaining = run.remain(fault)

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hub_members import Hall, hall as hall
+from hub_members import SOON, Hall, hall as hall
+from together import wait_until
 
 from common.base.endings import KILLED, REST, SAID, STOPPED, Ending
 from common.base.errors import RequestError, RunError, StoppedError
@@ -79,21 +80,21 @@ def test_a_failure_is_told_to_all_with_rank_and_host(hall: Made, rank: int) -> N
 
 @pytest.mark.parametrize("first", [REST, KILLED, SAID])
 def test_what_a_worker_said_is_the_cause_however_late_it_comes(hall: Made, first: int) -> None:
-    members = hall().all()
+    members = (here := hall(grace=2 * SOON)).all()  # it ends as soon as all have failed
     endings = {REST: "comes of it", KILLED: "was ended by SIGKILL", SAID: "the cause"}
     order = [first, *(each for each in (REST, KILLED, SAID) if each != first)]
     for rank, each in enumerate(order):
         members[rank].fail(ending(each, endings[each]))
-        time.sleep(0.05)
+        wait_until(lambda: len(here.hub.failures) > rank)  # noqa: B023
     for member in members:
         over = member.hear("over")
         assert (over["message"], over["rank"]) == ("the cause", order.index(SAID))
 
 
 def test_the_first_of_two_that_say_so_is_the_cause(hall: Made) -> None:
-    members = hall().all()
+    members = (here := hall()).all()
     members[1].fail(ending(SAID, "first"))
-    time.sleep(0.1)
+    wait_until(lambda: here.hub.failures != [])
     members[0].fail(ending(SAID, "second"))
     assert [each.hear("over")["message"] for each in members] == ["first"] * 3
 
@@ -191,8 +192,9 @@ def test_those_that_do_not_come_in_time_are_named(hall: Made) -> None:
 
 
 def test_all_that_have_come_in_time_have_as_long_as_they_like(hall: Made) -> None:
-    members = hall(3, 0.3).all()
-    time.sleep(0.6)
+    members = (here := hall()).all()
+    here.hub.limit = time.monotonic()
+    time.sleep(0.3)
     for rank, each in enumerate(members):
         each.say(give=rank)
     assert [each.hear("got") for each in members] == [[0, 1, 2]] * 3

@@ -2,17 +2,17 @@
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from hosts_cluster import Hosts, why_not
 from hosts_fixtures import hosts as hosts, slurm as slurm
-from hosts_processes import processes, tell
+from hosts_processes import processes, tell, wait
 from started import alive
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,12 @@ process = found.process
 print(json.dumps([found.launcher, process.rank, process.count, process.local_rank,
                   process.local_count, found.coordinator, __import__("socket").gethostname()]))
 """
-LISTEN = "import socket; print(socket.create_server(('', 7000)).accept()[0].recv(1), flush=True)"
+LISTEN = """
+import socket
+server = socket.create_server(("", 7000))
+print("up", flush=True)
+print(server.accept()[0].recv(1), flush=True)
+"""
 CALL = (
     "import socket; s = socket.create_connection(('n1', 7000)); print('in', flush=True); s.recv(1)"
 )
@@ -82,9 +87,17 @@ def test_processes_of_mpirun_know_who_they_are(slurm: Hosts) -> None:
     ]
 
 
-def test_hosts_have_names_and_reach_each_other(hosts: Hosts) -> None:
+def listen(hosts: Hosts) -> "subprocess.Popen[bytes]":
+    """Starts what the other host can call from now on."""
     listening = hosts.start("n1", sys.executable, "-c", LISTEN, stdout=subprocess.PIPE)
-    call = "import socket, time; time.sleep(0.5); socket.create_connection(('n1', 7000)).send(b'x')"
+    assert listening.stdout
+    assert listening.stdout.readline() == b"up\n"
+    return listening
+
+
+def test_hosts_have_names_and_reach_each_other(hosts: Hosts) -> None:
+    listening = listen(hosts)
+    call = "import socket; socket.create_connection(('n1', 7000)).send(b'x')"
     hosts.run("n2", sys.executable, "-c", call, check=True)
     assert listening.communicate(timeout=10)[0] == b"b'x'\n"
     for name in hosts.nodes:
@@ -92,8 +105,7 @@ def test_hosts_have_names_and_reach_each_other(hosts: Hosts) -> None:
 
 
 def test_a_power_cut_is_silent(hosts: Hosts) -> None:
-    listening = hosts.start("n1", sys.executable, "-c", LISTEN, stdout=subprocess.PIPE)
-    time.sleep(0.5)
+    listening = listen(hosts)
     calling = hosts.start("n2", sys.executable, "-c", CALL, stdout=subprocess.PIPE)
     assert calling.stdout
     assert calling.stdout.readline() == b"in\n"
@@ -111,15 +123,12 @@ def test_a_frozen_host_goes_on_when_thawed(hosts: Hosts) -> None:
     )
     assert ticking.stdout
     output = ticking.stdout.fileno()
-    os.set_blocking(output, False)
-    time.sleep(0.5)
-    hosts.freeze("n1")
     assert os.read(output, 1 << 16)
-    time.sleep(0.5)
-    with pytest.raises(BlockingIOError):
+    hosts.freeze("n1")
+    while select.select([output], [], [], 0)[0]:
         os.read(output, 1 << 16)
+    assert not select.select([output], [], [], 0.5)[0]
     hosts.thaw("n1")
-    time.sleep(0.5)
     assert os.read(output, 1 << 16)
     hosts.freeze("n1")  # and so it ends
 
@@ -129,9 +138,8 @@ def test_nothing_is_left_of_hosts() -> None:
         pytest.skip(missing)
     with Hosts(2) as hosts:
         hosts.start("n2", "sleep", "1000")
-        time.sleep(0.2)
+        wait(lambda: len(processes(hosts.inits["n2"])) == 1, "no process on n2")
         sleeping = processes(hosts.inits["n2"])
-        assert len(sleeping) == 1
         left = [*hosts.inits.values(), *sleeping]
     assert not [process for process in left if alive(process)]
     assert not hosts.folder.exists()
@@ -147,6 +155,5 @@ def test_hosts_end_with_a_test_that_is_killed() -> None:
     assert len(inits) == 3
     holding.kill()
     holding.communicate()
-    time.sleep(0.5)
+    wait(lambda: not any(alive(int(process)) for process in inits), "hosts that are left")
     shutil.rmtree(folder)
-    assert not [process for process in inits if alive(int(process))]

@@ -11,7 +11,7 @@ import pytest
 from fake_chapter import CommandLine, written
 from killed_runs import ROOT
 from safetensors.numpy import load_file
-from started import CONCISE, flags
+from started import CONCISE, SECONDS, flags
 
 from common.training.run import PATIENCE
 
@@ -109,7 +109,7 @@ def run(*command: str) -> "subprocess.CompletedProcess[str]":
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=SECONDS,
         check=False,
     )
 

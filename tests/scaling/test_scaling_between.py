@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from clocks import HERE, costs, line
-from hosts_grid import free_port
 from rich.console import Console
+from started import free_port
 
 from common.backends.devices import Process
 from common.base.arrays import Array

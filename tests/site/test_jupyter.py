@@ -62,8 +62,9 @@ def address(runtime: Path, started: "subprocess.Popen[bytes]") -> str:
     """Where the server answers, as it says itself."""
     for _ in range(600):
         for path in runtime.glob("jpserver-*.json"):
-            url: str = json.loads(path.read_text())["url"]
-            return url
+            with suppress(ValueError):  # it is there before anything is in it
+                url: str = json.loads(path.read_text())["url"]
+                return url
         assert started.poll() is None
         time.sleep(0.1)
     raise AssertionError("Jupyter Lab has not started")

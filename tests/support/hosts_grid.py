@@ -4,7 +4,6 @@ PYTHONPATH=. python tests/support/hosts_grid.py jax .nox/jax/bin/python --out re
 """
 
 import argparse
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hosts_cluster import Hosts, why_not
+from started import free_port
 
 from common.chapters.chapters import SUITES
 from common.chapters.suites import Suite
@@ -65,13 +65,6 @@ def failures(started: Sequence["subprocess.Popen[str]"]) -> Iterator[str]:
         said, _ = each.communicate(timeout=max(1, limit - time.monotonic()))
         if each.returncode:
             yield f"process {rank} ended with status {each.returncode}: {said.strip()}"
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def main() -> int:

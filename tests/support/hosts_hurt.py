@@ -1,9 +1,8 @@
 """Runs over three virtual hosts that something happens to, at a moment of their way."""
 
-import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Final
 
 from hosts_cluster import Hosts
 from hosts_processes import processes, send, wait
-from killed_runs import SECONDS, SMALL, Case, Runner, first_cases
-from started import alive, children
+from killed_runs import SMALL, Case, Runner, first_cases
+from started import SECONDS, alive, children
+from stopped_runs import waits_after
 
 HOSTS: Final = 3
 STEPS: Final = 21
@@ -50,9 +50,9 @@ class Fault:
         """What is run: each chapter has each kind of fault."""
         return first_cases(framework)[(self.rank + MOMENTS.index(self.moment)) % 2]
 
-    def step(self) -> int:
-        """The step after which it happens."""
-        return 2 if self.moment == "middle" else STEPS
+    def checkpoint(self, runner: Runner) -> str:
+        """The checkpoint after which it happens."""
+        return f"{runner.name}-step{2 if self.moment == 'middle' else STEPS}.json"
 
 
 EVERY: Final = [
@@ -76,7 +76,9 @@ class RunOverHosts:
     name: str = "hurt"
     started: "dict[int, subprocess.Popen[str]]" = field(default_factory=dict)
 
-    def start(self, ranks: Sequence[int], *flags: str) -> None:
+    def start(
+        self, ranks: Sequence[int], *flags: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         """Starts these processes; what each says goes to a file."""
         for rank in ranks:
             command = self.runner.command(self.name, *flags)
@@ -84,7 +86,12 @@ class RunOverHosts:
             places = ["--coordinator=n1:29500", f"--hosts={HOSTS}", f"--host-rank={rank}"]
             with self._said(rank).open("w") as said:
                 self.started[rank] = self.hosts.start(
-                    self.hosts.nodes[rank], *command, *places, stdout=said, stderr=said
+                    self.hosts.nodes[rank],
+                    *command,
+                    *places,
+                    env=environment,
+                    stdout=said,
+                    stderr=said,
                 )
 
     def _said(self, rank: int) -> Path:
@@ -102,21 +109,20 @@ class RunOverHosts:
         )[0]
 
     def come_to(self, fault: Fault) -> None:
-        """Returns at the moment of a fault, at which the trainer of the first process stands still.
+        """Starts; returns at the moment of a fault: the trainer of the first process stands still.
 
         At the meeting nobody does.
         """
         if fault.moment == "meeting":
+            self.start(range(HOSTS - 1))
             self._wait_for(lambda: "2 of 3 processes have come" in self.said(0))
             return
-        path = self.runner.folder / self.name / f"{self.runner.name}-step{fault.step()}.json"
-        before = os.getpriority(os.PRIO_PROCESS, 0)
-        os.setpriority(os.PRIO_PROCESS, 0, -15)  # nobody is faster, however busy the machine
-        try:
-            self._wait_for(path.exists)
-            send(self.process("trainer", 0), SIGSTOP)
-        finally:
-            os.setpriority(os.PRIO_PROCESS, 0, before)
+        checkpoint, hold = fault.checkpoint(self.runner), self.runner.folder / "hold"
+        hold.touch()
+        self.start(range(HOSTS), environment=waits_after(checkpoint, hold))
+        self._wait_for((self.runner.folder / self.name / checkpoint).exists)
+        send(self.process("trainer", 0), SIGSTOP)
+        hold.unlink()
 
     def _wait_for(self, moment: Callable[[], bool]) -> None:
         limit = time.monotonic() + SECONDS

@@ -120,11 +120,11 @@ def hall(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Hall]]:
     """Makes hubs whose pulse is twenty times as fast; each has to have ended in the end."""
     for name in ("common.base.pulse.BEAT", "common.hosts.hub.BEAT"):
         monkeypatch.setattr(name, BEAT)
-    monkeypatch.setattr("common.hosts.hub.GRACE", 0.6)
     monkeypatch.setattr("common.hosts.hub.STRANGER", 0.5)
     made: list[Hall] = []
 
-    def make(count: int = 3, limit: float = SOON) -> Hall:
+    def make(count: int = 3, limit: float = SOON, grace: float = 0.6) -> Hall:
+        monkeypatch.setattr("common.hosts.hub.GRACE", grace)
         made.append(Hall(count, limit))
         return made[-1]
 

@@ -1,16 +1,17 @@
 """Runs that are killed on their way and go on, beside one that was never stopped."""
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 
 import numpy as np
-from started import alive, children
+from started import SECONDS, alive, children
 
 from common.backends.frameworks import WRAPPERS
 from common.chapters.concise import BATCH_NORMS
@@ -25,9 +26,6 @@ SMALL = (
     *("--epochs=3", "--threads=2", "--quiet"),
 )
 """Three epochs of seven steps; the last minibatch of each is uneven on three devices."""
-
-SECONDS = 300
-"""What no run takes, however busy the machine."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,17 @@ class Runner:
         ]
 
     def start(
-        self, name: str, *flags: str, launcher: Sequence[str] = ()
+        self,
+        name: str,
+        *flags: str,
+        launcher: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> "subprocess.Popen[str]":
         """Starts a run that has its record and its checkpoints in the folder `name`."""
         return subprocess.Popen(
             self.command(name, *flags, launcher=launcher),
             cwd=ROOT,
+            env=os.environ | (environment or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -168,7 +171,7 @@ def descendants(process: int) -> list[int]:
     """Everyone whom a process has started, directly or not; nobody, if it has ended."""
     try:
         own = children(process)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
     return own + [each for child in own for each in descendants(child)]
 

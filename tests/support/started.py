@@ -1,8 +1,32 @@
 """Commands that are started as a user would, and the processes that they start."""
 
+import os
+import re
+import socket
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
+SECONDS = 300
+"""What nothing takes, however busy the machine."""
+
 CONCISE = ["-m", "frameworks.pytorch.concise"]
+
+
+PORTS = count()
+
+
+def free_port() -> int:
+    """A port that nobody listens at, and that nobody else is given meanwhile.
+
+    The kernel gives none below 32768, and each of pytest's workers has 250 of its own, in turn.
+    """
+    worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
+    for each in PORTS:
+        port = 10_000 + worker % 80 * 250 + each % 250
+        with suppress(OSError), socket.create_server(("", port)):
+            return port
+    raise AssertionError
 
 
 def flags(out: Path, steps: int) -> list[str]:
@@ -30,5 +54,5 @@ def alive(process: int) -> bool:
     """Whether a process runs, and is not only waiting to be forgotten."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone, before or after the file was opened
         return False

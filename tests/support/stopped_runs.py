@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
-from killed_runs import SECONDS, Runner, descendants, require_gone
+from killed_runs import Runner, descendants, require_gone
+from started import SECONDS
+
+HOLDING = Path(__file__).parent / "holding"
+"""What makes a Python wait, whose path it is on."""
 
 
 @dataclass
@@ -33,18 +37,29 @@ class Held:
         return ended(self.run, self.everyone)
 
 
+def waits_after(checkpoint: str, hold: Path) -> dict[str, str]:
+    """The environment of a run that replaces no file after the checkpoint while there is `hold`.
+
+    However busy the machine: whoever looks for the checkpoint finds the run where it left it.
+    """
+    path = os.pathsep.join([str(HOLDING), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    return {"PYTHONPATH": path, "HELD_AFTER": checkpoint, "HELD_BY": str(hold)}
+
+
 @contextmanager
 def held_at_a_checkpoint(runner: Runner, name: str, *flags: str) -> Iterator[Held]:
-    """A run that stands still as soon as it has left a checkpoint in the folder `name`.
+    """A run that stands still after it has left a checkpoint in the folder `name`.
 
     Nobody is left in the end, whatever happens.
     """
-    run = runner.start(name, *flags)
-    step = f"{runner.case.name(runner.framework)}-step2.json"
+    checkpoint, hold = f"{runner.name}-step2.json", runner.folder / "hold"
+    hold.touch()
+    run = runner.start(name, *flags, environment=waits_after(checkpoint, hold))
     try:
-        _wait(run, runner.folder / name / step)
+        _wait(run, runner.folder / name / checkpoint)
         everyone = [run.pid, *descendants(run.pid)]
         _tell(everyone, SIGSTOP)
+        hold.unlink()
         yield Held(run, everyone)
     finally:
         with suppress(ProcessLookupError):

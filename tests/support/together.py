@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from started import free_port
 from summing_chapter import Hurt, SummingChapter, nothing
 
 from common.data.synthetic import synthetic
@@ -43,14 +43,6 @@ LIMIT: Final = 12
 
 SOON: Final = 20
 """Seconds in which all have ended, also with the true pulse and on a busy machine."""
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as asked:
-        asked.bind(("", 0))
-        found: int = asked.getsockname()[1]
-        return found
 
 
 @dataclass
