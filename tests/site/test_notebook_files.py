@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from common.base.errors import RunError
 from notebooks.build import everything
 from notebooks.text.notebook import failure, outputs_digest, path_of, read
 
@@ -141,8 +142,15 @@ def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"cells": 3}', b"\xff"])
-def test_what_is_no_notebook_is_named(clone: Path, content: bytes) -> None:
-    (clone / "notebooks/jax/multiple-gpus.ipynb").write_bytes(content)
+def test_what_is_no_notebook_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "chapter.ipynb"
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=r"chapter\.ipynb is no notebook"):
+        read(path)
+
+
+def test_what_is_no_notebook_is_named(clone: Path) -> None:
+    (clone / "notebooks/jax/multiple-gpus.ipynb").write_bytes(b"{")
     for flags in ((), ("--check",)):
         done = build(clone, *flags)
         assert done.returncode == 1
