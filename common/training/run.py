@@ -13,7 +13,7 @@ from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter
 from common.backends.loading import distributions, import_backend, one_thread_each
 from common.base.arrays import Weights
-from common.base.errors import RequestError
+from common.base.errors import RequestError, Terminated
 from common.base.machine import now
 from common.base.signals import stoppable
 from common.data.dataset import load
@@ -127,9 +127,12 @@ def first_speaks(process: Process) -> Iterator[None]:
     """
     try:
         yield
-    except RequestError:
+    except RequestError as error:
         if process.rank:
-            time.sleep(PATIENCE)
+            try:
+                time.sleep(PATIENCE)
+            except Terminated:  # nobody has asked the run to stop: it could not begin
+                raise SystemExit(error.status) from None
         raise
 
 

@@ -35,6 +35,11 @@ pathlib.Path(f"seen-{process.rank}{restart}.part").write_text(json.dumps(seen))
 if "--resume" in rest and not restart:
     signal.signal(signal.SIGUSR1, lambda *_: sys.exit(143))
     pathlib.Path(f"waits-{process.rank}").touch()
+    if "--cannot-begin" in rest:
+        sys.exit(143 if process.rank else 2)
+    kept = pathlib.Path(rest[rest.index("--checkpoint-dir") + 1])
+    kept.mkdir(parents=True, exist_ok=True)
+    kept.joinpath("step1.json").touch()
     time.sleep(60)
     sys.exit(1)
 pathlib.Path(f"seen-{process.rank}{restart}.part").rename(f"seen-{process.rank}{restart}")
@@ -109,31 +114,48 @@ def test_torchrun(hosts: Hosts, folder: Path, environment: Mapping[str, str]) ->
     assert found == expected("torchrun", ["n1", found[0][3][1]], *flags)
 
 
+def submitted(hosts: Hosts, folder: Path, environment: Mapping[str, str]) -> str:
+    """The number of a job of Slurm that has been submitted in a folder."""
+    command = f"cd '{folder}'; sbatch --parsable launch/slurm.sbatch"
+    done = hosts.run("ctl", "sh", "-ec", command, env=environment, capture_output=True, text=True)
+    job: str = done.stdout.strip()
+    return job
+
+
+def says(hosts: Hosts, job: str) -> str:
+    """What Slurm says of a job."""
+    show = ("scontrol", "show", "job", job)
+    told: str = hosts.run("ctl", *show, capture_output=True, text=True).stdout
+    return told
+
+
+def test_slurm_does_not_requeue_a_job_that_cannot_begin(
+    folder: Path, environment: Mapping[str, str]
+) -> None:
+    if missing := why_not(slurm=True):
+        pytest.skip(missing)
+    with Hosts(2, slurm=True) as hosts:
+        job = submitted(hosts, folder, {**environment, **OTHERS, "FLAGS": "--cannot-begin"})
+        wait(lambda: "JobState=FAILED" in says(hosts, job), "it does not end", 60)
+        assert "Restarts=0" in says(hosts, job)
+        assert "ExitCode=143:0" in says(hosts, job)
+
+
 def test_slurm_requeues_a_job_that_was_asked_to_stop(
     folder: Path, environment: Mapping[str, str]
 ) -> None:
     if missing := why_not(slurm=True):
         pytest.skip(missing)
     with Hosts(2, slurm=True) as hosts:
-        command = f"cd '{folder}'; sbatch --parsable launch/slurm.sbatch"
-        done = hosts.run(
-            "ctl",
-            "sh",
-            "-ec",
-            command,
-            env={**environment, **OTHERS},
-            capture_output=True,
-            text=True,
-        )
-        job = done.stdout.strip()
+        job = submitted(hosts, folder, {**environment, **OTHERS})
         wait(lambda: all((folder / f"waits-{rank}").exists() for rank in range(2)), "no job")
         # What --signal makes Slurm do some time before the end: the steps get it, the script not.
         hosts.run("ctl", "scancel", "--signal=USR1", job, check=True)
         wait(lambda: all((folder / f"seen-{rank}1").exists() for rank in range(2)), "no", 60)
         time.sleep(0.5)
-        told = hosts.run("ctl", "scontrol", "show", "job", job, capture_output=True, text=True)
-    assert "Restarts=1" in told.stdout
-    assert "JobState=COMPLETED" in told.stdout
+        told = says(hosts, job)
+    assert "Restarts=1" in told
+    assert "JobState=COMPLETED" in told
     found = seen(folder, "1")
     flags = f"--devices 4 --a 1 --b --checkpoint-dir results/job-{job} --resume"
     assert found == expected("Slurm", ["n1", found[0][3][1]], *flags.split())

@@ -1,13 +1,17 @@
 """Processes that find other data, weights or checkpoints on their hosts do not train together."""
 
 import shutil
+import signal
 import socket
+import time
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from summing_chapter import SummingChapter
-from together import COUNT, FLAGS, Together
+from together import COUNT, FLAGS, Together, wait_until
 from together_fixture import together as together
 
 from common.data.dataset import Dataset, load
@@ -63,3 +67,15 @@ def test_other_initial_weights_on_one_host_are_refused(together: Together) -> No
         status, said = run.ended()
         assert status == 2
         assert f"process 2 on {HOST} does not have the initial weights of the first one (" in said
+
+
+def test_who_waits_for_the_first_one_to_refuse_was_not_stopped(together: Together) -> None:
+    def wait(seconds: float) -> None:
+        Path("waits").touch()
+        time.sleep(100 * seconds)
+
+    patches = {"common.training.run.time": SimpleNamespace(sleep=wait)}
+    run = together.start(1, "--devices=4", patches=patches)
+    wait_until((together.folder / "waits").exists)
+    run.send(signal.SIGTERM)  # as a launcher does once the first one has ended
+    assert run.ended() == (2, "")
