@@ -62,13 +62,13 @@ def end_frozen(parent: int) -> None:
 
 def end_if_frozen(parent: int) -> None:
     """Ends `parent`, which has started this process, if it is frozen now."""
-    if os.getppid() == parent and _is_stopped(parent):
+    if os.getppid() == parent and is_stopped(parent):
         os.kill(parent, signal.SIGKILL)
 
 
 def outlive_frozen(parent: int) -> None:
     """Returns once `parent` is not frozen, or `end_frozen` has ended it."""
-    while os.getppid() == parent and _is_stopped(parent):
+    while os.getppid() == parent and is_stopped(parent):
         time.sleep(LOOK)
 
 
@@ -78,12 +78,13 @@ def _mind(parent: int) -> None:
         time.sleep(LOOK)
         before, now = now, time.monotonic()
         # The time in which this process is frozen itself, as by Ctrl-Z, does not count.
-        missed = missed + min(now - before, 5 * LOOK) if _is_stopped(parent) else 0
+        missed = missed + min(now - before, 5 * LOOK) if is_stopped(parent) else 0
         if missed > FREEZE:
             os.kill(parent, signal.SIGKILL)
 
 
-def _is_stopped(process: int) -> bool:
+def is_stopped(process: int) -> bool:
+    """Whether a signal has stopped a process; where there is no /proc, nobody can tell."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import end, end_if_frozen, fork
+from common.base.children import end, end_if_frozen, fork, is_stopped
 from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.pulse import BEAT, Watch
@@ -54,7 +54,8 @@ class Meeting:
             yield
         finally:
             if hub is not None:
-                hub.join(PATIENCE)
+                if not (hub.pid and is_stopped(hub.pid)):  # a frozen one would not end
+                    hub.join(PATIENCE)
                 end([hub])
 
     def meet(self, stop: Stop) -> tuple[Process, Wire]:
@@ -81,7 +82,8 @@ class Meeting:
         if self.place.coordinator is None:
             raise RequestError(f"{self.place.launcher} does not tell where: name --coordinator")
         host, port = self.place.coordinator
-        return ("localhost" if self.place.process.rank == 0 else host), port
+        # By its name it might be an IPv6 address, and so the process would be known to the others.
+        return ("127.0.0.1" if self.place.process.rank == 0 else host), port
 
     def _hub(self) -> BaseProcess:
         _, port = self.where()

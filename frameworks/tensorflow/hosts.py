@@ -39,6 +39,7 @@ def cluster_of(process: Process) -> tf.train.ClusterSpec:
         chosen.bind((own, 0))
         ports = process.gather(chosen.getsockname()[1])
     addresses = process.addresses or ["127.0.0.1"] * process.count
+    os.environ.update(no_grpc_proxy=",".join(addresses))  # no proxy leads to them
     hosts = [f"[{each}]" if ":" in each else each for each in addresses]
     listening = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
     return tf.train.ClusterSpec({JOB: listening})

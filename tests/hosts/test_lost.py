@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from started import children
 from summing_chapter import from_step, held
 from together import LIMIT, RECORD, Together, record, require_told, wait_until
 from together_fixture import together as together
 
+from common.base.children import is_stopped
 from common.hosts.hub import Hub
 from common.hosts.wire import Message, Wire
 
@@ -46,16 +48,20 @@ def test_a_supervisor_that_is_lost_is_named(
         assert record(together)[0] == "failed"
 
 
-def is_frozen(process: int) -> bool:
-    """Whether a signal has stopped it: it need not have when `os.kill` returns."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+def test_a_frozen_hub_is_named(together: Together) -> None:
+    runs = together.all("--quiet", hurt={0: held("here")})
+    wait_until((together.folder / "here").exists)
+    hub, _ = children(runs[0].pid)
+    os.kill(hub, FROZEN)
+    require_told(runs, f"process 0 on {HOST} {FROZE}, or its host is gone")
 
 
 def test_a_frozen_supervisor_is_ended_also_if_its_trainer_fails(together: Together) -> None:
     def hurt(step: int) -> None:
         if step == 3:
             os.kill(os.getppid(), FROZEN)
-            wait_until(lambda: is_frozen(os.getppid()))
+            # It need not be so when `os.kill` returns.
+            wait_until(lambda: is_stopped(os.getppid()))
             raise RuntimeError
 
     *runs, lost = together.all("--quiet", hurt={2: hurt})
