@@ -4,7 +4,8 @@ import json
 import random
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,14 +32,24 @@ def kill_on_its_way(
     """
     done = len(newest(folder, name).get("resumed", []))
     while done < kills:
-        run = subprocess.Popen(command)
         wanted = (done + 1) * epochs // (kills + 1)
-        while run.poll() is None and len(newest(folder, name).get("epochs", [])) < wanted:
-            time.sleep(LOOK)
-        if run.poll() is not None:
-            return
-        last = newest(folder, name)["epochs"][-1]
-        time.sleep(random.uniform(0, last["seconds"]))
-        run.kill()
-        run.wait()
+        with started(command) as run:
+            while run.poll() is None and len(newest(folder, name).get("epochs", [])) < wanted:
+                time.sleep(LOOK)
+            if run.poll() is not None:
+                return
+            last = newest(folder, name)["epochs"][-1]
+            time.sleep(random.uniform(0, last["seconds"]))
+            run.kill()
         done += 1
+
+
+@contextmanager
+def started(command: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
+    """A command under way. Whatever goes wrong meanwhile ends it, too: it keeps a checkpoint."""
+    with subprocess.Popen(command) as run:
+        try:
+            yield run
+        except BaseException:
+            run.terminate()
+            raise

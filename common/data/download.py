@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -40,6 +41,10 @@ MIRRORS: Final = (
 )
 
 
+STALE: Final = 3600
+"""Seconds in which nobody has written to a file: `PATIENCE` ends whoever still would."""
+
+
 class DownloadError(Exception):
     """No mirror gave the files; the message says why."""
 
@@ -62,6 +67,7 @@ def download(
     does where a mirror sends next to nothing. Raises DownloadError.
     """
     reasons: list[str] = []
+    _remove_stale(folder)
     for mirror in _as_they_answer(mirrors, reasons):
         notify(f"downloading Fashion-MNIST (30 MB) from {_host(mirror)} to {folder}")
         try:
@@ -71,6 +77,14 @@ def download(
         except (requests.RequestException, ValueError, OSError) as error:
             reasons.append(f"{_host(mirror)}: {error}")
     raise DownloadError("; ".join(reasons) or "no mirror answered")
+
+
+def _remove_stale(folder: Path) -> None:
+    """Removes what processes have left that were killed: each might leave a file more."""
+    for path in (path for name in SHA256 for path in folder.glob(f".{name}.????????")):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > STALE:
+                path.unlink()
 
 
 def _as_they_answer(mirrors: Sequence[str], reasons: list[str]) -> Iterator[str]:
