@@ -22,10 +22,14 @@ def distributions(framework: str) -> tuple[str, ...]:
     return names
 
 
-def engine(framework: str, chapter: str, kind: str) -> dict[str, str]:
-    """What joins processes on several hosts, and by what they exchange numbers, in words."""
+def engine(framework: str, chapter: str, kind: str, how: str = "") -> dict[str, str]:
+    """What joins processes on several hosts, and by what they exchange numbers, in words.
+
+    `how` gradients are added, the name of an allreduce or a wrapper, may have an engine of its own.
+    """
     about = package(framework)
-    return {"engine": about.ENGINES[chapter], "transport": about.TRANSPORTS[kind]}
+    name = about.ENGINES.get(how, about.ENGINES[chapter])
+    return {"engine": name, "transport": about.TRANSPORTS[kind]}
 
 
 def one_thread_each(framework: str) -> bool:

@@ -1,5 +1,6 @@
 """From which checkpoint a run goes on, and whether it may."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Any
 
 from common.base.errors import RequestError, RunError
 from common.records.fingerprint import source_digest
-from common.records.record import Record, Resumption
+from common.records.record import Record, Resumption, run_name
+from common.records.store import read_record
 from common.settings.config import Config
 from common.settings.request import Request
+from common.settings.steps import number_of_steps
 from common.training.checkpoints import Checkpoint, checkpoints_in, read_checkpoint
 from common.training.reporter import Reporter
 
@@ -43,7 +46,8 @@ def chosen(request: Request, record: Record, report: Reporter) -> Checkpoint | N
         found = _given(request.resume_from)
         _require_same_numbers(found, record)
         return found
-    if request.resume:
+    if folder and request.resume:
+        _require_no_other(folder, record)
         report.notice(f"no checkpoint of {record.name()} in {folder}: starting anew")
     return None
 
@@ -76,6 +80,22 @@ def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
         except RunError as error:
             report.notice(str(error))
     raise RequestError(f"no checkpoint in {there[0].parent} is whole: remove them to start anew")
+
+
+def _require_no_other(folder: Path, record: Record) -> None:
+    """Raises RequestError if a run on other devices would go on there: nobody starts it anew."""
+    files = folder.glob(f"{run_name(record.framework, record.chapter, '*')}-step*.json")
+    for name in sorted({path.name.rpartition("-step")[0] for path in files}):
+        for newest in checkpoints_in(folder, name)[:1]:
+            with suppress(RunError):  # what cannot be read is in nobody's way
+                theirs = read_record(newest)
+                if len(theirs.losses) < number_of_steps(theirs.config):
+                    count = theirs.config.devices
+                    raise RequestError(
+                        f"{newest} is of a run on other devices: {count} there, "
+                        f"{record.config.devices} here; --devices {count} or --resume-from that "
+                        "file goes on from it; to start anew, choose another --checkpoint-dir"
+                    )
 
 
 def _given(path: Path) -> Checkpoint:
@@ -132,6 +152,8 @@ def _decisive(theirs: Record, ours: Record) -> Iterator[str]:
 def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str]:
     """What is not the same by which two runs compute; without `machine`, but for the processor."""
     yield from _unlike(_means(theirs.config), _means(ours.config))
+    if theirs.config.devices == ours.config.devices:
+        yield from _unlike(*({"devices by host": _by_host(each)} for each in (theirs, ours)))
     if theirs.framework == ours.framework:
         yield from _unlike(theirs.versions, ours.versions)
     if machine:
@@ -142,6 +164,12 @@ def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str
         yield from _unlike(theirs_is, ours_is)
         if ours.config.device_kind == "gpu" and not ours.config.deterministic:
             yield "GPUs without --deterministic"
+
+
+def _by_host(record: Record) -> str:
+    """How many devices each host has: they share its threads, and the engine adds over hosts."""
+    hosts = Counter(name.rpartition(" ")[0] for name in record.devices)
+    return " + ".join(map(str, hosts.values()))
 
 
 def _means(config: Config) -> dict[str, Any]:

@@ -46,13 +46,18 @@ def cluster(launcher: str, config: Config, waiting: Waiting) -> Cluster | None:
     if not process.hosts:
         return None
     told = process.gather([peak_memory(), round(waiting.seconds, 3)])
-    told += [[None, None]] * (process.count - len(told))
+    if (
+        len(told) < process.count
+    ):  # the others serve the first one, which waits for none by `gather`
+        told = [[told[0][0], None], *[[None, None]] * (process.count - 1)]
     share = config.devices // process.count
     members = [
         Member(host=host, devices=share, peak_memory=memory, waited=waited)
         for host, (memory, waited) in zip(process.hosts, told, strict=True)
     ]
-    about = engine(config.framework, config.chapter, config.device_kind)
+    settings = config.settings()
+    how = settings.get("allreduce") or settings["wrapper"]
+    about = engine(config.framework, config.chapter, config.device_kind, how)
     return Cluster(launcher=launcher, processes=members, **about)
 
 

@@ -24,8 +24,11 @@ DISTRIBUTIONS = ("mxnet", "mxnet-cu112")
 PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
 """What all processes import, and one that they are forked from does for all: it takes seconds."""
 
-ENGINES = {"scratch": "dist_sync kvstore", "concise": "dist_sync kvstore"}
-"""What joins the processes of a run over several hosts."""
+ENGINES = {
+    **dict.fromkeys(("scratch", "concise"), "dist_sync kvstore"),
+    **dict.fromkeys(("native", "dist_sync"), "dist_sync kvstore, which adds in order of arrival"),
+}
+"""What joins the processes of a run over several hosts; an allreduce or a wrapper may differ."""
 
 TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
 """By what these exchange numbers, which lie on devices of a kind."""

@@ -142,7 +142,7 @@ def test_a_process_that_no_launcher_starts_is_named(
     monkeypatch.setenv("MASTER_PORT", str(29600 + os.getpid() % 1000))
     for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, str(DEVICES))
-    runs = []
+    runs, started = [], time.monotonic()
     for rank in set(range(DEVICES)) - {absent}:
         monkeypatch.setenv("RANK", str(rank))
         monkeypatch.setenv("LOCAL_RANK", str(rank))
@@ -153,4 +153,5 @@ def test_a_process_that_no_launcher_starts_is_named(
         alone = f"process {rank} on {HOST} cannot reach the first one at 127.0.0.1:"
         assert (late if absent else alone) in err
         assert run.returncode == 1
+    assert time.monotonic() - started < 5 + SOON  # --join-timeout, after which it is told
     figures("process of DDP never started")

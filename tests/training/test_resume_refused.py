@@ -9,7 +9,7 @@ from fake_chapter import RECORD, CommandLine
 from stopping import EVERY, KEPT, stopping
 
 from common.records.record import Record
-from common.records.store import seal, write_record_as
+from common.records.store import read_record, seal, write_record_as
 from common.training.checkpoints import read_checkpoint
 
 NAME = RECORD.stem
@@ -53,6 +53,51 @@ def test_what_decides_numbers_must_be_the_same(
     (line,) = capsys.readouterr().err.splitlines()
     assert why in line
     assert RECORD.read_bytes() == record
+
+
+@pytest.mark.parametrize("devices", ["1", "2"])
+def test_a_run_on_other_devices_that_would_go_on_is_not_begun_anew(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], devices: str
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    before = {path.name: path.read_bytes() for path in KEPT.iterdir()}
+    capsys.readouterr()
+    assert start(*EVERY, "--resume", "--quiet", f"--devices={devices}") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"step3.json is of a run on other devices: 3 there, {devices} here" in line
+    assert "--devices 3 or --resume-from that file goes on from it" in line
+    assert {path.name: path.read_bytes() for path in KEPT.iterdir()} == before
+    assert start(*EVERY, "--resume") == 0
+    assert start(*EVERY, "--resume", f"--devices={devices}") == 0  # nothing waits for it now
+    assert "starting anew" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("devices", "why"),
+    [
+        (["n1 cpu:0", "n1 cpu:1", "n2 cpu:0"], "devices by host 2 + 1 there, 3 here"),
+        (["n1 cpu:0", "n1 cpu:1", "n1 cpu:2"], ""),
+    ],
+)
+def test_devices_on_other_hosts_are_refused_if_each_has_another_number(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], devices: list[str], why: str
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
+    other = found.record.model_copy(update={"devices": devices})
+    write_record_as(found.path, other, found.tensors)
+    capsys.readouterr()
+    assert start(*EVERY, "--resume") == (2 if why else 0)
+    assert why in capsys.readouterr().err
+    elsewhere = (
+        *EVERY,
+        f"--resume-from={found.path}",
+        "--checkpoint-dir=elsewhere",
+        "--out=elsewhere",
+    )
+    if why:
+        assert start(*elsewhere) == 0
+        assert read_record(Path("elsewhere") / RECORD.name).resumed[0].differences == [why]
 
 
 @pytest.mark.parametrize(
