@@ -46,9 +46,7 @@ def cluster(launcher: str, config: Config, waiting: Waiting) -> Cluster | None:
     if not process.hosts:
         return None
     told = process.gather([peak_memory(), round(waiting.seconds, 3)])
-    if (
-        len(told) < process.count
-    ):  # the others serve the first one, which waits for none by `gather`
+    if len(told) < process.count:  # the others serve the first one, and give nothing
         told = [[told[0][0], None], *[[None, None]] * (process.count - 1)]
     share = config.devices // process.count
     members = [
@@ -56,7 +54,7 @@ def cluster(launcher: str, config: Config, waiting: Waiting) -> Cluster | None:
         for host, (memory, waited) in zip(process.hosts, told, strict=True)
     ]
     settings = config.settings()
-    how = settings.get("allreduce") or settings["wrapper"]
+    how = settings.get("allreduce") or settings.get("wrapper", "")
     about = engine(config.framework, config.chapter, config.device_kind, how)
     return Cluster(launcher=launcher, processes=members, **about)
 
