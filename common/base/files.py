@@ -51,15 +51,15 @@ def second_name(path: Path, name: Path) -> None:
         shutil.copyfile(path, name)
 
 
-def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
+def remove_temporaries(folder: Path, files: re.Pattern[str], before: float = float("inf")) -> None:
     """Removes what `write_atomically` has left of files of such names, if it was killed.
 
-    Nobody may be writing any meanwhile.
+    Nobody may be writing any meanwhile, who has not written to it since `before`, in seconds.
     """
     for path in folder.iterdir():
         # By all that tempfile appends: nobody else's file is called so.
         found = re.fullmatch(r"\.(.+?)(\.[a-z0-9_]{8}){1,2}", path.name)
-        if found and files.fullmatch(found.group(1)):
+        if found and files.fullmatch(found.group(1)) and path.lstat().st_mtime < before:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:

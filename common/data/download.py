@@ -2,6 +2,7 @@
 
 import hashlib
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 import pooch
 import requests
 
-from common.base.files import destination, sha256, write_atomically
+from common.base.files import destination, remove_temporaries, sha256, write_atomically
 from common.data.receive import PATIENCE, pieces
 from common.terminal.progress import counted
 
@@ -81,10 +82,9 @@ def download(
 
 def _remove_stale(folder: Path) -> None:
     """Removes what processes have left that were killed: each might leave a file more."""
-    for path in (path for name in SHA256 for path in folder.glob(f".{name}.????????")):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > STALE:
-                path.unlink()
+    names = re.compile("|".join(map(re.escape, SHA256)))
+    with suppress(OSError):  # there is no folder yet, or another process removes them, too
+        remove_temporaries(folder, names, before=time.time() - STALE)
 
 
 def _as_they_answer(mirrors: Sequence[str], reasons: list[str]) -> Iterator[str]:

@@ -82,7 +82,7 @@ class Meeting:
         if self.place.coordinator is None:
             raise RequestError(f"{self.place.launcher} does not tell where: name --coordinator")
         host, port = self.place.coordinator
-        # By its name it might be an IPv6 address, and so the process would be known to the others.
+        # "localhost" may be ::1, and all others would be told that this process has IPv6.
         return ("127.0.0.1" if self.place.process.rank == 0 else host), port
 
     def _hub(self) -> BaseProcess:

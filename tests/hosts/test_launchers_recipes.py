@@ -7,14 +7,14 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hosts_cluster import Hosts, why_not
-from hosts_fixtures import hosts as hosts
+from hosts_cluster import Hosts
+from hosts_fixtures import hosts as hosts, slurm as slurm
+from hosts_jobs import Job, laid_out
 from hosts_processes import wait
 
 ROOT: Final = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ pathlib.Path(f"seen-{process.rank}{restart}.part").rename(f"seen-{process.rank}{
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Laid out as the repository's root, with stand-ins for the modules."""
-    (tmp_path / "launch").symlink_to(ROOT / "launch")
+    laid_out(tmp_path)
     for package in ("frameworks", "frameworks/pytorch", "frameworks/jax"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
@@ -114,50 +114,27 @@ def test_torchrun(hosts: Hosts, folder: Path, environment: Mapping[str, str]) ->
     assert found == expected("torchrun", ["n1", found[0][3][1]], *flags)
 
 
-def submitted(hosts: Hosts, folder: Path, environment: Mapping[str, str]) -> str:
-    """The number of a job of Slurm that has been submitted in a folder."""
-    command = f"cd '{folder}'; sbatch --parsable launch/slurm.sbatch"
-    done = hosts.run("ctl", "sh", "-ec", command, env=environment, capture_output=True, text=True)
-    job: str = done.stdout.strip()
-    return job
-
-
-def says(hosts: Hosts, job: str) -> str:
-    """What Slurm says of a job."""
-    show = ("scontrol", "show", "job", job)
-    told: str = hosts.run("ctl", *show, capture_output=True, text=True).stdout
-    return told
-
-
 def test_slurm_does_not_requeue_a_job_that_cannot_begin(
-    folder: Path, environment: Mapping[str, str]
+    slurm: Hosts, folder: Path, environment: Mapping[str, str]
 ) -> None:
-    if missing := why_not(slurm=True):
-        pytest.skip(missing)
-    with Hosts(2, slurm=True) as hosts:
-        job = submitted(hosts, folder, {**environment, **OTHERS, "FLAGS": "--cannot-begin"})
-        wait(lambda: "JobState=FAILED" in says(hosts, job), "it does not end", 60)
-        assert "Restarts=0" in says(hosts, job)
-        assert "ExitCode=143:0" in says(hosts, job)
+    told = Job(slurm, folder, {**environment, **OTHERS, "FLAGS": "--cannot-begin"}).end()
+    assert "JobState=FAILED" in told
+    assert "Restarts=0" in told
+    assert "ExitCode=143:0" in told
 
 
 def test_slurm_requeues_a_job_that_was_asked_to_stop(
-    folder: Path, environment: Mapping[str, str]
+    slurm: Hosts, folder: Path, environment: Mapping[str, str]
 ) -> None:
-    if missing := why_not(slurm=True):
-        pytest.skip(missing)
-    with Hosts(2, slurm=True) as hosts:
-        job = submitted(hosts, folder, {**environment, **OTHERS})
-        wait(lambda: all((folder / f"waits-{rank}").exists() for rank in range(2)), "no job")
-        # What --signal makes Slurm do some time before the end: the steps get it, the script not.
-        hosts.run("ctl", "scancel", "--signal=USR1", job, check=True)
-        wait(lambda: all((folder / f"seen-{rank}1").exists() for rank in range(2)), "no", 60)
-        time.sleep(0.5)
-        told = says(hosts, job)
+    job = Job(slurm, folder, {**environment, **OTHERS})
+    wait(lambda: all((folder / f"waits-{rank}").exists() for rank in range(2)), "no job")
+    job.ask_to_stop()
+    wait(lambda: all((folder / f"seen-{rank}1").exists() for rank in range(2)), "no", 60)
+    told = job.end()
     assert "Restarts=1" in told
     assert "JobState=COMPLETED" in told
     found = seen(folder, "1")
-    flags = f"--devices 4 --a 1 --b --checkpoint-dir results/job-{job} --resume"
+    flags = f"--devices 4 --a 1 --b --checkpoint-dir results/job-{job.number} --resume"
     assert found == expected("Slurm", ["n1", found[0][3][1]], *flags.split())
     text = (ROOT / "launch/slurm.sbatch").read_text()
     assert re.search("^#SBATCH --signal=USR1@[0-9]+ ", text, re.MULTILINE)

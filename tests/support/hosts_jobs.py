@@ -28,7 +28,8 @@ LIMIT: Final = 300
 def laid_out(folder: Path) -> Path:
     """A folder to start jobs in, as in the repository's root."""
     folder.mkdir(exist_ok=True)
-    (folder / "launch").symlink_to(ROOT / "launch")
+    if not (folder / "launch").is_symlink():
+        (folder / "launch").symlink_to(ROOT / "launch")
     return folder
 
 
