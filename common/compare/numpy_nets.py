@@ -3,7 +3,7 @@
 In float64 it is the exact answer, but for rounding. It is slow: a few small minibatches will do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,16 +95,18 @@ def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
 
 def flips(
     chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
-) -> list[Weights]:
-    """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise."""
+) -> Iterator[Weights]:
+    """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise.
+
+    Units nearest to zero come first. Each takes a way back, so the caller may stop early.
+    """
     exact, rounded = net_of(chapter)(doubled(weights), shards), net_of(chapter)(weights, shards)
     rounded.forward(X)
     found, back = exact.forward(X.astype(np.float64))
     _, d = cross_entropy(found, y)
     back(d)
-    right, gained = exact.gradients, []
+    right = exact.gradients
     for unit in units_in_doubt(exact, rounded):
         exact.gradients, exact.flipped = {}, {unit}
         back(d)
-        gained.append({name: exact.gradients[name] - values for name, values in right.items()})
-    return gained
+        yield {name: exact.gradients[name] - values for name, values in right.items()}

@@ -4,8 +4,10 @@ The exact result of a step from the run's own weights is known, even if rounding
 far from others. So each step may be off by the rounding of one step only, late in training too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -69,17 +71,15 @@ def replay(run: Run) -> Replay | None:
     steps: dict[str, list[Distance]] = {kind: [] for kind in KINDS}
     scales: dict[str, float] = {}
     most, flipped = allowed(run), 0
+    first = part(run.arrays, "gradients/")
     for number in numbers:
         step = taken(run, number)
         right = numpy_nets.step(chapter, step.X, step.y, step.before, step.shards)
         if number == 1:
-            first = part(run.arrays, "gradients/")
-            grads, _ = with_flips(step, first, right, most["gradient"].limit)
+            grads, _ = with_flips(step, lambda _: first, right, most["gradient"].limit)
             expected |= {f"gradients/{name}": values for name, values in grads.items()}
             scales = {f"gradients/{name}": scale for name, scale in right.added.items()}
-        grads, units = with_flips(
-            step, movement(step, right.gradients), right, most["update"].limit
-        )
+        grads, units = with_flips(step, partial(movement, step), right, most["update"].limit)
         flipped += units
         for kind, found in compared(step, right, grads).items():
             steps[kind] += at_step(number, found)
@@ -147,28 +147,34 @@ def movement(step: Taken, grads: Weights) -> Weights:
 
 
 def with_flips(
-    step: Taken, found: Weights, right: numpy_nets.Step, limit: float
+    step: Taken, found: Callable[[Weights], Weights], right: numpy_nets.Step, limit: float
 ) -> tuple[Weights, int]:
     """The gradient that is expected, and how many ReLU units rounding has decided otherwise.
 
-    Where `found` is farther from what is `right` than rounding explains, units in doubt are tried:
-    those that explain it have flipped, each as a whole. No limit is widened for them.
+    `found` gives what is held to an expected gradient. Where it is farther from what is `right`
+    than rounding explains, units in doubt are tried, the nearest to zero first and each time twice
+    as many, until some explain it. They have flipped, each as a whole. No limit is widened.
     """
     grads = right.gradients
-    far = max(each.far for each in compare(found, grads, "", right.added))
-    if step.X.dtype == np.float64 or not limit < far < np.inf:
-        return grads, 0
-    gained = numpy_nets.flips(step.chapter, step.X, step.y, step.before, step.shards)
-    if not gained:
+
+    def far(expected: Weights) -> float:
+        return max(each.far for each in compare(found(expected), expected, "", right.added))
+
+    if step.X.dtype == np.float64 or not limit < far(grads) < np.inf:
         return grads, 0
     scales = {name: right.added.get(name) or largest(grads[name]) or 1.0 for name in grads}
 
     def vector(arrays: Weights) -> Array:
         return np.concatenate([(arrays[name] / scales[name]).ravel() for name in scales])
 
-    off = vector({name: found[name] - grads[name] for name in grads})
-    chosen = explaining(off, np.stack([vector(each) for each in gained]), limit)
-    moved = {name: sum((gained[i][name] for i in chosen), grads[name]) for name in grads}
+    off = vector({name: values - grads[name] for name, values in found(grads).items()})
+    units = numpy_nets.flips(step.chapter, step.X, step.y, step.before, step.shards)
+    gained: list[Weights] = []
+    moved, chosen = grads, list[int]()
+    while far(moved) > limit and (more := list(islice(units, max(1, len(gained))))):
+        gained += more
+        chosen = explaining(off, np.stack([vector(each) for each in gained]), limit)
+        moved = {name: sum((gained[i][name] for i in chosen), grads[name]) for name in grads}
     return moved, len(chosen)
 
 
