@@ -1,4 +1,4 @@
-"""Which of this machine's network interfaces has an address."""
+"""How others are reached, and which of this machine's network interfaces has an address."""
 
 import socket
 import struct
@@ -7,6 +7,19 @@ from typing import Final
 
 SIOCGIFADDR: Final = 0x8915
 """Linux's request for the IPv4 address of an interface."""
+
+
+def connected(host: str, port: int, timeout: float) -> socket.socket:
+    """A connection to a host, by IPv4 if it can be: not all that meet there know IPv6.
+
+    Raises OSError.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    *others, last = sorted(found, key=lambda each: each[0] != socket.AF_INET)
+    for *_, (address, *_) in others:
+        with suppress(OSError):
+            return socket.create_connection((str(address), port), timeout)
+    return socket.create_connection((str(last[-1][0]), port), timeout)
 
 
 def interface_of(address: str) -> str | None:

@@ -97,7 +97,7 @@ class Hub:
         del self.strangers[wire]
         hello["address"] = address(wire.connection, "theirs")
         self.members[rank], self.hellos[rank], self.given[rank] = wire, hello, []
-        self.watch = Watch(self.members)
+        self.watch.heard(rank)
         missing = [each for each in range(self.count) if each not in self.members]
         self._tell_all(missing=missing)
         if not missing:

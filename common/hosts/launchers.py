@@ -13,7 +13,15 @@ from common.backends.devices import Process
 from common.base.errors import RequestError
 from common.hosts import openmpi, own, slurm
 from common.hosts.place import NothingToDoError as NothingToDoError, Place as Place
-from common.hosts.variables import IGNORE, Address, Environ, address_of, host_of, port_of
+from common.hosts.variables import (
+    IGNORE,
+    Address,
+    Environ,
+    address_of,
+    host_of,
+    is_loopback,
+    port_of,
+)
 
 FOR_ALL: Final = (openmpi, slurm)
 """The launchers that serve all frameworks, the inner one first."""
@@ -83,6 +91,7 @@ def _from(framework: str, environ: Environ, where: Address | None) -> Place:
         process = outer.process(environ)
         if process.count > 1:
             where = where or _address(framework, environ) or outer.coordinator(environ)
+            _require_reachable(where, process, outer.NAME)
         return Place(outer.NAME, process, where)
     if mine:
         found = own.READ[framework](environ)
@@ -110,6 +119,15 @@ def _address(framework: str, environ: Environ) -> Address | None:
     if len(names) == 1:
         return address_of(values[0], names[0])
     return host_of(values[0], names[0]), port_of(values[1], names[1])
+
+
+def _require_reachable(where: Address, process: Process, launcher: str) -> None:
+    """Raises RequestError if each host would look for the first process on itself."""
+    if process.count > process.local_count and is_loopback(where[0]):
+        raise RequestError(
+            f"{launcher} has started processes on several hosts, and {where[0]}, where the first "
+            "one is said to be, is each host's own: unset its variable, or give --coordinator"
+        )
 
 
 def _require_same(found: Place, sign: str, process: Process, launcher: str) -> None:

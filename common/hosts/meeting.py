@@ -15,6 +15,7 @@ from common.backends.devices import Process
 from common.base.children import end, end_if_frozen, fork, is_stopped
 from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
+from common.base.network import connected
 from common.base.pulse import BEAT, Watch
 from common.base.signals import ENDING, Stop
 from common.hosts.hub import Hub
@@ -103,7 +104,7 @@ class Meeting:
         began = time.monotonic()
         while not stop.asked:
             try:
-                return Wire(socket.create_connection((host, port), timeout=ENOUGH))
+                return Wire(connected(host, port, ENOUGH))
             except OSError as error:
                 if time.monotonic() - began > self.limit:
                     who = name_of(self.place.process.rank, socket.gethostname())

@@ -22,6 +22,7 @@ from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
 from common.hosts.hub import DOUBT
 from common.hosts.meeting import Meeting, failure_in
+from common.hosts.reach import require_reach
 from common.hosts.wire import GONE, SILENT, Message, Wire
 
 Work = Callable[[Process], None]
@@ -170,9 +171,15 @@ def _work(
     # The run minds them once it has begun; until then, the parent repeats that all stop.
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, lambda *_: None)
-    tell_ending(partial(work, replace(process, gather=partial(_gather, ask))), tell)
+    ours = replace(process, gather=partial(_gather, ask))
+    tell_ending(partial(_reach_and_work, ours, work), tell)
     if process.rank:
         outlive_frozen(parent)  # nobody else would end it
+
+
+def _reach_and_work(process: Process, work: Work) -> None:
+    require_reach(process)
+    work(process)
 
 
 def _gather(ask: Connection, value: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import AddressValueError, IPv6Address
+from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import Final
 
 from common.base.errors import RequestError
@@ -64,6 +64,14 @@ def host_of(value: str, source: str) -> str:
             f"{source} {shown(value)} is no host: give a name or an IP address"
         ) from None
     return host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or IP address, is each machine itself."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def port_of(value: str, source: str) -> int:

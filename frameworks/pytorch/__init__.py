@@ -1,5 +1,6 @@
 """The chapters in PyTorch. Importing this package does not load PyTorch."""
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,3 +32,7 @@ MESSAGES = True
 
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
+
+# Read when PyTorch is loaded: errors alone. Every process of a run over hosts would warn where the
+# address of another one has no name.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")

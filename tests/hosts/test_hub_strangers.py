@@ -1,4 +1,4 @@
-"""Whoever does not belong to a run is told why, or not heard at all; the run goes on."""
+"""Whoever does not belong to a run is told why, or not heard at all; who comes hides nobody."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hub_members import ASKED, Hall, hall as hall
 
-from common.hosts.wire import LONGEST
+from common.hosts.wire import LONGEST, SILENT
 
 Made = Callable[..., Hall]
 
@@ -110,3 +110,14 @@ def test_a_member_that_talks_nonsense_is_lost(hall: Made) -> None:
     members = hall().all()
     members[1].wire.connection.sendall(b"[]\n")
     assert members[0].hear("over")["rank"] == 1
+
+
+def test_whoever_comes_late_hides_nobody_that_is_silent(hall: Made) -> None:
+    here = hall(8)
+    first, lost = here.come(0), here.come(1)
+    lost.freeze()
+    for rank in range(2, 5):
+        here.come(rank)
+        time.sleep(0.4)  # 8 of the 15 beats that may be missing
+    over = first.hear("over")
+    assert (over["message"], over["rank"]) == (SILENT, 1)

@@ -55,6 +55,12 @@ REFUSED: list[tuple[str, Told, str]] = [
     ("pytorch", without(PLAIN, "RANK"), "WORLD_SIZE is set, but RANK ''"),
     ("pytorch", without(PLAIN, "MASTER_ADDR"), "not MASTER_ADDR"),
     ("pytorch", SLURM | {"MASTER_ADDR": "n1", "MASTER_PORT": ""}, "MASTER_ADDR and MASTER_PORT go"),
+    (
+        "pytorch",
+        SLURM | {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"},
+        "Slurm has started processes on several hosts, and localhost",
+    ),
+    ("jax", SLURM | {"JAX_COORDINATOR_ADDRESS": "[::1]:80"}, "and ::1, where the first one"),
     ("tensorflow", {"TF_CONFIG": "{"}, "TF_CONFIG '.' is not a cluster"),
     ("tensorflow", {"TF_CONFIG": "[" * 100_000}, "is not a cluster"),
     ("tensorflow", {"TF_CONFIG": "{}"}, "is not a cluster"),
