@@ -123,10 +123,11 @@ def test_slurm_does_not_requeue_a_job_that_cannot_begin(
     assert "ExitCode=143:0" in told
 
 
+@pytest.mark.parametrize("kept", ["", "results/job-1234567"])
 def test_slurm_requeues_a_job_that_was_asked_to_stop(
-    slurm: Hosts, folder: Path, environment: Mapping[str, str]
+    slurm: Hosts, folder: Path, environment: Mapping[str, str], kept: str
 ) -> None:
-    job = Job(slurm, folder, {**environment, **OTHERS})
+    job = Job(slurm, folder, {**environment, **OTHERS, **({"KEPT": kept} if kept else {})})
     wait(lambda: all((folder / f"waits-{rank}").exists() for rank in range(2)), "no job")
     job.ask_to_stop()
     wait(lambda: all((folder / f"seen-{rank}1").exists() for rank in range(2)), "no", 60)
@@ -134,7 +135,8 @@ def test_slurm_requeues_a_job_that_was_asked_to_stop(
     assert "Restarts=1" in told
     assert "JobState=COMPLETED" in told
     found = seen(folder, "1")
-    flags = f"--devices 4 --a 1 --b --checkpoint-dir results/job-{job.number} --resume"
+    kept = kept or f"results/job-{job.number}"
+    flags = f"--devices 4 --a 1 --b --checkpoint-dir {kept} --resume"
     assert found == expected("Slurm", ["n1", found[0][3][1]], *flags.split())
     text = (ROOT / "launch/slurm.sbatch").read_text()
     assert re.search("^#SBATCH --signal=USR1@[0-9]+ ", text, re.MULTILINE)
