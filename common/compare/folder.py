@@ -44,9 +44,10 @@ def examine(
     suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
     on all, or over hosts, on at most `over_hosts`; those on GPUs only of the frameworks that `gpus`
     names, on at most as many as it says, which is the same for all. Without `suites`, whatever is
-    there is compared. Raises RequestError if there is nothing.
+    there is compared. Raises RequestError if there is nothing, or none of a suite is planned.
     """
     examined: list[SuiteResult] = []
+    idle: set[str] = set()
     elsewhere: dict[Figures, str] = {}
     for chapter in chapters:
         exact: dict[int | None, Reference] = {}
@@ -65,6 +66,7 @@ def examine(
             else:
                 counts = device_counts(place, chapter, names)
             if not counts:
+                idle |= {suite.name} if planned else set()
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
             found = gather(place, chapter, names, counts, asked, elsewhere)
@@ -73,13 +75,19 @@ def examine(
             beside = partial(_beside, suite, dict(singles), dict(twins))
             compared = compare_suite(name, chapter, found, references, beside)
             compared.on_cpus = [each for each in frameworks if each not in names]
-            examined.append(SuiteResult(compared, found, references))
             runs = [each.run for each in found if each.run]
+            compared.on_one_host = hosts.on_one_host(suite, runs)
+            examined.append(SuiteResult(compared, found, references))
             twins |= on_gpus.twins_of(suite, runs)
             if suite.hosts and suite.on_one_host():
                 singles |= {(run.record.framework, run.devices): run for run in runs}
             if suite.name.startswith("float64"):
                 exact |= references_of(found)
+    if idle:
+        raise RequestError(
+            f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --over-hosts "
+            "and --gpus; without --suites, whatever is there is compared"
+        )
     if not examined:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return examined

@@ -38,13 +38,24 @@ def _elsewhere(run: Run, hosts: int) -> str:
 
     Where there are no hosts, processes on one take their place: one for each, or for each device.
     """
-    cluster = run.record.cluster
-    names = [each.host for each in cluster.processes] if cluster else [""]
+    names = _hosts(run)
     found = len(set(names))
     if found == hosts or (found == 1 and len(names) in (hosts, run.devices)):
         return ""
     processes = "1 process" if len(names) == 1 else f"{len(names)} processes"
     return f"it ran in {processes} on {found} of the {hosts} hosts that the suite asks for"
+
+
+def on_one_host(suite: Suite, runs: Sequence[Run]) -> list[str]:
+    """The frameworks of which some run should have been over several hosts, and was on one."""
+    several = [run for run in runs if suite.hosts.get(run.devices, 1) > 1]
+    return list(dict.fromkeys(r.record.framework for r in several if len(set(_hosts(r))) == 1))
+
+
+def _hosts(run: Run) -> list[str]:
+    """The host of each process."""
+    cluster = run.record.cluster
+    return [each.host for each in cluster.processes] if cluster else [""]
 
 
 def _equal(run: Run, single: Run) -> Finding:

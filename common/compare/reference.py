@@ -23,6 +23,11 @@ class Reference:
     runs: int
     independent: bool = False
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is one run, and so the very one that is compared with it."""
+        return self.runs < 2 and not self.independent
+
     def suits(self, run: Run) -> bool:
         """Whether a run computed the same thing, in whatever dtype."""
         return {**self.identity, "dtype": ""} == {**identity(run.record), "dtype": ""}

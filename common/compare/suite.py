@@ -36,7 +36,8 @@ Elsewhere = Callable[[Run, Mapping[str, float]], Iterable[Finding]]
 class Comparison(BaseModel):
     """One suite of one chapter: what was computed, what it is compared with, and every check.
 
-    `on_cpus` are frameworks that have no GPU here, in a suite on GPUs.
+    `on_cpus` are frameworks that have no GPU here, in a suite on GPUs; `on_one_host` those whose
+    runs were, in several processes, in a suite over hosts.
     """
 
     suite: str
@@ -46,6 +47,7 @@ class Comparison(BaseModel):
     compared_with: str
     checks: list[Check]
     on_cpus: list[str] = []
+    on_one_host: list[str] = []
 
 
 class Verdict(BaseModel):
@@ -93,8 +95,9 @@ def compare_suite(
         for each in found
         for finding in _findings(each, runs, references, replays.get(id(each.run)), elsewhere)
     ]
-    names = dict.fromkeys(reference.name for reference in references.values())
     numpys = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
+    groups = [each for each in references.values() if not (numpys and each.alone)]
+    names = dict.fromkeys(each.name for each in groups)
     return Comparison(
         suite=suite,
         chapter=chapter,
@@ -128,7 +131,8 @@ def _findings(
     if len(runs) < 2 or (reference.runs < 2 and replayed is None):
         note = "no other run is of this setting: run another framework, or other --devices"
         yield Finding(check="peers", passed=False, note=note)
-    yield from _numbers(found.run, reference.arrays, replayed)
+    others = {} if replayed and reference.alone else reference.arrays
+    yield from _numbers(found.run, others, replayed)
     scales = replayed.scales if replayed else {}
     if found.devices > 1 and found.run.shards is None:
         yield _devices(found.run, _single(found.framework, runs), scales)
@@ -136,20 +140,21 @@ def _findings(
     yield from accuracy_checks(found.run, runs)
 
 
-def _numbers(run: Run, reference: Weights, replayed: Replay | None) -> Iterator[Finding]:
+def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Finding]:
+    """How far a run is from what others agree on, if there are any, and from NumPy's steps."""
     checks = numerical_checks(run)
     scales = replayed.scales if replayed else {}
-    if replayed:
-        reference = {**reference, **replayed.expected}
+    reference = {**others, **(replayed.expected if replayed else {})}
     ours, theirs = head(run, run.arrays), head(run, reference)
     for name, (prefix, tolerance) in checks.items():
-        yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
+        if others or any(array.startswith(prefix) for array in reference):
+            yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
     if replayed:
         steps = {kind: each for kind, each in replayed.steps.items() if each}
         yield nearest_to_failing(
             farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
         )
-    if is_long(run) and preset_of(run.record.config):
+    if others and is_long(run) and preset_of(run.record.config):
         steps_each = steps_of_epochs(run.record.config)
         curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, reference)]
         far, index = distance(curves[0], curves[1])

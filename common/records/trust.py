@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from common.settings.steps import (
     steps_of_epochs,
 )
 from common.terminal.values import DEVICES
+
+NEAR: Final = 0.01
+"""Part of the largest logit by which classes may be apart for rounding to decide: TF32 has 2e-3."""
 
 
 def distrust(record: Record) -> str:
@@ -162,4 +166,20 @@ def contradiction(record: Record, arrays: Mapping[str, Array]) -> str:
                 f"its test accuracy of epoch {epoch.epoch} is {epoch.test_accuracy:g}, "
                 f"and {share:g} of its predictions are right"
             )
+    return _of_probe(predictions, arrays.get("logits/after"))
+
+
+def _of_probe(predictions: Array, logits: Array | None) -> str:
+    """How the last predictions deny the logits after training, which are of the same images."""
+    if logits is None or logits.ndim != 2 or not logits.size or logits.dtype.kind != "f":
+        return ""
+    shown = predictions[-1:, : len(logits)].ravel()
+    if len(shown) < len(logits) or shown.dtype.kind not in "iu" or not np.isfinite(logits).all():
+        return ""
+    best = logits.max(axis=1) - NEAR * np.abs(logits).max()
+    for image, (found, each) in enumerate(
+        zip(shown.tolist(), logits >= best[:, None], strict=True)
+    ):
+        if not (0 <= found < len(each) and each[found]):
+            return f"its last prediction for test image {image}, {found}, is not that of its logits"
     return ""

@@ -20,8 +20,17 @@ def report_layers(found: Sequence[LayerTable], console: Console | None = None) -
             console.print(Text(divergence.said(), style="red bold"), soft_wrap=True)
     diverged = any(divergence for table in found for divergence in table.divergences())
     if not diverged:
-        console.print(Text("no layer diverges: all make the same of the images", "green bold"))
+        agreed = f"no layer diverges: {_compared(found)}"
+        console.print(Text(agreed, "green bold"), soft_wrap=True)
     return not diverged
+
+
+def _compared(found: Sequence[LayerTable]) -> str:
+    """Who made the same, in words, and when: no more than was compared."""
+    names = dict.fromkeys(name for table in found for name in table.frameworks())
+    after = all(any(layer.when == "after" for layer in table.layers) for table in found)
+    times = "before and after training" if after else "before training"
+    return f"{' and '.join(names)} make the same of the images {times}"
 
 
 def rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:

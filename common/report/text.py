@@ -15,6 +15,8 @@ from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
+NO_OTHER = "no other framework was compared"
+
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
 
@@ -92,6 +94,8 @@ def subtitle(comparison: Comparison) -> str:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     told = f"; on the CPU alone: {', '.join(comparison.on_cpus)}" if comparison.on_cpus else ""
+    if comparison.on_one_host:
+        told += f"; in processes of one host: {', '.join(comparison.on_one_host)}"
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
@@ -132,7 +136,10 @@ def _agreement(comparisons: Sequence[Comparison]) -> str:
     names = [set(frameworks(comparison)) for comparison in comparisons]
     if any(len(each) == 1 for each in names):
         alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
-        return f"{alone} computed the same as on other devices; no other framework was compared"
+        found = [{check.check for check in comparison.checks} for comparison in comparisons]
+        on_others = all(each & {"devices", "hosts", "gpus"} for each in found)
+        numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
+        return f"{alone} computed the same as {numpys}on other devices; {NO_OTHER}"
     if all(each.issuperset(FRAMEWORKS) for each in names):
         return "every framework computed the same"
     compared = [name for name in FRAMEWORKS if all(name in each for each in names)]

@@ -12,6 +12,7 @@ from concise_records import SETTINGS
 from numpy_concise import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
+from common.base.errors import RequestError
 from common.base.files import write_text
 from common.compare.folder import judge
 from common.parity import main
@@ -71,6 +72,25 @@ def test_a_floor_holds_for_its_whole_preset_and_for_nothing_else(tmp_path: Path)
     assert verdict.passed
     checks = {check.check for comparison in verdict.comparisons for check in comparison.checks}
     assert not checks & {"accuracy", "spread", "curve"}
+
+
+def test_a_suite_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
+    for framework in ("jax", "mxnet"):
+        make(tmp_path, framework, chapters.NumpyChapter(), 1, preset="quick")
+    with pytest.raises(RequestError, match="no run of ring is planned: see --more-devices"):
+        judge(tmp_path, suites=("quick", "ring"))
+
+
+def test_a_run_without_its_like_is_held_to_numpy_alone(tmp_path: Path) -> None:
+    for devices in (1, 2):
+        concise(tmp_path, "jax", devices)
+    verdict = judge(tmp_path, frameworks=["jax"])
+    assert verdict.passed
+    (comparison,) = verdict.comparisons
+    checks = {check.check for check in comparison.checks}
+    assert checks == {"record", "shapes", "forward", "gradient", "steps"}
+    assert comparison.compared_with == "NumPy's step from each run's own weights"
+    assert "jax computed the same as NumPy in single steps, and, where" in conclusion(verdict)
 
 
 def test_what_a_folder_is_named_after_its_runs_must_be(tmp_path: Path) -> None:

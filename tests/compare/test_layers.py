@@ -41,7 +41,9 @@ def said(folder: Path, capsys: pytest.CaptureFixture[str], status: int) -> str:
 
 def test_right_frameworks_part_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = said(folder, capsys, 0)
-    assert "no layer diverges" in printed
+    everyone = " and ".join(FRAMEWORKS)
+    agreed = f"no layer diverges: {everyone} make the same of the images before and after training"
+    assert agreed in printed
     assert "concise, float64-sync, on 1, 2 devices, layer by layer" in printed
     for name in layer_shapes(1):
         for when in ("before", "after"):
@@ -84,6 +86,8 @@ def test_without_exact_layers_the_runs_are_held_to_their_median(
 ) -> None:
     make_runs(tmp_path, RIGHT, layers=False)
     make_runs(tmp_path, RIGHT, "jax", "mxnet", dtype="float32")
+    before = "jax and mxnet make the same of the images before training\n"
+    assert before in said(tmp_path, capsys, 1)  # two frameworks have no records
     make_runs(tmp_path, WrongEpsilon(), "tensorflow", dtype="float32")
     printed = said(tmp_path, capsys, 1)
     assert printed.count("tensorflow on 2 diverges at stage3.block1.bn2, before training") == 1

@@ -9,7 +9,7 @@ import pytest
 from common.chapters.chapters import SUITES
 from common.compare.checks import Run
 from common.compare.findings import Finding
-from common.compare.over_hosts import findings
+from common.compare.over_hosts import findings, on_one_host
 
 SUITE = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
 
@@ -62,6 +62,12 @@ def test_two_hosts_of_two_devices_and_three_of_one_are_what_is_asked_for(
 ) -> None:
     (finding,) = found(run(hosts, devices=devices), run("a", devices=devices))
     assert (finding.passed, bool(finding.note)) == (right, not right)
+
+
+def test_who_ran_on_one_host_in_place_of_several_is_said() -> None:
+    several = [run("abc"), run("abab", devices=4)]
+    assert on_one_host(SUITE, [*several, run("a", devices=1)]) == []
+    assert on_one_host(SUITE, [*several, run("aaa")]) == ["pytorch"]
 
 
 def test_a_run_with_none_on_one_host_beside_it_does_not_pass() -> None:

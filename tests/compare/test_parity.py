@@ -136,7 +136,7 @@ def test_a_transposed_or_missing_tensor_is_seen(results: Path) -> None:
 
 
 def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = {"preset": "quick", "epochs": 1, "steps": None, "test_examples": 100}
+    quick = {"preset": "quick", "epochs": 1, "steps": None, "test_examples": 300}
     for module in ("accuracy", "suite"):
         monkeypatch.setattr(f"common.compare.{module}.preset_of", lambda config: config.preset)
     for framework, devices in product(FRAMEWORKS, (1, 2)):

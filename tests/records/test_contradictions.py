@@ -88,6 +88,21 @@ def test_a_record_that_was_changed_later_is_refused(results: Path) -> None:
     assert "was changed after it was written" in failures(verdict)[0].note
 
 
+def test_predictions_that_the_logits_deny_are_refused(results: Path) -> None:
+    path = results / "float64/jax-scratch-2dev.json"
+    tensors = read_tensors(path, read_record(path))
+    predictions, labels = tensors["test/predictions"], tensors["test/labels"]
+    image = int(np.flatnonzero(predictions[-1] != labels)[0])
+    order = tensors["logits/after"][image].argsort()
+    assert predictions[-1, image] == order[-1]
+    last = next(each for each in order if each != labels[image])
+    predictions[-1, image] = last  # the accuracy stays the same
+    rewrite(path, {"test/predictions": predictions})
+    verdict = judge(results)
+    assert failed(verdict) == {("record", "jax", 2)}
+    assert f"its last prediction for test image {image}, {last}, is" in failures(verdict)[0].note
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
 def test_weights_of_another_type_are_seen(results: Path, dtype: str) -> None:
     path = results / "float64/mxnet-scratch-2dev.json"

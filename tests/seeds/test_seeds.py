@@ -32,7 +32,7 @@ def put(path: Path, framework: str, seed: int, accuracy: float, **settings: Any)
     """A record of a run with a seed, that has reached this accuracy."""
     path.parent.mkdir(parents=True, exist_ok=True)
     chosen: dict[str, Any] = {"seed": seed, "preset": "quick", "steps": None, "epochs": 1}
-    chosen |= {"init_weights": None, "test_examples": 100, "batch_size": 40, **settings}
+    chosen |= {"init_weights": None, "test_examples": 300, "batch_size": 40, **settings}
     answer(make(path.parent, framework, NumpyChapter(), 1, **chosen), accuracy)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from common.backends.frameworks import WRAPPERS
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.base.machine import now
 from common.chapters.chapters import SPECS
@@ -25,7 +25,7 @@ from common.settings.request import Request
 from common.training.job import Job
 from common.training.run import launch
 
-DATA = Dataset("synthetic", *synthetic(40, 100))
+DATA = Dataset("synthetic", *synthetic(40, 300))
 SETTINGS: dict[str, Any] = {
     "chapter": "scratch",
     "device_kind": "cpu",
@@ -113,17 +113,27 @@ def reseal(path: Path) -> bool:
 
 
 def answer(path: Path, *accuracies: float) -> None:
-    """Changes what a run has predicted, and so its accuracy after each of its epochs."""
+    """Changes what a run has predicted, and so its accuracy after each of its epochs.
+
+    In the end it predicts of the probe batch what its logits say: there, labels change instead.
+    """
     record = read_record(path)
-    labels = read_tensors(path, record)["test/labels"]
-    predictions = np.stack([labels] * len(accuracies))
-    for row, accuracy in zip(predictions, accuracies, strict=True):
-        row[round(accuracy * len(labels)) :] += 1
+    tensors = read_tensors(path, record)
+    probe, labels = slice(len(tensors["logits/after"])), tensors["test/labels"]
+    last = tensors["test/predictions"][-1, probe]
+    labels[probe] = _changed(last, round(accuracies[-1] * len(labels)))
+    predictions = np.stack([_changed(labels, round(each * len(labels))) for each in accuracies])
+    predictions[-1, probe] = last
     figures = zip(record.epochs, accuracies, strict=True)
     epochs = [each.model_copy(update={"test_accuracy": accuracy}) for each, accuracy in figures]
     changed = record.model_copy(update={"epochs": epochs})
-    tensors = {**read_tensors(path, record), "test/predictions": predictions}
+    tensors |= {"test/labels": labels, "test/predictions": predictions}
     write_record(path.parent, changed, tensors)
+
+
+def _changed(classes: Array, right: int) -> Array:
+    """As many classes, of which the first ones are the same, and no others."""
+    return np.where(np.arange(len(classes)) < right, classes, classes + 1)
 
 
 def rewrite(path: Path, tensors: Weights) -> None:
