@@ -5,7 +5,7 @@ from typing import Any
 
 import mxnet as mx
 import numpy
-from mxnet import gluon, np
+from mxnet import gluon, np, npx
 
 from common.models.nets import trainable
 from frameworks.mxnet.collectives import flatten, summed_by, unflatten
@@ -33,14 +33,27 @@ class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
                 part.copyto(grads[name])
 
 
+class TrainerByServers(gluon.Trainer):  # type: ignore[misc]
+    """A trainer whose gradients servers add up, once they have sent the first weights back.
+
+    By itself it asks for weights and sums at once, and a server that takes the sum first sends it
+    as a weight, too.
+    """
+
+    def _init_params(self) -> None:
+        super()._init_params()
+        npx.waitall()
+
+
 def trainer_of(net: gluon.Block, kvstore: str) -> gluon.Trainer:
     """A trainer of the net on all devices, that adds up in this kvstore."""
     params = net.collect_params()
     if processes() > 1 and kvstore != ENGINE:
         return TrainerOverHosts(params, SGD(), kvstore)
-    store = common_store() if kvstore == ENGINE else kvstore
     # `gradients` reads what the kvstore summed, so the update must not happen in there.
-    return gluon.Trainer(params, SGD(), kvstore=store, update_on_kvstore=False)
+    if kvstore == ENGINE:
+        return TrainerByServers(params, SGD(), kvstore=common_store(), update_on_kvstore=False)
+    return gluon.Trainer(params, SGD(), kvstore=kvstore, update_on_kvstore=False)
 
 
 def everyones_shards(logits: Shards, dtype: "numpy.dtype[Any]") -> Shards:
