@@ -11,7 +11,7 @@ import nox
 # The plan of runs has one source; it needs nothing but the standard library.
 sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import CHAPTERS, planned
+from common.chapters.chapters import CHAPTERS
 from sessions import (
     checks as checks,
     environments as python_of,
@@ -73,10 +73,9 @@ def compare(session: nox.Session, *flags: str) -> None:
     if flags and not flags[0].startswith("-"):
         run_common(session, "common.parity", *flags)
         return
-    choices = python_of.choices(session, available())
-    suites = planned(more_devices="--more-devices" in flags, gpus=number(choices))
-    plan = ["--suites", *suites, "--frameworks", *available(), *on_gpus(choices)]
-    run_common(session, "common.parity", str(RESULTS), *plan, *flags)
+    plan = [str(RESULTS), "--suites", "--frameworks", *available()]
+    plan += on_gpus(python_of.choices(session, available()))
+    run_common(session, "common.parity", *plan, *flags)
 
 
 for each in FRAMEWORKS:

@@ -8,7 +8,6 @@ import nox
 from nox.command import CommandFailed
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import planned
 from sessions import environments as python_of
 from sessions.accelerators import Choice
 from sessions.environments import require_known
@@ -90,8 +89,7 @@ def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iter
         if each.cards:
             grid = [*grid, f"--gpus={gpus}"]
             yield from (grid, [*grid, "--more-devices"])
-    suites = planned(more_devices=True, gpus=gpus)
-    plan = ["--suites", *suites, "--frameworks", *pythons, "--more-devices"]
+    plan = ["--suites", "--frameworks", *pythons, "--more-devices"]
     yield [common, "-m", "common.parity", str(FOLDER), *plan, *flags(choices)]
     for name in (each.framework for each in choices if each.cards):
         tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]

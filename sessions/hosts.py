@@ -3,7 +3,6 @@
 import nox
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import planned
 from sessions import environments as python_of
 from sessions.environments import require_known
 from sessions.support import RESULTS, available
@@ -20,9 +19,8 @@ def hosts(session: nox.Session) -> None:
     session.env.update(python_of.NO_GPUS)
     chosen = [each for each in session.posargs if each != FEW] or available()
     require_known(session, chosen, FRAMEWORKS)
-    most = 2 if FEW in session.posargs else 4
-    over = f"--over-hosts={most}"
-    common, flags = python_of.common(session), [over, f"--out={RESULTS}"]
+    most = f"--over-hosts={2 if FEW in session.posargs else 4}"
+    common, flags = python_of.common(session), [most, f"--out={RESULTS}"]
     for each in chosen:
         python = python_of.framework(session, each)
         session.run(python, "-m", "common.grid", each, *flags)
@@ -31,8 +29,8 @@ def hosts(session: nox.Session) -> None:
     if FEW not in session.posargs:
         for each in chosen:
             launched(session, each)
-    suites = ["--suites", *planned(over_hosts=most), "--frameworks", *chosen]
-    session.run(common, "-m", "common.parity", str(RESULTS), over, *suites)
+    plan = [most, "--suites", "--frameworks", *chosen]
+    session.run(common, "-m", "common.parity", str(RESULTS), *plan)
 
 
 def launched(session: nox.Session, framework: str) -> None:

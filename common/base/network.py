@@ -15,11 +15,13 @@ def connected(host: str, port: int, timeout: float) -> socket.socket:
     Raises OSError.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    *others, last = sorted(found, key=lambda each: each[0] != socket.AF_INET)
-    for *_, (address, *_) in others:
-        with suppress(OSError):
+    errors = []
+    for *_, (address, *_) in sorted(found, key=lambda each: each[0] != socket.AF_INET):
+        try:
             return socket.create_connection((str(address), port), timeout)
-    return socket.create_connection((str(last[-1][0]), port), timeout)
+        except OSError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def interface_of(address: str) -> str | None:

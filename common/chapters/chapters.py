@@ -19,16 +19,5 @@ SUITES: Final = (*_ON_CPUS, *on_gpus(_ON_CPUS))
 
 SUITE_NAMES: Final = tuple(dict.fromkeys(suite.name for suite in SUITES))
 
-
-def planned(*, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0) -> list[str]:
-    """The names of the suites of which a session runs anything: see `Suite.counts`."""
-    names = (
-        suite.name
-        for suite in SUITES
-        if suite.counts(more_devices=more_devices, over_hosts=over_hosts, gpus=gpus)
-    )
-    return list(dict.fromkeys(names))
-
-
 LR_DECAYS: Final = ("none", "linear")
 """What becomes of the learning rate: nothing, or it falls to 0 over the run."""

@@ -45,12 +45,11 @@ def parser(description: str | None = None) -> Parser:
     made.add_argument("--chapters", nargs="+", choices=CHAPTERS, default=CHAPTERS)
     made.add_argument(
         "--suites",
-        nargs="+",
+        nargs="*",
         choices=SUITE_NAMES,
-        default=(),
         metavar="NAME",
-        help=f"suites that must be there just as planned: {', '.join(SUITE_NAMES)} (compare "
-        "whatever is there)",
+        help="compare only these suites, which must be there just as planned, or, with no NAME, "
+        f"all that are: {', '.join(SUITE_NAMES)} (compare whatever is there)",
     )
     made.add_argument(
         "--more-devices",

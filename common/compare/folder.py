@@ -33,40 +33,40 @@ def examine(
     *,
     frameworks: Sequence[str] = FRAMEWORKS,
     chapters: Sequence[str] = CHAPTERS,
-    suites: Sequence[str] = (),
+    suites: Sequence[str] | None = None,
     more_devices: bool = False,
     over_hosts: int = 0,
     gpus: Mapping[str, int] = NO_GPUS,
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
-    Every framework is expected to have a record for every device count. `suites` names the
-    suites that must be there just as they are planned, on 1 and 2 devices or, with `more_devices`,
-    on all, or over hosts, on at most `over_hosts`; those on GPUs only of the frameworks that `gpus`
-    names, on at most as many as it says, which is the same for all. Without `suites`, whatever is
-    there is compared. Raises RequestError if there is nothing, or none of a suite is planned.
+    Every framework is expected to have a record for every device count. `suites` names the only
+    suites that are compared, and must be there just as they are planned; if it is empty, all that
+    are. They are planned on 1 and 2 devices or, with `more_devices`, on all, or over hosts, on at
+    most `over_hosts`; those on GPUs only of the frameworks that `gpus` names, on at most as many as
+    it says, which is the same for all. Without `suites`, whatever is there is compared. Raises
+    RequestError if there is nothing, or no run of a named suite is planned.
     """
     examined: list[SuiteResult] = []
-    idle: set[str] = set()
     elsewhere: dict[Figures, str] = {}
+    most = max(gpus.values(), default=0)
+    asked_for = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
+    if suites:
+        _require_planned(suites, [s.name for s in SUITES if s.chapter in chapters and asked_for(s)])
     for chapter in chapters:
         exact: dict[int | None, Reference] = {}
         singles: dict[tuple[str, int], Run] = {}
         twins: dict[tuple[str, str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
-            planned = suite.name in suites
+            planned = suites is not None
             place = folder / suite.folder
             everyone = suite.kind == "cpu" or not gpus
             names = [each for each in frameworks if everyone or each in gpus]
             if planned:
-                most = max(gpus.values(), default=0)
-                counts = [
-                    *suite.counts(more_devices=more_devices, over_hosts=over_hosts, gpus=most)
-                ]
+                counts = [] if suites and suite.name not in suites else [*asked_for(suite)]
             else:
                 counts = device_counts(place, chapter, names)
             if not counts:
-                idle |= {suite.name} if planned else set()
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
             found = gather(place, chapter, names, counts, asked, elsewhere)
@@ -83,14 +83,18 @@ def examine(
                 singles |= {(run.record.framework, run.devices): run for run in runs}
             if suite.name.startswith("float64"):
                 exact |= references_of(found)
-    if idle:
-        raise RequestError(
-            f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --over-hosts "
-            "and --gpus; without --suites, whatever is there is compared"
-        )
     if not examined:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return examined
+
+
+def _require_planned(suites: Sequence[str], planned: Sequence[str]) -> None:
+    """Raises RequestError if one of these suites is not planned."""
+    if idle := [name for name in suites if name not in planned]:
+        raise RequestError(
+            f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus "
+            "and --chapters; without --suites, whatever is there is compared"
+        )
 
 
 def _beside(

@@ -4,6 +4,7 @@ A framework would wait for minutes behind a firewall, or for ever, and not say f
 """
 
 import socket
+import time
 from typing import Final
 
 from common.backends.devices import Process
@@ -13,12 +14,18 @@ from common.hosts.meeting import name_of
 PATIENCE: Final = 10
 """Seconds in which a host answers that it is there."""
 
+LOST: Final = 18
+"""Seconds after which the hub would have told of a process that is lost, and ended this one."""
+
 
 def require_reach(process: Process) -> None:
     """Tries to reach each other host at a port that the system chooses. All call it.
 
     Raises RunError that names the host that cannot be reached.
     """
+    if len(set(process.hosts)) == 1:
+        return
+    began = time.monotonic()
     with _listener(process) as taking:
         ports = process.gather(taking.getsockname()[1])
         for rank in _first_of_others(process):
@@ -26,6 +33,7 @@ def require_reach(process: Process) -> None:
             try:
                 socket.create_connection(place, timeout=PATIENCE).close()
             except OSError as error:
+                time.sleep(max(0, began + LOST - time.monotonic()))
                 raise RunError(
                     f"cannot reach {name_of(rank, process.hosts[rank])} at {place[0]}, port "
                     f"{place[1]} ({error.strerror or error}): open all ports between the hosts"
@@ -40,8 +48,8 @@ def _listener(process: Process) -> socket.socket:
         return socket.create_server((own, 0), family=family, backlog=process.count)
     except OSError as error:
         raise RunError(
-            f"others see this host at {own}, which it does not have itself "
-            f"({error.strerror}): hosts have to reach each other without a translation"
+            f"others see this host at {own}, which it does not have itself ({error.strerror}): "
+            "give in --coordinator an address of the network that the hosts share"
         ) from None
 
 

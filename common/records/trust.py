@@ -181,5 +181,5 @@ def _of_probe(predictions: Array, logits: Array | None) -> str:
         zip(shown.tolist(), logits >= best[:, None], strict=True)
     ):
         if not (0 <= found < len(each) and each[found]):
-            return f"its last prediction for test image {image}, {found}, is not that of its logits"
+            return f"its last prediction for test image {image} is {found}, which its logits deny"
     return ""

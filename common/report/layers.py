@@ -30,6 +30,8 @@ def _compared(found: Sequence[LayerTable]) -> str:
     names = dict.fromkeys(name for table in found for name in table.frameworks())
     after = all(any(layer.when == "after" for layer in table.layers) for table in found)
     times = "before and after training" if after else "before training"
+    if len(names) == 1:
+        return f"{next(iter(names))} makes the same of the images on all devices {times}"
     return f"{' and '.join(names)} make the same of the images {times}"
 
 

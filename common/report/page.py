@@ -116,7 +116,8 @@ def section(examined: SuiteResult) -> Section:
     """A suite as the page shows it."""
     comparison = examined.comparison
     runs = [each.run for each in examined.found if each.run]
-    expected = {k: reference.arrays["losses"] for k, reference in examined.references.items()}
+    groups = {k: each for k, each in examined.references.items() if not each.alone}
+    expected = {k: each.arrays["losses"] for k, each in groups.items()}
     trajectory = [each.tolerance for each in comparison.checks if each.check == "trajectory"]
     name = f"{comparison.chapter}, {comparison.suite}"
     pictures = [losses(runs, expected, next(iter(trajectory), None), name)] if runs else []

@@ -14,6 +14,7 @@ from numpy_concise import NumpyConcise
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.errors import RequestError
 from common.base.files import write_text
+from common.chapters.chapters import SUITES
 from common.compare.folder import judge
 from common.parity import main
 from common.report.text import conclusion
@@ -79,6 +80,16 @@ def test_a_suite_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
         make(tmp_path, framework, chapters.NumpyChapter(), 1, preset="quick")
     with pytest.raises(RequestError, match="no run of ring is planned: see --more-devices"):
         judge(tmp_path, suites=("quick", "ring"))
+    with pytest.raises(RequestError, match="no run of float64-sync is planned"):
+        judge(tmp_path, suites=("quick", "float64-sync"), chapters=["scratch"])
+
+
+def test_what_is_left_of_other_suites_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "allreduce").mkdir()
+    make(tmp_path / "allreduce/ring", "jax", chapters.NumpyChapter(), 1)
+    planned = judge(tmp_path, suites=())
+    found = {(each.chapter, each.suite) for each in planned.comparisons}
+    assert found == {(suite.chapter, suite.name) for suite in SUITES if suite.counts()}
 
 
 def test_a_run_without_its_like_is_held_to_numpy_alone(tmp_path: Path) -> None:

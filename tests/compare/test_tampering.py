@@ -36,7 +36,6 @@ def small(suite: Suite) -> Suite:
 
 CHOSEN = ("quick", "float64", "float32", "ring", "float64-per-device", "float32-sync")
 PLANNED = [small(suite) for suite in SUITES if suite.name in CHOSEN]
-NAMES = sorted({suite.name for suite in PLANNED})
 
 
 def run(folder: Path, suite: Suite, framework: str, devices: int) -> None:
@@ -79,7 +78,7 @@ def suites(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_whole_folder_passes(whole: Path) -> None:
-    verdict = judge(whole, suites=NAMES)
+    verdict = judge(whole, suites=())
     assert verdict.passed
     assert len(verdict.comparisons) == len(PLANNED)
 
@@ -94,7 +93,7 @@ def test_what_is_changed_is_seen(
         shutil.copytree(whole, folder, copy_function=_link)
         change = tamper(folder, Random(number))
         try:
-            passed = judge(folder, chapters=[change.chapter], suites=NAMES).passed
+            passed = judge(folder, chapters=[change.chapter], suites=()).passed
         except RequestError as error:
             pytest.fail(f"{number}: {change.text}: {error}")
         harmless = change.harmless()

@@ -25,6 +25,8 @@ from common.base.errors import RunError
 from common.hosts.launchers import ByHand, place
 from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
+from common.hosts import reach
+reach.LOST = 3
 here = place("jax", "auto", ByHand("n1:{PORT}", 2, int(sys.argv[1])))
 try:
     with_others(Meeting(here, {{}}, print, 20), lambda process: print("worked"))

@@ -16,12 +16,12 @@ import pytest
 
 from common.backends.driver import Card, Driver
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.chapters import planned
 from sessions import accelerators, environments
 
 ROOT = Path(__file__).parents[2]
 NEEDED = ("common", "constraints", "noxfile.py", "notebooks", "pyproject.toml", "sessions")
 CARDS = {"A100": (8, 0), "H100": (9, 0)}
+SUITES = ["--suites", "--frameworks"]
 
 
 class Installer:
@@ -99,33 +99,31 @@ def grids(framework: str, cuda: str, *flags: str, out: str = "results") -> list[
     return [command, *(f"{command} {flag}" for flag in flags)]
 
 
-def compared(*words: str, more: bool = False, gpus: int = 0, out: str = "results") -> str:
-    suites = ["--suites", *planned(more_devices=more, gpus=gpus)]
-    return " ".join(["common: common.parity", out, *suites, "--frameworks", *words])
-
-
 def test_two_cards_that_serve_all(house: Path) -> None:
     said = nox(house, card="A100")
     for each in FRAMEWORKS:
         line = f"nox > {each} runs in .nox/{each}-cuda: 2 x NVIDIA A100, driver 580.95.05"
         assert said.count(line) == 1
     runs = [run for each in FRAMEWORKS for run in grids(each, "-cuda", "--gpus=2")]
-    assert ran(house) == [*runs, compared(*FRAMEWORKS, "--gpus=2", gpus=2)]
+    compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS, "--gpus=2"])
+    assert ran(house) == [*runs, compared]
 
 
 def test_cards_that_mxnet_has_no_code_for(house: Path) -> None:
     said = nox(house, card="H100", count=8)
     assert any("mxnet runs in .nox/mxnet: its build of CUDA 11.2 is for" in line for line in said)
     runs = [run for each in FRAMEWORKS[:3] for run in grids(each, "-cuda", "--gpus=4")]
-    told = compared(*FRAMEWORKS, "--gpus=4", "--without-gpu", "mxnet", gpus=4)
-    assert ran(house) == [*runs, *grids("mxnet", ""), told]
+    compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS, "--gpus=4"])
+    assert ran(house) == [*runs, *grids("mxnet", ""), f"{compared} --without-gpu mxnet"]
 
 
-@pytest.mark.parametrize(("card", "asked"), [("", ""), ("A100", "cpu")])
+@pytest.mark.parametrize(
+    ("card", "asked"), [("", ""), ("A100", "cpu")], ids=["there is none", "it is not wanted"]
+)
 def test_on_cpus_nothing_has_changed(house: Path, card: str, asked: str) -> None:
     nox(house, card=card, ACCELERATOR=asked)
-    runs = [run for each in FRAMEWORKS for run in grids(each, "")]
-    assert ran(house) == [*runs, compared(*FRAMEWORKS)]
+    compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS])
+    assert ran(house) == [*(run for each in FRAMEWORKS for run in grids(each, "")), compared]
 
 
 def test_the_list_names_the_environments(house: Path) -> None:
@@ -150,8 +148,9 @@ def test_one_chapter_runs_where_the_list_says(house: Path) -> None:
 def test_the_grid_adds_gpus(house: Path) -> None:
     nox(house, "-s", "grid", "--", "jax", card="A100", count=3)
     more = "jax-cuda: common.grid jax --out=results --more-devices"
-    told = ["--gpus=3", "--more-devices", "--frameworks", "jax"]
-    assert ran(house) == [more, f"{more} --gpus=3", compared(*FRAMEWORKS, *told, more=True, gpus=3)]
+    compared = ["common: common.parity results", *SUITES, *FRAMEWORKS, "--gpus=3"]
+    compared += ["--more-devices", "--frameworks", "jax"]
+    assert ran(house) == [more, f"{more} --gpus=3", " ".join(compared)]
 
 
 def test_tests_see_no_gpu(house: Path) -> None:
@@ -165,11 +164,11 @@ def test_the_proof_is_one_session(house: Path) -> None:
     nox(house, "-s", "gpu", "--", "jax", "mxnet", card="H100", count=8)
     out = "results/on-gpus"
     jax = f"jax-cuda: common.grid jax --out={out}"
-    told = ["--more-devices", "--gpus=4", "--without-gpu", "mxnet"]
+    compared = [f"common: common.parity {out}", *SUITES, "jax", "mxnet", "--more-devices"]
     assert ran(house) == [
         *(jax, f"{jax} --more-devices", f"{jax} --gpus=4", f"{jax} --gpus=4 --more-devices"),
         *grids("mxnet", "", "--more-devices", out=out),
-        compared("jax", "mxnet", *told, more=True, gpus=4, out=out),
+        " ".join([*compared, "--gpus=4", "--without-gpu", "mxnet"]),
         f"jax-cuda: pytest tests/gpu --gpus=4 --framework=jax --junitxml={out}/jax-tests.xml",
         "common: bench --python=jax=.nox/bench-jax-cuda/bin/python "
         f"--gpus=4 --rounds=1 --out={out}",

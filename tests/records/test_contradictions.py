@@ -100,7 +100,9 @@ def test_predictions_that_the_logits_deny_are_refused(results: Path) -> None:
     rewrite(path, {"test/predictions": predictions})
     verdict = judge(results)
     assert failed(verdict) == {("record", "jax", 2)}
-    assert f"its last prediction for test image {image}, {last}, is" in failures(verdict)[0].note
+    assert (
+        f"its last prediction for test image {image} is {last}, which" in failures(verdict)[0].note
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
