@@ -126,7 +126,7 @@ def _require_reachable(where: Address, process: Process, launcher: str) -> None:
     if process.count > process.local_count and is_loopback(where[0]):
         raise RequestError(
             f"{launcher} has started processes on several hosts, and {where[0]}, where the first "
-            "one is said to be, is each host's own: name an address that all hosts reach"
+            f"one is said to be, is each host's own: name one that all hosts reach, {IGNORE}"
         )
 
 

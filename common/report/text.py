@@ -15,8 +15,6 @@ from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
-NO_OTHER = "no other framework was compared"
-
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
 
@@ -139,7 +137,8 @@ def _agreement(comparisons: Sequence[Comparison]) -> str:
         found = [{check.check for check in comparison.checks} for comparison in comparisons]
         on_others = all(each & {"devices", "hosts", "gpus"} for each in found)
         numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
-        return f"{alone} computed the same as {numpys}on other devices; {NO_OTHER}"
+        same = f"{alone} computed the same as {numpys}on other devices"
+        return f"{same}; no other framework was compared"
     if all(each.issuperset(FRAMEWORKS) for each in names):
         return "every framework computed the same"
     compared = [name for name in FRAMEWORKS if all(name in each for each in names)]

@@ -156,8 +156,11 @@ def test_a_run_takes_its_processes_along(
     ends = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}
     assert run.returncode == ends[number]
     # Its record is there before the first step is through.
-    kept = r"( after step [\d,]+ of 1,000,000, and kept no checkpoint|, and kept nothing .*)\n"
-    assert re.fullmatch("" if number == signal.SIGKILL else f".*: error: stopped{kept}", err)
+    when = (
+        r"( after step [\d,]+ of 1,000,000, and kept no checkpoint|, and kept nothing of this time)"
+    )
+    said = f"python -m frameworks.pytorch.concise: error: stopped{when}\n"
+    assert re.fullmatch("" if number == signal.SIGKILL else said, err)
     require_nothing_left(tmp_path, processes)
 
 
