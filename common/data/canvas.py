@@ -15,24 +15,31 @@ SIDE, PIXELS_PER_UNIT = 28, 13.0
 
 
 class Canvas:
-    """Each pixel's place (x, y) on its garment, (count, 28, 28); `half`, |x|, mirrors a shape."""
+    """Each pixel's place (x, y) on its garment, (n, 28, 28); `half`, |x|, mirrors a shape.
 
-    def __init__(self, chance: np.random.RandomState, count: int) -> None:
-        self.chance, self.count = chance, count
+    `drawn`, (count,), says which n images of a batch are drawn; the others take their share of
+    chance, too, so that each image is the same whatever else is drawn.
+    """
+
+    def __init__(self, chance: np.random.RandomState, drawn: NDArray[np.bool_]) -> None:
+        self.chance, self.drawn = chance, drawn
         pixel = (np.arange(SIDE, dtype=np.float64) - (SIDE - 1) / 2.0) / PIXELS_PER_UNIT
         size, width, slant = self.vary(0.8, 1.08), self.vary(0.85, 1.12), self.vary(-0.12, 0.12)
         self.y = (pixel[:, np.newaxis] - self.vary(-0.1, 0.1)) / size + np.zeros(SIDE)
         self.x = (pixel - self.vary(-0.1, 0.1)) / (size * width) + self.y * slant
         self.half = np.abs(self.x)
 
+    def random(self, *shape: int) -> Floats:
+        """Numbers in [0, 1), of this shape for each image: (n, ...)."""
+        return self.chance.random_sample((len(self.drawn), *shape))[self.drawn]
+
     def vary(self, low: float, high: float) -> Floats:
-        """One number per image, uniform in [low, high): shape (count, 1, 1)."""
+        """One number per image, uniform in [low, high): shape (n, 1, 1)."""
         # RandomState.uniform would scale in C, where a compiler may fuse the multiply and the add.
-        drawn: Floats = low + (high - low) * self.chance.random_sample((self.count, 1, 1))
-        return drawn
+        return low + (high - low) * self.random(1, 1)
 
     def some(self, share: float) -> Floats:
-        """1.0 for about `share` of the images and 0.0 for the others: shape (count, 1, 1)."""
+        """1.0 for about `share` of the images and 0.0 for the others: shape (n, 1, 1)."""
         return (self.vary(0.0, 1.0) < share).astype(np.float64)
 
     def polygon(self, x: Floats, *corners: tuple[Number, Number]) -> Floats:

@@ -54,17 +54,22 @@ class Dataset:
 
 
 def load(
-    name: str, data_dir: Path | None, notify: Callable[[str], None], *, progress: bool
+    name: str,
+    data_dir: Path | None,
+    notify: Callable[[str], None],
+    *,
+    progress: bool,
+    first: tuple[int | None, int | None] = (None, None),
 ) -> Dataset:
     """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
 
     Fashion-MNIST is looked for in `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's
     cache, and then downloaded. A named folder without the right files is an error, even if another
-    place has them. `notify` is told of a download and of falling back, with the reason. Raises
-    RequestError.
+    place has them. `notify` is told of a download and of falling back, with the reason. `first`:
+    how many examples to take for training and for testing; None: all. Raises RequestError.
     """
     if name == "synthetic":
-        return Dataset("synthetic", *synthetic())
+        return Dataset("synthetic", *synthetic(first=first)).first(*first)
     try:
         folder = _locate(data_dir, notify, progress)
     except DownloadError as error:
@@ -74,8 +79,8 @@ def load(
                 "name a folder that has it with --data-dir, or use --dataset synthetic"
             ) from None
         notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
-        return Dataset("synthetic", *synthetic())
-    return read_fashion_mnist(folder)
+        return Dataset("synthetic", *synthetic(first=first)).first(*first)
+    return read_fashion_mnist(folder).first(*first)
 
 
 def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:

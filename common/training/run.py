@@ -57,8 +57,9 @@ def run(
             require_places(request)
         request, weights = given_weights(request)
         progress = sys.stderr.isatty() and not quiet
-        data = load(request.dataset, request.data_dir, report.notice, progress=progress)
-        data.first(request.train_examples, request.test_examples)
+        first = request.train_examples, request.test_examples
+        where = request.dataset, request.data_dir, report.notice
+        data = load(*where, progress=progress, first=first)
         job = Job(
             request, data, weights, [storable(each) for each in command_line], now(), here.launcher
         )

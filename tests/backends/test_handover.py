@@ -42,7 +42,7 @@ def logits_here(
     config, found = record.config, []
     chapter: Any = import_module(f"frameworks.{framework}.{config.chapter}")
     given = load_weights(weights, config.shapes(), config.dtype)
-    data = load("synthetic", None, print, progress=False).first(None, config.test_examples)
+    data = load("synthetic", None, print, progress=False, first=(0, config.test_examples))
 
     options = Request.parsed(framework, config.chapter).options
 
@@ -76,8 +76,8 @@ def finished_here(framework: str, found: Checkpoint, devices: Sequence[Any]) -> 
         options = replace(options, width=theirs.settings()["width"])
     changed = {"framework": framework, "devices": len(devices), "options": options}
     config = theirs.model_copy(update=changed)
-    data = load("synthetic", None, print, progress=False)
-    data = data.first(config.train_examples, config.test_examples)
+    first = config.train_examples, config.test_examples
+    data = load("synthetic", None, print, progress=False, first=first)
     weights = initial_weights(config.shapes(), config.seed, config.dtype)
 
     def train(process: Process) -> None:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
     monkeypatch.setattr("common.data.dataset.cache_folder", lambda: made.cache)
     monkeypatch.setattr("common.data.dataset.download", made.download)
-    monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(20, 10))
+    monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 20, 10))
     return made
 
 

@@ -42,6 +42,13 @@ def test_the_size_of_one_split_leaves_the_other_alone() -> None:
     assert np.array_equal(small[3], large[3])
 
 
+@pytest.mark.parametrize("first", [(7, 3), (150, None), (None, 1), (0, 60), (1000, 1000)])
+def test_the_first_examples_are_the_same_without_the_others(first: tuple[int, int]) -> None:
+    whole, alone = synthetic(150, 60), synthetic(150, 60, first=first)
+    for part, n in enumerate((first[0], first[0], first[1], first[1])):
+        assert np.array_equal(alone[part], whole[part][:n])
+
+
 def test_no_image_occurs_twice() -> None:
     train_images, _, test_images, _ = synthetic(1000, 500)
     images = [image.tobytes() for image in np.concatenate([train_images, test_images])]

@@ -4,6 +4,7 @@ import errno
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ class CommandLine:
         self.monkeypatch = monkeypatch
         monkeypatch.chdir(folder)
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(30, 10))
+        monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
 
     def __call__(self, *flags: str, loss: Callable[[int], float] = lambda step: 1 / step) -> int:
         """Runs with `FLAGS` and `flags`; returns the exit status."""

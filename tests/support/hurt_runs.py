@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Hurt:
     def __post_init__(self) -> None:
         self.move(self.folder)
         self.monkeypatch.setenv("OMP_NUM_THREADS", "1")
-        self.monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(20, 10))
+        self.monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 20, 10))
 
     def move(self, folder: Path) -> None:
         """From now on, runs lie below another folder."""

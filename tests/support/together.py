@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
@@ -184,7 +185,7 @@ def _become(
     patch = pytest.MonkeyPatch()
     for name, value in patches.items():
         patch.setattr(name, value)
-    patch.setattr("common.data.dataset.synthetic", lambda: synthetic(30, 10))
+    patch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
     patch.setenv("OMP_NUM_THREADS", "1")
     sys.modules["frameworks.pytorch.scratch"] = chapter  # type: ignore[assignment]
     sys.exit(main("pytorch", "scratch", line))

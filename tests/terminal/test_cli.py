@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,7 @@ def refused(
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
     monkeypatch.setattr("common.data.dataset.cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr("common.data.dataset.download", no_network)
-    monkeypatch.setattr("common.data.dataset.synthetic", lambda: synthetic(30, 10))
+    monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
     (tmp_path / "results").mkdir()
     for kind in ("json", "safetensors"):
         (tmp_path / f"results/pytorch-scratch-2dev.{kind}").write_text("of an earlier run")

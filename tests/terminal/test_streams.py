@@ -17,10 +17,11 @@ from common.models.weights_file import save_weights
 ROOT = Path(__file__).parents[2]
 FAKE = """
 import sys
+from functools import partial
 import common.data.dataset
 from fake_chapter import FLAGS, FakeChapter, synthetic
 from common.training.cli import main
-common.data.dataset.synthetic = lambda: synthetic(30, 10)
+common.data.dataset.synthetic = partial(synthetic, 30, 10)
 sys.modules["frameworks.pytorch.scratch"] = FakeChapter()
 raise SystemExit(main("pytorch", "scratch", [*FLAGS, *sys.argv[1:]]))
 """
