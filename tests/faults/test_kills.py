@@ -29,12 +29,15 @@ def test_a_killed_run_ends_with_the_same_bits(
     moments = random.Random(f"{framework} {case}")
     done = 0
     while done < kills:
-        # Most of so short a life goes by before it trains: every second kill comes later.
-        begun = done % 2 == 0
-        if runner.kill("killed", moments.uniform(0, training if begun else life), begun=begun):
+        # Most of so short a life goes by before it trains. The first kill comes later, so that all
+        # others, and the end, have a checkpoint to go on from.
+        later = not runner.newest("killed")
+        if runner.kill("killed", moments.uniform(0, training if later else life), later=later):
             done += 1
         else:
             runner.require_same("whole", "killed")
             shutil.rmtree(tmp_path / "killed")
+    left = runner.newest("killed")
     runner.finish("killed", "--resume")
+    assert runner.record("killed").resumed[-1].step == left > 0
     runner.require_same("whole", "killed")

@@ -42,7 +42,7 @@ def begun(
     """A run that trains, and everyone whom it has started."""
     run = runner.start("out", launcher=launcher)
     limit = time.monotonic() + 200
-    while not runner.stamp("out"):
+    while not runner.begun("out"):
         assert run.poll() is None, run.communicate()
         assert time.monotonic() < limit
         time.sleep(0.1)

@@ -104,25 +104,25 @@ class Runner:
         )
 
     def finish(self, name: str, *flags: str) -> tuple[float, float]:
-        """Runs it to its end; the seconds that took, and those after it had begun."""
-        started, begun, before = time.monotonic(), 0.0, self.stamp(name)
+        """Runs it to its end; the seconds that took, and those after its first checkpoint."""
+        started, kept, before = time.monotonic(), 0.0, self.newest(name)
         run = self.start(name, *flags)
-        while run.poll() is None and not begun:
+        while run.poll() is None and not kept:
             time.sleep(0.01)
-            begun = time.monotonic() if self.stamp(name) != before else 0.0
+            kept = time.monotonic() if self.newest(name) != before else 0.0
         _, err = run.communicate(timeout=SECONDS)
         assert run.returncode == 0, err
         ended = time.monotonic()
-        return ended - started, ended - (begun or ended)
+        return ended - started, ended - (kept or ended)
 
-    def kill(self, name: str, seconds: float, *, begun: bool) -> bool:
+    def kill(self, name: str, seconds: float, *, later: bool) -> bool:
         """Starts a run and kills it after so many seconds; whether it was still running.
 
-        `begun`: the seconds count from when it has written that it runs.
+        `later`: the seconds count from when it has written a checkpoint.
         """
-        before = self.stamp(name)
+        before = self.newest(name)
         run = self.start(name, "--resume")
-        while begun and run.poll() is None and self.stamp(name) == before:
+        while later and run.poll() is None and self.newest(name) == before:
             time.sleep(0.01)
         with suppress(subprocess.TimeoutExpired):
             run.wait(timeout=seconds)
@@ -133,10 +133,14 @@ class Runner:
         require_gone(everyone)
         return run.returncode == -SIGKILL
 
-    def stamp(self, name: str) -> int:
-        """Which file a run's record is."""
-        path = self.folder / name / f"{self.case.name(self.framework)}.json"
-        return path.stat().st_ino if path.exists() else 0
+    def newest(self, name: str) -> int:
+        """The step of a run's newest checkpoint; 0 if there is none."""
+        found = checkpoints_in(self.folder / name, self.name)
+        return int(found[0].stem.rpartition("-step")[2]) if found else 0
+
+    def begun(self, name: str) -> bool:
+        """Whether a run has written that it runs."""
+        return (self.folder / name / f"{self.name}.json").exists()
 
     def record(self, name: str) -> Record:
         """The record that a run has left."""
