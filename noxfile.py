@@ -30,7 +30,7 @@ nox.options.sessions = [*FRAMEWORKS, "parity"]
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 HANDOVER = RESULTS / "handover"
-LITTLE_NUMPY = ("base", "hosts", "notebooks", "project", "report/test_gpus*", "terminal")
+LITTLE_NUMPY = ("base", "data/*load*", "hosts", "notebooks", "project", "report/*gpus*", "terminal")
 """Where tests compute little; MXNet's notebooks run on NumPy 1.23 in any case."""
 LESS_COMPILING = "--xla_backend_optimization_level=1"
 """For tests of JAX, which compile more than they compute: a quarter less time, measured.

@@ -84,7 +84,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         or (config.getoption("--short") and not _is_short(item, framework))
     ]
     config.hook.pytest_deselected(items=foreign)
-    items[:] = [item for item in items if item not in foreign]
+    left_out = set(foreign)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bool:

@@ -75,7 +75,8 @@ def _of_devices(record: Record) -> Iterator[str]:
         yield f"ran on {len(names)} devices, and {config.devices} were asked for"
     if len(set(names)) != len(names):
         yield f"names a device twice: {', '.join(names)}"
-    if any(("cpu" in name.lower()) != (config.device_kind == "cpu") for name in names):
+    kinds = [name.rpartition(" ")[2].lower() for name in names]  # a host may be called n1-highcpu
+    if any(("cpu" in kind) != (config.device_kind == "cpu") for kind in kinds):
         yield f"ran on devices of the kind {config.device_kind}, and names {', '.join(names)}"
 
 

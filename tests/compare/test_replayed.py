@@ -17,8 +17,8 @@ from common.records.trace import traced_steps
 ROOT = Path(__file__).parents[2]
 SHORT = "--dataset=synthetic --test-examples=20 --threads=1 --quiet"
 RUNS = [
-    # Of 8 examples the first shard has three and the others less; the last minibatch has 5.
-    "concise --width=2 --batch-size=8 --train-examples=13 --steps=6 --batch-norm=per-device",
+    # Of 8 examples the first shards have three and the last one less; the last minibatch has 7.
+    "concise --width=2 --batch-size=8 --train-examples=15 --steps=6 --batch-norm=per-device",
     "concise --width=3 --batch-size=7 --train-examples=9 --steps=5 --batch-norm=sync --lr=0.1",
     "scratch --batch-size=11 --train-examples=30 --epochs=9 --lr=0.5 --lr-decay=linear",
 ]

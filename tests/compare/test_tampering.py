@@ -13,6 +13,7 @@ import numpy_concise
 import pytest
 from agreement import make
 from changed_tensors import ROUNDING
+from replays import remembered
 from tampering import tamper
 
 from common.backends.frameworks import FRAMEWORKS
@@ -20,9 +21,7 @@ from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
 from common.chapters.suites import Suite
 from common.compare import suite as verdicts
-from common.compare.checks import Run
 from common.compare.folder import judge
-from common.compare.replay import Replay, replay
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
 
@@ -66,15 +65,7 @@ def suites(monkeypatch: pytest.MonkeyPatch) -> None:
     """The small suites in the place of the project's, and runs that are computed again once."""
     for module in ("pinned", "folder"):
         monkeypatch.setattr(f"common.compare.{module}.SUITES", PLANNED)
-    known: dict[tuple[str, str], Replay | None] = {}
-
-    def replay_once(run: Run) -> Replay | None:
-        key = run.record.sha256, run.record.tensors.sha256 if run.record.tensors else ""
-        if key not in known:
-            known[key] = replay(run)
-        return known[key]
-
-    monkeypatch.setattr(verdicts, "replay", replay_once)
+    monkeypatch.setattr(verdicts, "replay", remembered)
 
 
 def test_the_whole_folder_passes(whole: Path) -> None:

@@ -27,26 +27,14 @@ class Margins(ResNet18):
         return super().relu(X)
 
 
-@pytest.fixture(scope="module")
-def data() -> tuple[Array, Array]:
-    images, labels, *_ = synthetic()
-    return images, labels
-
-
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.name in NAMES], ids=NAMES)
-def test_no_unit_is_in_doubt(suite: Suite, data: tuple[Array, Array]) -> None:
+def test_no_unit_is_in_doubt(suite: Suite) -> None:
     width, batch_size, seed, n = (
         int(suite.settings[key]) for key in ("width", "batch_size", "seed", "train_examples")
     )
-    X, _ = next(
-        minibatches(
-            *(values[:n] for values in data),
-            batch_size=batch_size,
-            seed=seed,
-            epoch=0,
-            dtype="float64",
-        )
-    )
+    images, labels, *_ = synthetic(first=(n, 0))
+    order = {"batch_size": batch_size, "seed": seed, "epoch": 0}
+    X, _ = next(minibatches(images, labels, **order, dtype="float64"))
     weights = initial_weights(resnet18_shapes(width), seed, "float64")
     every_count = (*suite.devices, *suite.more_devices)
     for k in every_count if suite.settings["batch_norm"] == "per-device" else (1,):

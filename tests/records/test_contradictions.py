@@ -10,6 +10,7 @@ from agreement import edit, failed, failures, rewrite
 
 from common.compare.folder import judge
 from common.records.store import read_record, read_tensors
+from common.records.trust import inconsistencies
 
 EPOCH = {"epoch": 1, "steps": 4, "test_accuracy": 0.1, "seconds": 4.0, "images_per_second": 10.0}
 HERE = {"host": "a", "devices": 1, "peak_memory": 9, "waited": 0.5}
@@ -76,6 +77,17 @@ def test_a_record_of_several_hosts_may_agree_with_itself(results: Path) -> None:
         devices=["a cpu:0", "b cpu:0"],
     )
     assert not failures(judge(results))
+
+
+def test_a_gpu_of_a_host_is_one_whatever_the_host_is_called(results: Path) -> None:
+    record = read_record(results / "float64/jax-scratch-2dev.json")
+    for kind, names in (
+        ("gpu", ["highcpu-1 cuda:0", "highcpu-2 gpu(0)"]),
+        ("cpu", ["a cpu:0"] * 2),
+    ):
+        config = record.config.model_copy(update={"device_kind": kind})
+        changed = record.model_copy(update={"config": config, "devices": names})
+        assert not any("of the kind" in each for each in inconsistencies(changed))
 
 
 def test_a_record_that_was_changed_later_is_refused(results: Path) -> None:
