@@ -25,7 +25,6 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
     if no file can be made there. Where the file system knows no locks, nobody is kept out.
     """
     made = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / lock_of(name)
     limit = time.monotonic() + patience
     while (file := _open(path)) is None:
@@ -52,7 +51,11 @@ def lock_of(name: str) -> str:
 
 def _open(path: Path) -> int | None:
     """The file at `path`, locked; None while another process has it."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except FileNotFoundError:  # whoever had it has just removed the folder, which it had made
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -33,9 +33,20 @@ def require_places(request: Request, devices: int | None = None) -> None:
     if request.save_weights is not None:
         require_file(request.save_weights, "--save-weights")
         written["--save-weights"] = request.save_weights
+        _require_kept(request, request.save_weights)
     require_apart(written)
     if request.save_weights is not None and devices:
         _require_free(request, request.save_weights, record.stem)
+
+
+def _require_kept(request: Request, path: Path) -> None:
+    """Raises RequestError if the run would replace what it has to begin from, should it go on."""
+    begun = request.checkpoint_dir is not None and request.init_weights
+    if begun and os.path.realpath(begun) == os.path.realpath(path):
+        raise RequestError(
+            f"--save-weights {path} would replace --init-weights, "
+            "which --resume needs once more: name another file"
+        )
 
 
 def _require_free(request: Request, path: Path, name: str) -> None:

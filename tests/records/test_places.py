@@ -169,6 +169,15 @@ def test_weights_may_replace_those_that_the_run_began_with(command: CommandLine)
     assert np.allclose(load_file("w")["fc2.bias"], begun + 7 * 0.25)
 
 
+def test_but_not_where_the_run_may_have_to_begin_with_them_again(
+    command: CommandLine, refused: Refused
+) -> None:
+    Path("w").touch()
+    Path("v").symlink_to("w")
+    flags = ("--init-weights=w", "--save-weights=v", "--checkpoint-dir=kept")
+    assert "--resume needs once more: name another file" in refused(lambda: command(*flags))
+
+
 @pytest.mark.parametrize("name", ["bench.json", "bench.md", "."])
 def test_the_benchmark_refuses_before_it_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, name: str
