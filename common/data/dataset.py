@@ -80,7 +80,7 @@ def load(
             ) from None
         notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
         return Dataset("synthetic", *synthetic(first=first)).first(*first)
-    return read_fashion_mnist(folder).first(*first)
+    return read_fashion_mnist(folder, first).first(*first)
 
 
 def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:
@@ -113,17 +113,22 @@ def _intact(path: Path) -> bool:
         raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def read_fashion_mnist(folder: Path) -> Dataset:
-    """The data set in `folder`. Raises RequestError if images and labels do not match."""
-    train = _read_part(folder, "train")
-    test = _read_part(folder, "t10k")
+def read_fashion_mnist(
+    folder: Path, first: tuple[int | None, int | None] = (None, None)
+) -> Dataset:
+    """The data set in `folder`, of each part so many examples, or as many as there are; None: all.
+
+    Raises RequestError if images and labels do not match.
+    """
+    train = _read_part(folder, "train", first[0])
+    test = _read_part(folder, "t10k", first[1])
     return Dataset("fashion-mnist", *train, *test)
 
 
-def _read_part(folder: Path, part: str) -> tuple[Bytes, Bytes]:
+def _read_part(folder: Path, part: str, first: int | None) -> tuple[Bytes, Bytes]:
     images_path = folder / f"{part}-images-idx3-ubyte.gz"
     labels_path = folder / f"{part}-labels-idx1-ubyte.gz"
-    images, labels = read_idx(images_path, 3), read_idx(labels_path, 1)
+    images, labels = read_idx(images_path, 3, first), read_idx(labels_path, 1, first)
     if images.shape[1:] != (28, 28):
         raise RequestError(f"{images_path}: images are {images.shape[1:]}, expected (28, 28)")
     if len(images) != len(labels):

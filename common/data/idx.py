@@ -26,31 +26,37 @@ PIECE: Final = 1 << 20
 """Bytes that are asked for at once. Python makes room for what is asked for, not what is there."""
 
 
-def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
+def read_idx(path: Path, dimensions: int, first: int | None = None) -> NDArray[np.uint8]:
     """The unsigned bytes of an IDX file, in `dimensions` dimensions.
 
-    Raises RequestError with the file's name and what was expected.
+    `first`: so many of the first dimension, or as many as there are; None: all of the file. Raises
+    RequestError with the file's name and what was expected.
     """
     try:
         with path.open("rb") as plain:
             compressed = plain.read(2) == b"\x1f\x8b"
             plain.seek(0)
             stream = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if compressed else plain
-            return parse_idx(stream, str(path), dimensions)
+            return parse_idx(stream, str(path), dimensions, first)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise RequestError(f"{path}: cannot be decompressed ({error}); fetch it anew") from None
     except OSError as error:
         raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def parse_idx(stream: BinaryIO, name: str, dimensions: int) -> NDArray[np.uint8]:
+def parse_idx(
+    stream: BinaryIO, name: str, dimensions: int, first: int | None = None
+) -> NDArray[np.uint8]:
     """Like `read_idx`, from a stream; `name` stands for it in error messages."""
     shape = _read_shape(stream, name, dimensions)
     claimed = math.prod(max(size, 1) for size in shape)  # NumPy minds huge sizes beside a 0, too
     if claimed > LARGEST:
         raise RequestError(f"{name}: claims {claimed} elements, expected at most {LARGEST}")
+    there = shape[0]
+    if first is not None:
+        shape = (min(first, there), *shape[1:])
     expected = math.prod(shape)
-    content = _read(stream, expected + 1)
+    content = _read(stream, expected + (shape[0] == there))  # of a whole file nothing may follow
     if len(content) != expected:
         found = f"{len(content)} bytes" if len(content) < expected else "more"
         raise RequestError(f"{name}: holds {found} after its header, expected {expected} bytes")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from common.base import locks
 from common.base.errors import BusyError
 from common.base.locks import held
 
@@ -14,7 +13,7 @@ def test_who_waits_makes_the_folder_again_that_goes_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, waits = tmp_path / "new", threading.Event()
-    monkeypatch.setattr(locks.time, "sleep", lambda _: waits.set())
+    monkeypatch.setattr("common.base.locks.time.sleep", lambda _: waits.set())
     found: list[bool] = []
 
     def second() -> None:
