@@ -7,7 +7,7 @@ random_sample and permutation alone, whose streams are frozen, and the arithmeti
 + - * / sqrt floor, comparisons and clip, each of which has one result only under IEEE 754.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 import numpy as np
@@ -135,26 +135,27 @@ def _images(label: int, drawn: NDArray[np.bool_], chance: np.random.RandomState)
     return images
 
 
-def _unshuffled(drawn: NDArray[np.bool_], chance: np.random.RandomState) -> Bytes:
-    """The images of a split, label by label in turn; where `drawn` is false they stay black."""
-    images = np.zeros((len(drawn), SIDE, SIDE), np.uint8)
+def _blocks(examples: int) -> Iterator[tuple[int, slice]]:
+    """What is drawn at once: a label, and the places of some of its examples."""
     for label in range(len(GARMENTS)):
-        of_label = slice(label, None, len(GARMENTS))
-        for start in range(0, len(drawn[of_label]), BLOCK):
-            block = slice(start, start + BLOCK)
-            here = drawn[of_label][block]
-            images[of_label][block][here] = _images(label, here, chance)
-    return images
+        for start in range(label, examples, len(GARMENTS) * BLOCK):
+            yield label, slice(start, start + len(GARMENTS) * BLOCK, len(GARMENTS))
 
 
 def _split(examples: int, first: int | None, seed: Sequence[int]) -> tuple[Bytes, Bytes]:
     labels = (np.arange(examples) % len(GARMENTS)).astype(np.uint8)
-    drawn = np.zeros(examples, np.bool_)
-    chance = np.random.RandomState(seed)
-    _unshuffled(drawn, chance)  # their order comes from what chance is left after all of them
+    images, drawn = np.zeros((examples, SIDE, SIDE), np.uint8), np.zeros(examples, np.bool_)
+    chance, states = np.random.RandomState(seed), []
+    for label, block in _blocks(examples):
+        states.append(chance.get_state())
+        _images(label, drawn[block], chance)  # nobody is drawn yet: all only take their share
     order = chance.permutation(examples)[:first]
     drawn[order] = True
-    return _unshuffled(drawn, np.random.RandomState(seed))[order], labels[order]
+    for state, (label, block) in zip(states, _blocks(examples), strict=True):
+        if drawn[block].any():
+            chance.set_state(state)
+            images[block][drawn[block]] = _images(label, drawn[block], chance)
+    return images[order], labels[order]
 
 
 def synthetic(
