@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-import pooch
-import requests
-
 from common.base.files import destination, remove_temporaries, sha256, write_atomically
 from common.data.receive import PATIENCE, pieces
 from common.terminal.progress import counted
@@ -52,6 +49,8 @@ class DownloadError(Exception):
 
 def cache_folder() -> Path:
     """Where downloads are kept: in the user's cache folder, as the platform has it."""
+    import pooch
+
     return Path(pooch.os_cache("multi-gpu-parity")) / "fashion-mnist"
 
 
@@ -75,7 +74,7 @@ def download(
             for name, known in SHA256.items():
                 _fetch(mirror + name, known, folder, progress)
             return
-        except (requests.RequestException, ValueError, OSError) as error:
+        except (ValueError, OSError) as error:
             reasons.append(f"{_host(mirror)}: {error}")
     raise DownloadError("; ".join(reasons) or "no mirror answered")
 
@@ -108,12 +107,14 @@ def _as_they_answer(mirrors: Sequence[str], reasons: list[str]) -> Iterator[str]
 
 
 def _ask(mirror: str, answers: "queue.Queue[tuple[str, str]]") -> None:
+    import requests
+
     try:
         url = mirror + next(iter(SHA256))
         requests.head(url, timeout=PATIENCE, allow_redirects=True).raise_for_status()
     except requests.ConnectionError:
         answers.put((mirror, "cannot be reached"))
-    except (requests.RequestException, ValueError, OSError) as error:
+    except (ValueError, OSError) as error:
         answers.put((mirror, str(error)))
     else:
         answers.put((mirror, ""))

@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-import requests
-
 PATIENCE: Final = 10.0
 """Seconds in which a server must have answered, and have sent `LEAST` bytes, again and again."""
 
@@ -26,7 +24,7 @@ PIECE: Final = 1 << 12
 def pieces(url: str) -> Iterator[bytes]:
     """What a server sends, piece by piece.
 
-    Raises requests.RequestException, and ValueError if it sends too slowly or too much.
+    Raises OSError if it does not answer well, and ValueError if it sends too slowly or too much.
     """
     # A thread listens: with a byte now and then, a server keeps waiting whoever reads.
     arrived: queue.Queue[bytes | Exception] = queue.Queue()
@@ -66,6 +64,8 @@ def _listen(url: str, arrived: "queue.Queue[bytes | Exception]", over: threading
 
 
 def _answer(url: str) -> Iterator[bytes]:
+    import requests
+
     with requests.Session() as session:
         session.max_redirects = REDIRECTS
         with session.get(url, stream=True, timeout=PATIENCE) as response:
