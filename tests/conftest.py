@@ -76,16 +76,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "launched": config.getoption("--launched"),
         "gpu": config.getoption("--gpus") is not None,
     }
-    foreign = [
+    foreign = {
         item
         for item in items
         if any((item.get_closest_marker(name) is not None) != alone[name] for name in alone)
         or not _suits(item, framework, handover)
         or (config.getoption("--short") and not _is_short(item, framework))
-    ]
-    config.hook.pytest_deselected(items=foreign)
-    left_out = set(foreign)
-    items[:] = [item for item in items if item not in left_out]
+    }
+    config.hook.pytest_deselected(items=list(foreign))
+    items[:] = [item for item in items if item not in foreign]
 
 
 def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bool:

@@ -140,18 +140,14 @@ def test_what_is_longer_than_a_piece_is_read_whole(tmp_path: Path) -> None:
     assert np.array_equal(read_idx(path, 1), values)
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_the_first_are_read_without_the_others(tmp_path: Path, compressed: bool) -> None:
+def test_the_first_are_read_without_the_others(tmp_path: Path) -> None:
     array, path = np.arange(60, dtype=np.uint8).reshape(5, 3, 4), tmp_path / "x"
-    content = idx(array) + b"more"
-    path.write_bytes(gzip.compress(content) if compressed else content)
-    for first in range(5):
-        assert np.array_equal(read_idx(path, 3, first), array[:first])
-    for first in (5, 6, 2**31):
-        with pytest.raises(RequestError, match="holds more after its header"):
-            read_idx(path, 3, first)
-    path.write_bytes(content[:50])
-    with pytest.raises(RequestError, match="holds 34 bytes after its header, expected 36 bytes"):
+    path.write_bytes(idx(array) + b"more")
+    assert all(np.array_equal(read_idx(path, 3, n), array[:n]) for n in range(5))
+    with pytest.raises(RequestError, match="holds more after its header"):
+        read_idx(path, 3, 5)
+    path.write_bytes(gzip.compress(idx(array)[:50]))
+    with pytest.raises(RequestError, match=r"holds 34 bytes .*, expected 36 bytes"):
         read_idx(path, 3, 3)
 
 

@@ -39,7 +39,7 @@ A fault counts as lost if anything else was seen.
 KILLS: Final = """\
 ## Runs killed at a random moment
 
-So often was a run of each module killed and resumed.
+So often was a run of each module killed, and went on from a checkpoint.
 """
 
 READERS: Final = """\
