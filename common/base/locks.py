@@ -24,10 +24,12 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
     Raises BusyError if another process holds it for longer than `patience`, in seconds, and OSError
     if no file can be made there. Where the file system knows no locks, nobody is kept out.
     """
-    made = [each for each in (folder, *folder.parents) if not each.exists()]
-    path = folder / lock_of(name)
+    path, folders, made = folder / lock_of(name), (folder, *folder.parents), set[Path]()
     limit = time.monotonic() + patience
-    while (file := _open(path)) is None:
+    while True:
+        made |= {each for each in folders if not each.exists()}
+        if (file := _open(path)) is not None:
+            break
         if time.monotonic() > limit:
             raise BusyError(
                 f"another run is writing {name} in {folder}: wait for it, or choose another folder"
@@ -40,7 +42,7 @@ def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
             path.unlink(missing_ok=True)
         os.close(file)
         with suppress(OSError):  # a request that is refused leaves nothing
-            for each in made:
+            for each in (each for each in folders if each in made):
                 each.rmdir()
 
 
@@ -51,11 +53,13 @@ def lock_of(name: str) -> str:
 
 def _open(path: Path) -> int | None:
     """The file at `path`, locked; None while another process has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    except FileNotFoundError:  # whoever had it has just removed the folder, which it had made
-        return None
+    except (FileNotFoundError, FileExistsError):
+        if os.path.lexists(path.parent):
+            raise
+        return None  # whoever had it has just removed the folder, which it had made
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -31,7 +31,8 @@ class Canvas:
 
     def random(self, *shape: int) -> Floats:
         """Numbers in [0, 1), of this shape for each image: (n, ...)."""
-        return self.chance.random_sample((len(self.drawn), *shape))[self.drawn]
+        chosen: Floats = self.chance.random_sample((len(self.drawn), *shape))[self.drawn]
+        return chosen
 
     def vary(self, low: float, high: float) -> Floats:
         """One number per image, uniform in [low, high): shape (n, 1, 1)."""
