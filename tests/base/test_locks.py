@@ -38,7 +38,7 @@ def test_who_waits_makes_the_folder_again_that_goes_meanwhile(
 def test_a_folder_that_cannot_be_is_said_at_once(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "x"
     folder.touch() if kind == "file" else folder.symlink_to("nowhere")
-    with pytest.raises(FileExistsError), held(folder, "run", patience=99):
+    with pytest.raises(FileExistsError), held(folder, "run", patience=0.5):
         pass
 
 

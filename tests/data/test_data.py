@@ -191,3 +191,10 @@ def test_of_files_so_many_examples_are_taken_as_are_asked_for(tmp_path: Path) ->
     for first in ((3, 2), (None, 0)):
         assert read_fashion_mnist(folder, first).digest() == whole.first(*first).digest()
     assert read_fashion_mnist(folder, (99, 99)).digest() == whole.digest()
+
+
+@pytest.mark.parametrize(("name", "there"), [("fashion-mnist", 12), ("synthetic", 20)])
+def test_more_examples_than_there_are_are_refused(places: Places, name: str, there: int) -> None:
+    folder = write(places.flag)
+    with pytest.raises(RequestError, match=f"--train-examples 99: {name} has only {there}$"):
+        load(name, folder, print, progress=False, first=(99, None))
