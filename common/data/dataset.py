@@ -68,19 +68,19 @@ def load(
     place has them. `notify` is told of a download and of falling back, with the reason. `first`:
     how many examples to take for training and for testing; None: all. Raises RequestError.
     """
-    if name == "synthetic":
-        return Dataset("synthetic", *synthetic(first=first)).first(*first)
-    try:
-        folder = _locate(data_dir, notify, progress)
-    except DownloadError as error:
-        if name == "fashion-mnist":
-            raise RequestError(
-                f"cannot download Fashion-MNIST ({error}); "
-                "name a folder that has it with --data-dir, or use --dataset synthetic"
-            ) from None
-        notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
-        return Dataset("synthetic", *synthetic(first=first)).first(*first)
-    return read_fashion_mnist(folder, first).first(*first)
+    if name != "synthetic":
+        try:
+            folder = _locate(data_dir, notify, progress)
+        except DownloadError as error:
+            if name == "fashion-mnist":
+                raise RequestError(
+                    f"cannot download Fashion-MNIST ({error}); "
+                    "name a folder that has it with --data-dir, or use --dataset synthetic"
+                ) from None
+            notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
+        else:
+            return read_fashion_mnist(folder, first).first(*first)
+    return Dataset("synthetic", *synthetic(first=first)).first(*first)
 
 
 def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:
