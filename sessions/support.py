@@ -71,9 +71,10 @@ class Environment:
         if find_spec("uv") and "no-index" not in pip_settings():
             uv = [sys.executable, "-m", "uv", "--quiet"]
             made = [*uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
-            # As pip does: with PYTHONDONTWRITEBYTECODE every process would compile all it imports.
-            options = ["--compile-bytecode", "--python", str(self.python)]
-            yield [made, *self._installed([*uv, "pip", "install", *options])]
+            install = [*uv, "pip", "install", "--python", str(self.python)]
+            if sys.dont_write_bytecode:  # every process would compile all that it imports
+                install.append("--compile-bytecode")
+            yield [made, *self._installed(install)]
         made = [sys.executable, "-m", "venv", "--clear", str(self.folder)]
         yield [made, *self._installed([str(self.python), "-m", "pip", "install", "--quiet"])]
 

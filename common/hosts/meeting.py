@@ -13,14 +13,14 @@ from typing import Final
 
 from common.backends.devices import Process
 from common.base.children import end, end_if_frozen, fork, is_stopped
-from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
+from common.base.endings import SAID, Ending, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.network import connected
 from common.base.pulse import BEAT, Watch
 from common.base.signals import ENDING, Stop
 from common.hosts.hub import Hub
 from common.hosts.launchers import Place
-from common.hosts.wire import GONE, SILENT, Message, Wire, listener
+from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in, listener, name_of
 
 LOOK: Final = 0.2
 """Seconds between two tries to reach the first process."""
@@ -30,6 +30,12 @@ ENOUGH: Final = 2
 
 PATIENCE: Final = 20
 """Seconds in which all others end, once one has ended in order."""
+
+SOONER: Final = 3
+"""Beats by which the first process may find the hub frozen before others do.
+
+They would take a hub that is ended at once for killed.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,9 @@ class Meeting:
             yield
         finally:
             if hub is not None:
-                if not (hub.pid and is_stopped(hub.pid)):  # a frozen one would not end
+                if hub.pid and is_stopped(hub.pid):  # it would not end
+                    time.sleep(SOONER * BEAT)
+                else:
                     hub.join(PATIENCE)
                 end([hub])
 
@@ -186,14 +194,3 @@ def _require_welcome(process: Process, message: Message) -> None:
 def _missing(count: int, missing: list[int]) -> str:
     ranks = ", ".join(map(str, missing))
     return f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
-
-
-def name_of(rank: int, host: str) -> str:
-    """What a process is called."""
-    return f"process {rank} on {host}"
-
-
-def failure_in(told: Message) -> Ending:
-    """Why all have to end."""
-    joint = " " if told["order"] == KILLED else ": "
-    return from_plain(told, f"{name_of(told['rank'], told['host'])}{joint}")

@@ -9,7 +9,7 @@ from typing import Final
 
 from common.backends.devices import Process
 from common.base.errors import RunError
-from common.hosts.meeting import name_of
+from common.hosts.wire import name_of
 
 PATIENCE: Final = 10
 """Seconds in which a host answers that it is there."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
+from common.base.endings import KILLED, Ending, from_plain
 from common.base.pulse import FROZEN
 
 GONE: Final = "is gone: it was killed, or its host is off"
@@ -94,3 +95,14 @@ def listener(port: int) -> socket.socket:
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", port))
+
+
+def name_of(rank: int, host: str) -> str:
+    """What a process is called."""
+    return f"process {rank} on {host}"
+
+
+def failure_in(told: Message) -> Ending:
+    """Why all have to end."""
+    joint = " " if told["order"] == KILLED else ": "
+    return from_plain(told, f"{name_of(told['rank'], told['host'])}{joint}")

@@ -13,6 +13,7 @@ from summing_chapter import from_step, held
 from together import LIMIT, RECORD, Together, record, require_told, wait_until
 from together_fixture import together as together
 
+from common.base import pulse
 from common.base.children import is_stopped
 from common.hosts.hub import Hub
 from common.hosts.wire import Message, Wire
@@ -48,8 +49,11 @@ def test_a_supervisor_that_is_lost_is_named(
         assert record(together)[0] == "failed"
 
 
-def test_a_frozen_hub_is_named(together: Together) -> None:
-    runs = together.all("--quiet", hurt={0: held("here")})
+@pytest.mark.parametrize("sooner", [0, 2])
+def test_a_frozen_hub_is_named(together: Together, sooner: int) -> None:
+    early = {"common.base.pulse.LIMIT": pulse.LIMIT - sooner}
+    runs = [together.start(0, "--quiet", hurt=held("here"), patches=early)]
+    runs += [together.start(rank, "--quiet") for rank in (1, 2)]
     wait_until((together.folder / "here").exists)
     hub, _ = children(runs[0].pid)
     os.kill(hub, FROZEN)

@@ -92,19 +92,24 @@ def made_by(folder: Path, fails: str = "") -> tuple[Environment, Commands]:
     return made, ran
 
 
-@pytest.mark.parametrize("places", [[], ["UV_FIND_LINKS=/wheels"]])
+@pytest.mark.parametrize(
+    ("places", "unwritten"), [([], False), (["UV_FIND_LINKS=/wheels"], False), ([], True)]
+)
 def test_uv_makes_it_where_it_can(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     told: Callable[[str], None],
     places: list[str],
+    unwritten: bool,
 ) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", unwritten)
     told("global.find-links='/wheels'" if places else "")
     monkeypatch.setattr("sessions.support.find_spec", lambda name: name == "uv" or None)
     env = [*places, "UV_INDEX_STRATEGY=unsafe-best-match"] if places else []
     made, ran = made_by(tmp_path)
     uv = [sys.executable, "-m", "uv", "--quiet"]
-    install = [*uv, "pip", "install", "--compile-bytecode", "--python", str(made.python)]
+    compiled = ["--compile-bytecode"] if unwritten else []
+    install = [*uv, "pip", "install", "--python", str(made.python), *compiled]
     assert ran == [
         [*uv, "venv", "--clear", "--python", sys.executable, str(made.folder), *env],
         *([*install, *files, *env] for files in asked_for(made)),
@@ -118,6 +123,7 @@ def test_and_else_pip(
 ) -> None:
     told("")
     monkeypatch.setattr("sessions.support.find_spec", lambda name: tried > 0 or None)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     made, ran = made_by(tmp_path, fails="--compile-bytecode" if tried == 2 else "uv")
     assert len(ran) == tried + 3
     assert all(command[1:3] == ["-m", "uv"] for command in ran[:tried])
