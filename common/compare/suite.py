@@ -1,11 +1,13 @@
 """The verdict on a suite: every check of every expected record, passed or not."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
 from common.base.arrays import Weights
+from common.base.machine import cores
 from common.compare.accuracy import accuracy_checks
 from common.compare.apart import against, farthest, nearest_to_failing
 from common.compare.checks import (
@@ -83,7 +85,9 @@ def compare_suite(
     runs = [each.run for each in found if each.run]
     sound = [run for run in runs if not check_shapes(run)[0] and allowed(run)]
     shown = tracked(sound, f"{chapter}, {suite}: computing steps again")
-    replays = {id(run): replay(run) for run in shown}
+    with ThreadPoolExecutor(min(4, cores())) as pool:  # more would wait for Python's lock
+        made = pool.map(replay, sound)
+        replays = {id(run): each for run, each in zip(shown, made, strict=True)}
     checks = [
         Check(
             suite=suite,
