@@ -22,7 +22,7 @@ from sessions.accelerators import Choice
 from sessions.environments import require_known
 from sessions.faults import train_through_kills
 from sessions.gpu import flags as on_gpus, number, pythons_of_bench
-from sessions.support import RESULTS, available, mxnet_is_missing
+from sessions.support import RESULTS, available, less_compiling, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -30,13 +30,11 @@ nox.options.sessions = [*FRAMEWORKS, "parity"]
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 HANDOVER = RESULTS / "handover"
-LITTLE_NUMPY = ("base", "data/*load*", "hosts", "notebooks", "project", "report/*gpus*", "terminal")
-"""Where tests compute little; MXNet's notebooks run on NumPy 1.23 in any case."""
-LESS_COMPILING = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-"""For tests of JAX, which compile more than they compute: half the time, measured.
-
-Grid, notebooks and faults compile as users do, in both dtypes, but the default wrapper alone.
-"""
+LITTLE_NUMPY = (
+    *("base", "data/*load*", "hosts", "notebooks", "project", "report/*gpus*", "terminal"),
+    "training",
+)
+"""Where tests compute little, or what MXNet's own tests and notebooks do on NumPy 1.23, too."""
 
 
 def run_common(session: nox.Session, *command: str) -> None:
@@ -128,9 +126,7 @@ def tests(session: nox.Session) -> None:
         if framework == "mxnet":
             again = ["--tamperings=6", *(f"--ignore-glob=tests/{x}" for x in LITTLE_NUMPY)]
             session.run(python, "-m", *command, *again)
-        flags = f"{os.environ.get('XLA_FLAGS', '')} {LESS_COMPILING}".strip()
-        env = {"XLA_FLAGS": flags} if framework == "jax" else {}
-        session.run(python, "-m", *command, "--framework", framework, env=env)
+        session.run(python, "-m", *command, "--framework", framework, env=less_compiling(framework))
 
 
 @nox.session(venv_backend="none")

@@ -24,6 +24,13 @@ from sessions.pins import versions
 RESULTS: Final = Path("results")
 """Where runs go, and what is made of them."""
 
+LESS_COMPILING: Final = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+"""For tests of JAX, which compile more than they compute: half the time, measured.
+
+Grid, notebooks and all the faults compile as users do, in both dtypes, but the default wrapper
+alone.
+"""
+
 UV_VARIABLES: Final = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -155,3 +162,9 @@ def mxnet_is_missing() -> str:
 def available() -> list[str]:
     """The frameworks that this machine can have."""
     return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
+
+
+def less_compiling(framework: str) -> dict[str, str]:
+    """The variables with which a framework's tests compile in less time."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {LESS_COMPILING}".strip()
+    return {"XLA_FLAGS": flags} if framework == "jax" else {}
