@@ -108,9 +108,11 @@ def grid(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework. Shared ones that compute run on NumPy 1.23, too."""
     session.env.update(python_of.NO_GPUS)
-    # Most tests use one core, and some wait; those of a file share what they have set up.
+    # Most tests use one core, and some wait; those of a file share what they have set up. Sorted by
+    # their number of tests, files with few, long ones would come last, and leave cores idle.
     at_once = (os.cpu_count() or 1) + 1
-    command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", *session.posargs]
+    command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", "--no-loadscope-reorder"]
+    command += session.posargs
     run_common(session, *command)
     if not session.posargs:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"

@@ -19,7 +19,7 @@ import pytest
 from disks import disk as disk
 from figures import figures as figures, pytest_runtest_makereport as pytest_runtest_makereport
 from hurt_runs import hurt as hurt
-from replays import remembered
+from replays import steps_computed_once as steps_computed_once
 
 from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
@@ -155,9 +155,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def results(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def results(good: Path, tmp_path: Path) -> Path:
     """A copy of `good` to plant bugs in."""
-    monkeypatch.setattr("common.compare.suite.replay", remembered)
     return Path(shutil.copytree(good, tmp_path / "results"))
 
 

@@ -13,14 +13,12 @@ import numpy_concise
 import pytest
 from agreement import make
 from changed_tensors import ROUNDING
-from replays import remembered
 from tampering import tamper
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
 from common.chapters.suites import Suite
-from common.compare import suite as verdicts
 from common.compare.folder import judge
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
@@ -62,10 +60,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def suites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The small suites in the place of the project's, and runs that are computed again once."""
+    """The small suites in the place of the project's."""
     for module in ("pinned", "folder"):
         monkeypatch.setattr(f"common.compare.{module}.SUITES", PLANNED)
-    monkeypatch.setattr(verdicts, "replay", remembered)
 
 
 def test_the_whole_folder_passes(whole: Path) -> None:
