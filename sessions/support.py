@@ -62,8 +62,9 @@ class Environment:
         *others, last = self.ways()
         for way in others:
             with suppress(Exception):
+                places = places_of_pip()
                 for command in way:
-                    run(*command, env=places_of_pip())
+                    run(*command, env=places)
                 self.confirm()
                 return
         for command in last:
