@@ -32,7 +32,7 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 HANDOVER = RESULTS / "handover"
 LITTLE_NUMPY = (
     *("base", "data/*load*", "hosts", "notebooks", "project", "report/*gpus*", "terminal"),
-    *("records", "training"),
+    *("records", "training/*planted*", "training/*resume*"),
 )
 """Where tests compute little, or what MXNet's own tests and notebooks do on NumPy 1.23, too."""
 

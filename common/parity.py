@@ -7,11 +7,11 @@ Or compares two files, and tells where they begin to diverge: two records, or tw
 python -m common.parity mine.safetensors theirs.safetensors
 """
 
-import os
+if __name__ == "__main__":
+    import os
 
-# Read when NumPy is loaded. Several runs are computed again at a time, each on a core of its own:
-# with threads for each product it took 20 s in place of 11 on 2 cores, and twice the work.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Read when NumPy is loaded: runs are computed again several at a time, each on one core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
 from collections.abc import Sequence

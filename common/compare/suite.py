@@ -1,13 +1,11 @@
 """The verdict on a suite: every check of every expected record, passed or not."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
 from common.base.arrays import Weights
-from common.base.machine import cores
 from common.compare.accuracy import accuracy_checks
 from common.compare.apart import against, farthest, nearest_to_failing
 from common.compare.checks import (
@@ -24,12 +22,12 @@ from common.compare.distances import Distance, compare, distance
 from common.compare.findings import Check, Finding, measured
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
-from common.compare.replay import Replay, replay
+from common.compare.replay import Replay
+from common.compare.side_by_side import replays
 from common.compare.tolerances import criteria_of
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
-from common.terminal.progress import tracked
 
 Elsewhere = Callable[[Run, Mapping[str, float]], Iterable[Finding]]
 """What there is to say of a run, and of its scales, beside runs on one host or on CPU devices."""
@@ -84,10 +82,7 @@ def compare_suite(
     """Checks every expected record against its reference, and its own steps against NumPy."""
     runs = [each.run for each in found if each.run]
     sound = [run for run in runs if not check_shapes(run)[0] and allowed(run)]
-    shown = tracked(sound, f"{chapter}, {suite}: computing steps again")
-    with ThreadPoolExecutor(min(4, cores())) as pool:  # more would wait for Python's lock
-        made = pool.map(replay, sound)
-        replays = {id(run): each for run, each in zip(shown, made, strict=True)}
+    computed = replays(sound, f"{chapter}, {suite}: computing steps again")
     checks = [
         Check(
             suite=suite,
@@ -97,9 +92,9 @@ def compare_suite(
             **finding.model_dump(),
         )
         for each in found
-        for finding in _findings(each, runs, references, replays.get(id(each.run)), elsewhere)
+        for finding in _findings(each, runs, references, computed.get(id(each.run)), elsewhere)
     ]
-    numpys = ["NumPy's step from each run's own weights"] if any(replays.values()) else []
+    numpys = ["NumPy's step from each run's own weights"] if any(computed.values()) else []
     groups = [each for each in references.values() if not (numpys and each.alone)]
     names = dict.fromkeys(each.name for each in groups)
     return Comparison(

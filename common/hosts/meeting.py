@@ -61,9 +61,9 @@ class Meeting:
             yield
         finally:
             if hub is not None:
-                if hub.pid and is_stopped(hub.pid):  # it would not end
+                if hub.pid and is_stopped(hub.pid):
                     time.sleep(SOONER * BEAT)
-                else:
+                if not (hub.pid and is_stopped(hub.pid)):  # a frozen one would not end
                     hub.join(PATIENCE)
                 end([hub])
 

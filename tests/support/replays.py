@@ -4,15 +4,15 @@ from hashlib import sha256
 
 import pytest
 
-from common.compare.checks import Run
+from common.compare.checks import Run, allowed
 from common.compare.replay import Replay, replay
 
 MADE: dict[str, Replay | None] = {}
 
 
 def remembered(run: Run) -> Replay | None:
-    """As `replay`, which has nothing to go by but the configuration and the arrays."""
-    content = sha256(run.record.config.model_dump_json().encode())
+    """As `replay`, which goes by the configuration, the arrays and what is allowed."""
+    content = sha256(f"{run.record.config.model_dump_json()} {allowed(run)}".encode())
     for name, values in sorted(run.arrays.items()):
         content.update(f"{name} {values.dtype} {values.shape}".encode())
         content.update(values.tobytes())
@@ -25,4 +25,4 @@ def remembered(run: Run) -> Replay | None:
 @pytest.fixture(autouse=True)
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever test compares a run that is the same to the bit."""
-    monkeypatch.setattr("common.compare.suite.replay", remembered)
+    monkeypatch.setattr("common.compare.side_by_side.replay", remembered)

@@ -1,0 +1,72 @@
+"""Runs that are computed again at the same time: which, how many, and what comes of an error."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.base.errors import RunError
+from common.compare.checks import Run
+from common.compare.side_by_side import MOST, at_once, replays
+from common.pairs.runs import read_run
+
+
+@pytest.fixture
+def several(good: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """Twelve runs, on a machine of four cores, with no threads of NumPy's own."""
+    monkeypatch.setattr("common.compare.side_by_side.cores", lambda: 4)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    return [read_run(path) for path in sorted((good / "float64").glob("*dev.json"))]
+
+
+def test_each_run_gets_what_is_its_own(several: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(MOST)
+
+    def slow(run: Run) -> int:
+        together.wait(20)  # as many as there are cores are computed at the same time
+        time.sleep(0.01 * (12 - several.index(run)))  # the last ones are done first
+        return id(run)
+
+    monkeypatch.setattr("common.compare.side_by_side.replay", slow)
+    found = replays(several, "")
+    assert list(found) == [id(run) for run in several]
+    assert all(key == value for key, value in found.items())
+
+
+@pytest.mark.parametrize("error", [RunError, KeyboardInterrupt])
+def test_who_is_interrupted_waits_for_nobody(
+    several: list[Run], monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def slow(run: Run) -> None:
+        if run is several[1] and error is RunError:
+            raise RunError("it cannot be computed")
+        if run is not several[0]:
+            time.sleep(5)
+
+    def tracked(runs: list[Run], _: str) -> Iterator[Run]:
+        yield runs[0]
+        if error is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        yield from runs[1:]
+
+    monkeypatch.setattr("common.compare.side_by_side.replay", slow)
+    monkeypatch.setattr("common.compare.side_by_side.tracked", tracked)
+    began = time.monotonic()
+    with pytest.raises(error):
+        replays(several, "")
+    assert time.monotonic() - began < 4
+
+
+def test_a_large_run_has_the_memory_to_itself_and_numpys_threads_the_cores(
+    several: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert at_once(several) == MOST
+    record = several[0].record
+    config = record.config.model_copy(update={"batch_size": 2000})
+    large = replace(several[0], record=record.model_copy(update={"config": config}))
+    assert at_once([large, *several]) == 1
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    assert at_once(several) == 1
