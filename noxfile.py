@@ -32,7 +32,7 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 HANDOVER = RESULTS / "handover"
 LITTLE_NUMPY = (
     *("base", "data/*load*", "hosts", "notebooks", "project", "report/*gpus*", "terminal"),
-    *("records", "training/*planted*", "training/*resume*"),
+    *("records", "training/*resume*"),
 )
 """Where tests compute little, or what MXNet's own tests and notebooks do on NumPy 1.23, too."""
 
@@ -106,7 +106,7 @@ def grid(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run every test, on every framework. Shared ones that compute run on NumPy 1.23, too."""
+    """Run every test, on every framework. Most shared ones that compute run on NumPy 1.23, too."""
     session.env.update(python_of.NO_GPUS)
     # Most tests use one core, and some wait; those of a file share what they have set up. Sorted by
     # their number of tests, files with few, long ones would come last, and leave cores idle.

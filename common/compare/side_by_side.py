@@ -15,7 +15,10 @@ MOST: Final = 4
 """Runs at a time."""
 
 LARGE: Final = 10**10
-"""Operations of a step that takes half a gigabyte or more: such runs are computed one by one."""
+"""Operations of a step from which on runs are computed one by one, for the memory.
+
+Of 99 % of it, one pass took 0.75 GiB for LeNet and 0.37 to 0.72 for ResNet-18, measured.
+"""
 
 
 def replays(runs: Sequence[Run], description: str) -> dict[int, Replay | None]:
