@@ -1,14 +1,17 @@
 """Loads the backend of a framework: nothing else in the project imports one by name."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
+from common.backends.environment import Environment
 from common.backends.interface import Chapter
-from common.base.errors import RequestError
+from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import native_errors_held_back
 from common.base.malloc import keep_memory
+from common.terminal.text import gist
 
 
 def package(framework: str) -> Any:
@@ -20,6 +23,12 @@ def distributions(framework: str) -> tuple[str, ...]:
     """The packages whose versions a record names, the framework's own first."""
     names: tuple[str, ...] = package(framework).DISTRIBUTIONS
     return names
+
+
+def environment(framework: str) -> Environment:
+    """What a framework reads of the environment."""
+    found: Environment = package(framework).ENVIRONMENT
+    return found
 
 
 def engine(framework: str, chapter: str, kind: str, how: str = "") -> dict[str, str]:
@@ -57,8 +66,9 @@ def import_backend(
     """The module of one chapter in one framework, once memory and threads are set.
 
     With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
-    installed.
+    installed, or cannot be loaded.
     """
+    environment(framework).require_harmless(framework)
     keep_memory()
     set_tf32(tf32)
     # Read once, when a framework loads its OpenMP runtime.
@@ -66,11 +76,32 @@ def import_backend(
     try:
         with native_errors_held_back():
             return backend(framework, chapter)
-    except (ImportError, OSError) as error:  # MXNet loads its library by its path
+    except Exception as error:  # whatever it raises that is set up wrongly
         advice = f"`nox -s {framework}` installs it"
         if "libcuda" in str(error):
             advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-        raise RequestError(f"{framework} cannot be imported here ({error}): {advice}") from None
+        told = f"{gist(str(error))}{suspects(framework)}"
+        raise RequestError(f"{framework} cannot be imported here ({told}): {advice}") from None
+
+
+def suspects(framework: str) -> str:
+    """What an error line adds: the variables that may be why a framework failed, if any is set."""
+    words = environment(framework).suspects()
+    return f"; {framework} reads {words}, which is set in the environment" if words else ""
+
+
+@contextmanager
+def suspects_named(framework: str) -> Iterator[None]:
+    """Adds them to what the framework raises meanwhile, which becomes a RunError then."""
+    try:
+        yield
+    except Exception as error:
+        foreseen = isinstance(error, RequestError | RunError)
+        words = suspects(framework)
+        if not words or (foreseen and not isinstance(error, UnforeseenError)):
+            raise
+        told = str(error) if foreseen else f"{type(error).__name__}: {gist(str(error))}"
+        raise RunError(f"{told}{words}") from error
 
 
 def set_tf32(tf32: bool) -> None:

@@ -8,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from signal import Signals
 from typing import Any, Final, NamedTuple
 
-from common.base.errors import RequestError, RunError, StoppedError
+from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
 from common.base.pulse import Pulse
 from common.base.signals import Stop
 
@@ -53,7 +53,7 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
     except Exception as error:
         # Not the last line of the traceback: a framework may add notes to an exception.
         line = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(": ")
-        return Ending(REST, RunError(f"a process failed: {line}"), traceback.format_exc())
+        return Ending(REST, UnforeseenError(f"a process failed: {line}"), traceback.format_exc())
     return None
 
 
@@ -102,6 +102,8 @@ def from_plain(told: dict[str, Any], prefix: str = "") -> Ending:
         error = RequestError(message)
     elif told["kind"] == StoppedError.__name__:
         error = StoppedError(message, status=told["status"], step=step)
+    elif told["kind"] == UnforeseenError.__name__:
+        error = UnforeseenError(message)
     else:
         where = {"tensor": told.get("tensor", ""), "device": told.get("device")}
         error = RunError(message, step=step, **where)

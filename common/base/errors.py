@@ -31,6 +31,10 @@ class RunError(Exception):
         self.step, self.tensor, self.device = step, tensor, device
 
 
+class UnforeseenError(RunError):
+    """What a framework raised in another process; the message is its own."""
+
+
 class StoppedError(RunError):
     """A run was asked to stop, and did, in order. Exit status 130 after Ctrl-C, else 143."""
 

@@ -129,3 +129,13 @@ def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
     """The mean loss of each epoch (epochs,), from that of every step."""
     ends = np.cumsum(steps)
     return np.array([part.mean() for part in np.split(losses, ends[:-1])])
+
+
+def environment_of(runs: Sequence[Run]) -> list[str]:
+    """Each variable that may change rounding, and the runs in which it was set, in words."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for name, value in run.record.environment.items():
+            of_run = f"{run.record.framework} on {run.devices}"
+            found.setdefault(f"{name}={value}", []).append(of_run)
+    return [f"{variable} in {', '.join(where)}" for variable, where in found.items()]

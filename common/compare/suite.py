@@ -12,6 +12,7 @@ from common.compare.checks import (
     Run,
     allowed,
     check_shapes,
+    environment_of,
     epoch_means,
     head,
     is_long,
@@ -37,7 +38,8 @@ class Comparison(BaseModel):
     """One suite of one chapter: what was computed, what it is compared with, and every check.
 
     `on_cpus` are frameworks that have no GPU here, in a suite on GPUs; `on_one_host` those whose
-    runs were, in several processes, in a suite over hosts.
+    runs were, in several processes, in a suite over hosts. `environment` tells which variables that
+    may change rounding were set, and in which runs, in words.
     """
 
     suite: str
@@ -48,6 +50,7 @@ class Comparison(BaseModel):
     checks: list[Check]
     on_cpus: list[str] = []
     on_one_host: list[str] = []
+    environment: list[str] = []
 
 
 class Verdict(BaseModel):
@@ -104,6 +107,7 @@ def compare_suite(
         data=runs[0].record.data if runs else None,
         compared_with=" and ".join([*numpys, *names]) or "nothing",
         checks=checks,
+        environment=environment_of(runs),
     )
 
 

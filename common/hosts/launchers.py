@@ -27,6 +27,10 @@ FOR_ALL: Final = (openmpi, slurm)
 """The launchers that serve all frameworks, the inner one first."""
 
 
+BY_HAND: Final = "by hand"
+"""The launcher of a run whose flags say which process it is."""
+
+
 @dataclass(frozen=True)
 class ByHand:
     """What the flags --coordinator, --hosts and --host-rank say; None if they are not given."""
@@ -80,7 +84,7 @@ def _by_hand(flags: ByHand, where: Address | None) -> Place:
             f"--host-rank {rank} is none of --hosts {hosts}: the first host is 0, the last is one "
             "less than their number"
         )
-    return Place("by hand", Process(rank, hosts), where)
+    return Place(BY_HAND, Process(rank, hosts), where)
 
 
 def _from(framework: str, environ: Environ, where: Address | None) -> Place:

@@ -19,7 +19,7 @@ from common.base.network import connected
 from common.base.pulse import BEAT, Watch
 from common.base.signals import ENDING, Stop
 from common.hosts.hub import Hub
-from common.hosts.launchers import Place
+from common.hosts.launchers import BY_HAND, Place
 from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in, listener, name_of
 
 LOOK: Final = 0.2
@@ -136,7 +136,7 @@ class Meeting:
                 if "everyone" in message:
                     return _among(process, message["everyone"])
                 if "missing" in message and process.rank == 0:
-                    shown = _missing(process.count, message["missing"])
+                    shown = _missing(self.place, message["missing"])
                 _require_welcome(process, message)
             if wire.closed or watch.silent():
                 first = name_of(0, self.place.coordinator[0] if self.place.coordinator else "")
@@ -191,6 +191,10 @@ def _require_welcome(process: Process, message: Message) -> None:
         raise failure_in(message["over"]).error
 
 
-def _missing(count: int, missing: list[int]) -> str:
-    ranks = ", ".join(map(str, missing))
-    return f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
+def _missing(place: Place, missing: list[int]) -> str:
+    """Who is missing, and who says so: variables may be left over from another job."""
+    count, ranks = place.process.count, ", ".join(map(str, missing))
+    told = f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
+    if place.launcher == BY_HAND:
+        return told
+    return f"{told}, as {place.launcher} says; --launcher none ignores it"

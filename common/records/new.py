@@ -58,6 +58,7 @@ def new_record(
     devices: Sequence[str],
     command_line: Sequence[str],
     started: str,
+    environment: dict[str, str],
 ) -> Record:
     """The record of a run that is about to start."""
     return Record(
@@ -67,6 +68,7 @@ def new_record(
         command=["python", "-m", f"frameworks.{config.framework}.{config.chapter}", *command_line],
         started=started,
         machine=describe_machine() | (gpus_here() if config.device_kind == "gpu" else {}),
+        environment=environment,
         versions=versions(("numpy", *distributions(config.framework))),
         source_sha256=source_digest(config.framework),
         devices=list(devices),

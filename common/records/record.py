@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 5
+SCHEMA: Final = 6
 
 
 class Strict(BaseModel):
@@ -103,10 +103,12 @@ class Record(Strict):
 
     `resumed` tells of each time that it went on from a checkpoint, the last one at the end.
 
+    `environment` has the variables that were set and may change how the framework rounds.
+
     `sha256` is that of the rest: see `seal`.
     """
 
-    schema_version: Literal[5] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[6] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed", "interrupted"]
@@ -116,6 +118,7 @@ class Record(Strict):
     resumed: list[Resumption] = []
     machine: dict[str, str | int]
     versions: dict[str, str]
+    environment: dict[str, str] = {}
     source_sha256: str
     devices: list[str]
     config: Config

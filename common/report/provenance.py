@@ -25,6 +25,11 @@ def tables(records: Sequence[Record]) -> list[Table]:
             ([each.framework, _listed(each.versions)] for each in records),
         ),
         _counted(
+            "Variables that may change rounding",
+            ["framework", "set"],
+            ([each.framework, _listed(each.environment) or "none"] for each in records),
+        ),
+        _counted(
             "Data",
             ["name", "images for training, for testing", "SHA-256"],
             (

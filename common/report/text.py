@@ -94,6 +94,7 @@ def subtitle(comparison: Comparison) -> str:
     told = f"; on the CPU alone: {', '.join(comparison.on_cpus)}" if comparison.on_cpus else ""
     if comparison.on_one_host:
         told += f"; in processes of one host: {', '.join(comparison.on_one_host)}"
+    told += "".join(f"; {each}" for each in comparison.environment)
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"

@@ -1,7 +1,7 @@
 """What every process of a run does: train, and, in the first one, write the record."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from common.backends.devices import Process
@@ -35,7 +35,8 @@ from common.training.words import closing_line, introduction
 class Job:
     """A run, ready to start. It is plain data: it can be sent to another process.
 
-    Without `weights` it starts from those of its seed.
+    Without `weights` it starts from those of its seed. `environment` has the variables that may
+    change how it rounds.
     """
 
     request: Request
@@ -44,6 +45,7 @@ class Job:
     command_line: list[str]
     started: str
     launcher: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, process: Process) -> None:
         """Trains on the process's devices; the first process speaks and writes for all.
@@ -120,7 +122,8 @@ class Job:
         self, config: Config, data: Dataset, weights: Weights, devices: list[str]
     ) -> Record:
         """The record of the run, which has not begun yet."""
-        return new_record(config, data, weights, devices, self.command_line, self.started)
+        about = self.command_line, self.started, self.environment
+        return new_record(config, data, weights, devices, *about)
 
     def hold(self, record: Record, stack: ExitStack, stop: Stop) -> None:
         """Keeps other runs of this name out of its folders, and clears what killed ones left.

@@ -156,6 +156,8 @@ def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str
         yield from _unlike(*({"devices by host": _by_host(each)} for each in (theirs, ours)))
     if theirs.framework == ours.framework:
         yield from _unlike(theirs.versions, ours.versions)
+        unset = dict.fromkeys({**theirs.environment, **ours.environment}, "not set")
+        yield from _unlike(unset | theirs.environment, unset | ours.environment)
     if machine:
         parts = ("system", "processor", "gpus", "driver")
         theirs_is, ours_is = (

@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter
-from common.backends.loading import distributions, import_backend, one_thread_each
+from common.backends.loading import (
+    distributions,
+    environment,
+    import_backend,
+    one_thread_each,
+    suspects_named,
+)
 from common.base.arrays import Weights
 from common.base.errors import RequestError, Terminated
 from common.base.machine import now
@@ -60,9 +66,9 @@ def run(
         first = request.train_examples, request.test_examples
         where = request.dataset, request.data_dir, report.notice
         data = load(*where, progress=progress, first=first)
-        job = Job(
-            request, data, weights, [storable(each) for each in command_line], now(), here.launcher
-        )
+        command = [storable(each) for each in command_line]
+        variables = environment(framework).found()
+        job = Job(request, data, weights, command, now(), here.launcher, variables)
         threads = cpu_threads(request, report)
     if process.count == 1:
         launch(import_backend(framework, chapter, threads, request.tf32), job)
@@ -94,7 +100,8 @@ def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
 def marked(job: Job) -> Iterator[None]:
     """If the job fails meanwhile, its record says so."""
     try:
-        yield
+        with suspects_named(job.request.framework):
+            yield
     except BaseException as error:
         mark_failed(job, error)
         raise
@@ -109,7 +116,8 @@ def alike(job: Job) -> dict[str, str]:
     for name in (*own, *means):
         del same[f"--{name.replace('_', '-')}"]
     same["--checkpoint-dir"] = "given" if request.checkpoint_dir else "not given"
-    return {**same, **software(request.framework)}
+    variables = ", ".join(f"{name}={value}" for name, value in job.environment.items()) or "none"
+    return {**same, "variables that may change rounding": variables, **software(request.framework)}
 
 
 def software(framework: str) -> dict[str, str]:

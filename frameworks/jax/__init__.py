@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from common.backends.environment import Environment
+
 if TYPE_CHECKING:
     import jax
 
@@ -31,3 +33,8 @@ MESSAGES = True
 
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
+
+ENVIRONMENT = Environment()
+"""What JAX reads of the environment."""
+
+ENVIRONMENT.apply()

@@ -1,9 +1,9 @@
 """The chapters in MXNet. Importing this package does not load MXNet."""
 
 import ctypes
-import os
 from typing import TYPE_CHECKING
 
+from common.backends.environment import Environment
 from frameworks.mxnet.libraries import cuda_libraries
 
 if TYPE_CHECKING:
@@ -40,13 +40,20 @@ ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
 for one another forever."""
 
+ENVIRONMENT = Environment(
+    defaults={
+        # What of CUDA 11 compiles for a GPU knows no card after 8.6.
+        "MXNET_USE_FUSION": "0",
+        # cuDNN is a later one than that which MXNet was built with; it would warn of it.
+        "MXNET_CUDNN_LIB_CHECKING": "0",
+        # Threads that spin while they wait for work would keep the threads of its engine, and
+        # Python, from the cores.
+        "OMP_WAIT_POLICY": "passive",
+    },
+)
+"""What MXNet reads of the environment."""
+
+ENVIRONMENT.apply()
 # MXNet's build for GPUs finds those of CUDA's libraries alone that have been loaded.
 for path in cuda_libraries():
     ctypes.CDLL(str(path))
-# Read when something is compiled for a GPU: what of CUDA 11 does that knows no card after 8.6.
-os.environ.setdefault("MXNET_USE_FUSION", "0")
-# Read with cuDNN, which is a later one than that which MXNet was built with; it would warn of it.
-os.environ.setdefault("MXNET_CUDNN_LIB_CHECKING", "0")
-# Read when MXNet is loaded: threads that spin while they wait for work would keep the threads of
-# its engine, and Python, from the cores.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -1,7 +1,8 @@
 """The chapters in PyTorch. Importing this package does not load PyTorch."""
 
-import os
 from typing import TYPE_CHECKING
+
+from common.backends.environment import Environment
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +34,11 @@ MESSAGES = True
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
-# Read when PyTorch is loaded: errors alone. Every process of a run over hosts would warn where the
-# address of another one has no name.
-os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+ENVIRONMENT = Environment(
+    # Errors alone: every process of a run over hosts would warn where the address of another one
+    # has no name.
+    defaults={"TORCH_CPP_LOG_LEVEL": "ERROR"},
+)
+"""What PyTorch reads of the environment."""
+
+ENVIRONMENT.apply()

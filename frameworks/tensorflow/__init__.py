@@ -1,7 +1,8 @@
 """The chapters in TensorFlow. Importing this package does not load TensorFlow."""
 
-import os
 from typing import TYPE_CHECKING
+
+from common.backends.environment import Environment
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -33,11 +34,18 @@ MESSAGES = True
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
-# Read when TensorFlow is loaded: errors alone. In float64 it would warn at every step of what
-# oneDNN leaves to other code.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# Read when TensorFlow is loaded: by itself it uses oneDNN only on processors with AVX-512 VNNI, and
-# on others, too, a step of LeNet takes half the time with it.
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-# Read when Keras is loaded, which may have been told elsewhere to run on another framework.
-os.environ["KERAS_BACKEND"] = "tensorflow"
+ENVIRONMENT = Environment(
+    # Keras may have been told elsewhere to run on another framework.
+    decided={"KERAS_BACKEND": "tensorflow"},
+    defaults={
+        # Errors alone. In float64 it would warn at every step of what oneDNN leaves to other code.
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        # By itself it uses oneDNN only on processors with AVX-512 VNNI, and on others, too, a step
+        # of LeNet takes half the time with it.
+        "TF_ENABLE_ONEDNN_OPTS": "1",
+    },
+    rounding=("TF_ENABLE_ONEDNN_OPTS",),
+)
+"""What TensorFlow and Keras read of the environment."""
+
+ENVIRONMENT.apply()

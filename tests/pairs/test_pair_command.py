@@ -133,9 +133,9 @@ def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: C
     [
         ("", "JSON"),
         ("{" * 100_000, "JSON"),
-        ("[]", "not a record of schema 5"),
-        ('{"schema": 1e999}', "not a record of schema 5"),
-        (json.dumps({NASTY: 1}), "not a record of schema 5"),
+        ("[]", "not a record of schema 6"),
+        ('{"schema": 1e999}', "not a record of schema 6"),
+        (json.dumps({NASTY: 1}), "not a record of schema 6"),
         (b"\xff\xfe\x00", "cannot be read"),
     ],
 )
@@ -151,9 +151,9 @@ def test_what_is_no_record_is_said_in_a_line(
 def test_a_spoiled_record_is_refused(ours: Path, theirs: Path, capsys: Captured) -> None:
     whole = ours.read_text()
     ours.write_text(whole[: len(whole) // 2])
-    assert "is not a record of schema 5" in refused(capsys, ours, theirs)
+    assert "is not a record of schema 6" in refused(capsys, ours, theirs)
     ours.write_text(whole.replace('"losses": [', '"losses": [NaN, '))
-    assert "is not a record of schema 5: losses" in refused(capsys, ours, theirs)
+    assert "is not a record of schema 6: losses" in refused(capsys, ours, theirs)
     ours.write_text(whole)
     edit(ours, **{NASTY: 1})
     assert SHOWN in refused(capsys, ours, theirs)

@@ -50,7 +50,7 @@ def test_what_is_no_name_of_an_option_is_refused(ours: Path, name: str) -> None:
     rename(ours, chapter="vgg")
     configure(ours, options={name: 1})
     with pytest.raises(
-        RunError, match=r"is not a record of schema 5: config\.options .* is no name"
+        RunError, match=r"is not a record of schema 6: config\.options .* is no name"
     ):
         read_run(ours)
 

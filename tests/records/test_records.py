@@ -28,7 +28,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 def test_a_record_has_the_names_that_others_read(start: CommandLine) -> None:
     assert start("--seed=3") == 0
     record = written()
-    assert record["schema"] == 5
+    assert record["schema"] == 6
     assert (record["framework"], record["chapter"]) == ("pytorch", "scratch")
     assert record["status"] == "complete"
     assert record["devices"] == ["cpu:0", "cpu:1", "cpu:2"]

@@ -50,7 +50,7 @@ def test_tensors_that_are_not_the_runs_own_are_refused(
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('"schema": 5', '"schema": 4', "schema"),
+        ('"schema": 6', '"schema": 5', "schema"),
         ('"status": "complete"', '"status": "fine"', "status"),
         ('"losses": [', '"losses": [NaN, ', "losses"),
         ('"devices": [', '"cores": 2, "devices": [', "cores"),
@@ -65,7 +65,7 @@ def test_a_record_of_another_form_is_refused(
     text = RECORD.read_text(encoding="utf-8")
     assert old in text
     RECORD.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(RunError, match=f"{RECORD} is not a record of schema 5: .*{complaint}"):
+    with pytest.raises(RunError, match=f"{RECORD} is not a record of schema 6: .*{complaint}"):
         read_record(RECORD)
     RECORD.write_bytes(b"\xff\xfe")
     with pytest.raises(RunError, match=f"{RECORD} cannot be read"):

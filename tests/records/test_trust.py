@@ -30,7 +30,7 @@ def test_a_missing_record_is_a_failure(results: Path) -> None:
     [
         ({"source_sha256": "0" * 64}, "stale"),
         ({"status": "running"}, "running, not complete"),
-        ({"schema": 0}, "not a record of schema 5"),
+        ({"schema": 0}, "not a record of schema 6"),
         ({"framework": "pytorch"}, "is of pytorch"),
         ({"devices": ["cpu"]}, "ran on 1 devices"),
         ({"initial_weights_sha256": "0" * 64}, "other weights than its initial ones"),

@@ -1,0 +1,68 @@
+"""What a framework reads of the environment, beside what a run asks of it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from common.base.errors import RequestError
+from common.terminal.text import gist, storable
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The variables by which a framework computes otherwise, and what is done about each.
+
+    `decided` are those that layouts, precision or devices depend on: every run sets them, or
+    removes them (None), whatever they were. `defaults` are set where nobody has set them.
+    `rounding` names those that may change the last bits: they stay, and a record names them.
+    `breaking` names what else may end a run. Of all these, `fatal` ones may end the process without
+    an exception, so `trial` is run in another one first.
+    """
+
+    decided: Mapping[str, str | None] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    rounding: tuple[str, ...] = ()
+    breaking: tuple[str, ...] = ()
+    fatal: tuple[str, ...] = ()
+    trial: str = ""
+
+    def apply(self) -> None:
+        """Sets what every run decides, before the framework is loaded."""
+        for name, value in self.decided.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        for name, value in self.defaults.items():
+            os.environ.setdefault(name, value)
+
+    def found(self) -> dict[str, str]:
+        """What may change rounding, where it is not as in other runs: by name, as it is set."""
+        own = self.defaults
+        return {k: storable(v) for k, v in _set(self.rounding) if v != own.get(k)}
+
+    def suspects(self) -> str:
+        """The variables that may be why a run failed, in words; empty if none is set."""
+        return _in_words({**self.found(), **dict(_set((*self.breaking, *self.fatal)))})
+
+    def require_harmless(self, framework: str) -> None:
+        """Raises RequestError if a variable ends every process that loads the framework."""
+        if not (found := dict(_set(self.fatal))):
+            return
+        tried = [sys.executable, "-c", self.trial]
+        done = subprocess.run(tried, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RequestError(
+                f"{framework} ends when it reads {_in_words(found)} ({gist(done.stderr)}): "
+                "set it right, or unset it"
+            )
+
+
+def _set(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(name, value) for name in names if (value := os.environ.get(name))]
+
+
+def _in_words(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={storable(value)}" for name, value in found.items())
