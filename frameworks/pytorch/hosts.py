@@ -2,74 +2,20 @@
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, distributed as dist
 
-from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.arrays import Array, Weights
-from common.base.network import interface_of
 from common.parallel.shards import diverged
 
 T = TypeVar("T")
 
 LONGEST: Final = 1024
 """Bytes of a value that processes gather."""
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """Where all processes of a run find each other. The first one keeps the `store` there."""
-
-    address: str
-    port: int
-    store: dist.Store | None = None
-
-    @classmethod
-    def of(cls, process: Process) -> "Meeting":
-        """Opened by the first of the processes that a launcher has started; all call it."""
-        address = process.addresses[0] if process.addresses else "127.0.0.1"
-        if process.rank:
-            return cls(address, process.gather(0)[0])
-        # The system chooses the port, so two runs never ask for the same one.
-        store = dist.TCPStore(address, 0, None, is_master=True, wait_for_workers=False)
-        process.gather(store.port)
-        return cls(address, store.port, store)
-
-    def come(self) -> dist.Store:
-        """The store, for a process that comes."""
-        return self.store or dist.TCPStore(self.address, self.port, is_master=False)
-
-
-def use_interface(process: Process) -> None:
-    """Lets Gloo and NCCL take the way by which the others reach this process.
-
-    By themselves they take what the host's name resolves to, which is often 127.0.0.1.
-    """
-    if process.addresses and (name := interface_of(process.addresses[process.rank])):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
-
-
-def launch(
-    worker: Callable[[Process], None],
-    request: DeviceRequest,
-    options: object,
-    process: Process = ALONE,
-) -> None:
-    """Calls `worker` here, in a group of all processes if there are several."""
-    # PyTorch loads what starts processes only where there are some.
-    from frameworks.pytorch.processes import launch_processes
-
-    if process.count == 1:
-        worker(process)
-    else:
-        launch_processes(worker, 1, process)
 
 
 def processes() -> int:

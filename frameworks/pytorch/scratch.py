@@ -23,7 +23,6 @@ from frameworks.pytorch.hosts import (
     everyones,
     everywhere,
     joined,
-    launch as launch,
     own,
     same_on_every_host,
 )
@@ -36,6 +35,7 @@ from frameworks.pytorch.kernels import (
     placed,
     relu,
 )
+from frameworks.pytorch.launch import launch as launch
 
 Device = torch.device
 Params = dict[str, Tensor]

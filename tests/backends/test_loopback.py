@@ -30,14 +30,14 @@ def may_be_alone() -> bool:
 
 
 def test_processes_that_cannot_meet_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    processes: Any = import_module("frameworks.pytorch.processes")
+    launch: Any = import_module("frameworks.pytorch.launch")
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
 
     monkeypatch.setattr(socket, "create_connection", refuse)
     with pytest.raises(RunError, match=r"\(Network is unreachable\): `ip link set lo up`"):
-        processes.launch_processes(print, 2)
+        launch.launch_processes(print, 2)
 
 
 @pytest.mark.skipif(not may_be_alone(), reason="no network namespace may be made here")

@@ -102,7 +102,8 @@ def test_torchrun_must_start_as_many_processes_as_devices(tmp_path: Path) -> Non
 def test_what_starts_the_processes_of_devices_is_heard_before_it_loads_pytorch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    processes = import_module("frameworks.pytorch.processes")
+    launch = import_module("frameworks.pytorch.launch")
+    forking = import_module("common.backends.forking")
     started = []
 
     def process(target: Any, args: Any) -> None:
@@ -110,15 +111,15 @@ def test_what_starts_the_processes_of_devices_is_heard_before_it_loads_pytorch(
         raise NotImplementedError
 
     context = SimpleNamespace(Process=process)
-    monkeypatch.setattr(processes.multiprocessing, "get_context", lambda name: context)
+    monkeypatch.setattr(forking.multiprocessing, "get_context", lambda name: context)
     with pytest.raises(NotImplementedError):
-        processes.launch_processes(print, 2)
-    serve, _, _, places, where, _ = started[0]
+        launch.launch_processes(print, 2)
+    serve, _, preload, _, places, _ = started[0]
     read = "import pickle, sys; print(pickle.load(sys.stdin.buffer)[1], 'torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", read],
         cwd=ROOT,
-        input=pickle.dumps((serve, len(places), where)),
+        input=pickle.dumps((serve, len(places), preload)),
         capture_output=True,
         check=True,
     )
@@ -143,7 +144,7 @@ def test_no_thread_outlives_its_group() -> None:
             "import torch",
             "from pathlib import Path",
             "from torch.nn.parallel import DistributedDataParallel",
-            "from frameworks.pytorch.processes import launch_processes",
+            "from frameworks.pytorch.launch import launch_processes",
             "def threads():",
             "    names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]",
             "    return sum('gloo' in name for name in names)",

@@ -1,11 +1,14 @@
-"""The rooms of `common/`, and of `notebooks/`, stand in one order; every module is short."""
+"""The rooms of `common/`, and of `notebooks/`, stand in one order, and imports run one way."""
 
 import ast
-import subprocess
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from common.backends.frameworks import FRAMEWORKS
+from common.chapters.chapters import CHAPTERS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
@@ -92,10 +95,23 @@ def test_backends_import_what_is_theirs() -> None:
             assert room(module) in BACKENDS or node.lineno in lines, f"{path}: {module}"
 
 
-def test_no_module_is_long() -> None:
-    names = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, check=True)
-    lengths = {
-        name: len((ROOT / name).read_text().splitlines()) for name in names.stdout.decode().split()
+@pytest.mark.parametrize("backend", FRAMEWORKS)
+def test_imports_of_a_backend_run_one_way(backend: str) -> None:
+    package = f"frameworks.{backend}"
+    needs = {
+        path.stem: {
+            module.removeprefix(f"{package}.")
+            for _, module in imported(path, "frameworks")
+            if module.startswith(f"{package}.")
+        }
+        for path in (ROOT / "frameworks" / backend).glob("[!_]*.py")
     }
-    assert len(lengths) > 200
-    assert {name: length for name, length in lengths.items() if length > 200} == {}
+    order = list(TopologicalSorter(needs).static_order())  # CycleError if there is a circle
+    assert {"scratch", "concise"} <= set(order) == set(needs)
+
+
+@pytest.mark.parametrize("backend", FRAMEWORKS)
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_listing_is_read_in_one_sitting(backend: str, chapter: str) -> None:
+    lines = (ROOT / "frameworks" / backend / f"{chapter}.py").read_text().splitlines()
+    assert 50 < len(lines) <= 200

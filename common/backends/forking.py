@@ -1,11 +1,14 @@
-"""The processes of a run's devices: forked, listened to, and ended together."""
+"""A process for each device of a run: forked by a server, listened to, and ended together."""
 
 import importlib
 import math
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
@@ -13,41 +16,82 @@ from typing import Any
 
 from common.backends.devices import Process
 from common.base.children import end, end_with, fork
-from common.base.endings import GRACE, Ending, how_ended, killed, tell_ending, without_word
+from common.base.endings import (
+    GRACE,
+    Ending,
+    cause,
+    how_ended,
+    killed,
+    tell_ending,
+    without_word,
+)
 from common.base.pulse import ALIVE, BEAT, FROZEN, Pulse, Watch
-from frameworks.pytorch import PRELOAD
+from common.base.signals import stoppable, uninterrupted
 
-Worker = Callable[[Process], None]
+Work = Callable[[Process], None]
 
 Outcomes = dict[Any, tuple[int, BaseProcess]]
 """By the pipe that tells how a process ends: which device's it is, and the process."""
 
 
+def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str]) -> None:
+    """Calls `work` in a process of its own for each of `processes`, once modules are loaded.
+
+    Raises RequestError or RunError as the work did, and RunError if a process died; all others are
+    ended then.
+    """
+    outcome, tell = Pipe(duplex=False)
+    receive, send = Pipe(duplex=False)
+    # They are forked by a process that has no thread yet and no GPU, as this one may have.
+    server = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(os.getpid(), preload, receive, processes, tell)
+    )
+    try:
+        with uninterrupted():
+            server.start()
+        tell.close()
+        receive.close()
+        # A run's data does not fit into a pipe: who sends it waits for the one that reads.
+        threading.Thread(target=hand_over, args=(send, work), daemon=True).start()
+        with stoppable(lambda _: ask_to_stop([server])) as stop:
+            failure = ending(server, outcome, processes)
+    finally:
+        end([server])
+    if failure is not None:
+        raise cause(failure, stop) from RuntimeError(failure.details)
+
+
+def hand_over(send: Connection, work: Work) -> None:
+    """Sends the work, as long as somebody reads."""
+    with suppress(OSError):
+        send.send(work)
+
+
 def serve(
     parent: int,
-    workers: Connection,
-    places: Sequence[Process],
-    where: tuple[str, int],
+    preload: Sequence[str],
+    works: Connection,
+    processes: Sequence[Process],
     tell: Connection,
 ) -> None:
-    """Forks a process for each device, which all meet there, and tells how they ended."""
+    """Forks a process for each of `processes`, and tells how they ended."""
     pulse = Pulse(tell)
-    for module in PRELOAD:
+    for module in preload:
         importlib.import_module(module)
-    worker: Worker = workers.recv()
+    work: Work = works.recv()  # only now: to read it loads the framework, in silence
     pulse.end()  # who forks has one thread alone
     outcomes: Outcomes = {}
-    for place in places:
+    for each in processes:
         outcome, of_rank = Pipe(duplex=False)
-        process = fork(_process, place, worker, where, of_rank)
+        forked = fork(tell_ending, partial(work, each), of_rank)
         of_rank.close()  # or the next process would keep it open
-        outcomes[outcome] = place.rank, process
+        outcomes[outcome] = each.rank, forked
     end_with(parent)
-    processes = [process for _, process in outcomes.values()]
+    all_forked = [forked for _, forked in outcomes.values()]
     for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda *_: ask_to_stop(processes))
+        signal.signal(number, lambda *_: ask_to_stop(all_forked))
     failures = _failures(outcomes, tell)
-    end(processes)
+    end(all_forked)
     tell.send(min(failures, key=lambda failure: failure.order, default=None))
 
 
@@ -58,9 +102,9 @@ def ask_to_stop(processes: Iterable[BaseProcess]) -> None:
             os.kill(process.pid, signal.SIGUSR1)
 
 
-def ending(server: BaseProcess, outcome: Connection, places: Sequence[Process]) -> Ending | None:
+def ending(server: BaseProcess, outcome: Connection, processes: Sequence[Process]) -> Ending | None:
     """How a run ended whose processes a server has forked: None if it went well."""
-    name = f"the process of devices {places[0].rank} to {places[-1].rank}"
+    name = f"the process of devices {processes[0].rank} to {processes[-1].rank}"
     watch = Watch([server])
     while not watch.silent():
         if not outcome.poll(BEAT):
@@ -75,15 +119,6 @@ def ending(server: BaseProcess, outcome: Connection, places: Sequence[Process]) 
             return found
         watch.heard(server)
     return killed(f"{name} {FROZEN}")
-
-
-def _process(process: Process, worker: Worker, where: tuple[str, int], tell: Connection) -> None:
-    """What the process of a device does; it tells how it ended."""
-    # It loads PyTorch, which whoever starts the server must not wait for in silence.
-    from frameworks.pytorch.hosts import Meeting
-    from frameworks.pytorch.processes import run_in_group
-
-    tell_ending(partial(run_in_group, worker, process, Meeting(*where)), tell)
 
 
 def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:
