@@ -24,11 +24,11 @@ from common.settings.request import Request
 from common.terminal.streams import open_streams, require_printed
 from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.loop import Outcome, Training
-from common.training.places import require_places
+from common.training.messages import closing_line, introduction
+from common.training.output_paths import require_places
+from common.training.process_agreement import Waiting, cluster, require_same
 from common.training.reporter import Reporter
 from common.training.resume import chosen, going_on, resumed
-from common.training.together import Waiting, cluster, require_same
-from common.training.words import closing_line, introduction
 
 
 @dataclass(frozen=True)

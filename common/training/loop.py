@@ -1,26 +1,38 @@
 """The one training loop: every framework, both chapters, any number of devices."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import islice
+from typing import Any, Final, SupportsFloat
 
 import numpy as np
 
 from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
+from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop
 from common.data.dataset import Dataset
-from common.data.minibatches import pixels
+from common.data.minibatches import minibatches, pixels
 from common.records.contents import LAYERS_PROBE, PROBE
 from common.records.record import Epoch
 from common.records.trace import Trace
 from common.settings.config import Config
+from common.settings.steps import (
+    examples_in,
+    learning_rate,
+    number_of_epochs,
+    number_of_steps,
+    steps_before,
+)
 from common.training.checkpoints import Checkpoint, Checkpoints
-from common.training.epochs import Epochs, exported, first_minibatches
-from common.training.finite import require_finite
-from common.training.progress import Progress
-from common.training.reporter import Reporter
+from common.training.progress import Progress, Stopwatch
+from common.training.reporter import Bar, Reporter
+
+EVALUATION_BATCH: Final = 1000
+"""Examples whose logits are computed at once when the test set is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +52,12 @@ class Outcome:
     tensors: Weights
 
 
-@dataclass(frozen=True)
+@dataclass
 class Training:
     """One run: a chapter in one framework on its devices, a configuration and its data.
 
-    `progress` tells how far it has come, also if it fails. It goes on from a checkpoint `found`.
+    `progress` tells how far it has come, also if it fails. It resumes from a checkpoint `found`.
+    `replicas` are what it trains, and `trace` is what it keeps of some steps.
     """
 
     chapter: Chapter[Any, Any, Any]
@@ -57,6 +70,8 @@ class Training:
     stop: Stop = field(default_factory=Stop)
     process: Process = ALONE
     progress: Progress = field(default_factory=Progress)
+    replicas: Any = field(init=False)
+    trace: Trace = field(init=False)
 
     def train(self, weights: Weights) -> Outcome:
         """Trains from these weights, a copy of which goes to each device.
@@ -65,54 +80,193 @@ class Training:
         asked for it.
         """
         options, progress = self.config.options, self.progress
-        replicas = self.chapter.replicate(weights, self.devices, options)
+        self.replicas = replicas = self.chapter.replicate(weights, self.devices, options)
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)
         tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
         tensors["logits/before"] = self.chapter.predict(probe, replicas, self.devices)
-        tensors |= self._layers(probe, replicas, "before")
+        tensors |= self._layers(probe, "before")
         # A run that goes on does this, too: PyTorch's DDP sums otherwise in its very first pass.
         first = next(first_minibatches(self.config, self.data, 0))
         gradients = self.chapter.gradients(*first, replicas, self.devices, options)
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
-        trace = Trace(self.config, weights)
-        self._go_on(replicas, trace)
-        self.epochs(replicas, trace).run()
+        self.trace = Trace(self.config, weights)
+        self._resume()
+        self._run()
         trained = exported(self.chapter, replicas, len(progress.losses))
         require_finite(trained, len(progress.losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
         tensors["logits/after"] = self.chapter.predict(probe, replicas, self.devices)
-        tensors |= self._layers(probe, replicas, "after")
+        tensors |= self._layers(probe, "after")
         tensors["test/predictions"] = np.stack(progress.predictions)
-        return Outcome(progress.losses, progress.epochs, tensors | trace.tensors)
+        return Outcome(progress.losses, progress.epochs, tensors | self.trace.tensors)
 
-    def epochs(self, replicas: Any, trace: Trace) -> Epochs:
-        """What trains these replicas, epoch by epoch."""
-        return Epochs(
-            self.chapter,
-            replicas,
-            self.devices,
-            self.config,
-            self.data,
-            self.report,
-            trace,
-            self.progress,
-            self.checkpoints,
-            self.stop,
-            self.process,
-        )
-
-    def _go_on(self, replicas: Any, trace: Trace) -> None:
+    def _resume(self) -> None:
         """Puts everything where the checkpoint found it, if there is one."""
         if self.found is not None:
-            self.chapter.restore(self.found.state(), replicas, self.devices)
-            trace.tensors |= self.found.trace()
+            self.chapter.restore(self.found.state(), self.replicas, self.devices)
+            self.trace.tensors |= self.found.trace()
             self.found.tell(self.progress)
 
-    def _layers(self, probe: Array, replicas: Any, when: str) -> Weights:
+    def _layers(self, probe: Array, when: str) -> Weights:
         """What each layer makes of the first images of the probe batch, if that is asked for."""
         if not self.config.options.layer_shapes():
             return {}
         chapter: Any = self.chapter
-        found = chapter.activations(probe[:LAYERS_PROBE], replicas, self.devices)
+        found = chapter.activations(probe[:LAYERS_PROBE], self.replicas, self.devices)
         return {f"layers/{when}/{name}": found[name] for name in found}
+
+    def _run(self) -> None:
+        """Trains epoch by epoch, from where it stands to the end.
+
+        Raises RunError, and StoppedError once a signal has asked for it. The progress then tells
+        how far it has come.
+        """
+        epochs = number_of_epochs(self.config)
+        for epoch in range(len(self.progress.epochs), epochs):
+            before, after = (steps_before(self.config, epoch + each) for each in (0, 1))
+            self._train(epoch, after - before, before)
+            self._evaluate(epoch, after - before, epochs)
+            last = epoch + 1 == epochs
+            if self.checkpoints and (last or self.checkpoints.due(after, ends=True)):
+                self._checkpoint()
+
+    def _train(self, epoch: int, steps: int, before: int) -> None:
+        """Trains to the last of an epoch's `steps`; there were others `before` it."""
+        queued: list[SupportsFloat] = []
+        watch, stops = Stopwatch(self.progress), False
+        done = len(self.progress.losses) - before
+        with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
+            watch.start()
+            for step, (X, y) in enumerate(self._minibatches(epoch, done, steps), before + done + 1):
+                if stops := self.process.anyone(self.stop.asked):
+                    break
+                queued.append(self._step(step, X, y, bar, watch))
+                last = step == before + steps
+                if self.checkpoints and not last and self.checkpoints.due(step, ends=False):
+                    self._settle(queued, watch)
+                    self._checkpoint()
+                    watch.start()
+            self._settle(queued, watch)
+        # Also where all know it: what one has queued may need the others.
+        if self.process.anyone(self.stop.asked) or stops:
+            self._stop()
+
+    def _step(self, step: int, X: Array, y: Array, bar: Bar, watch: Stopwatch) -> SupportsFloat:
+        """Queues a step; its loss stays where it is until someone waits for it."""
+        self.trace.before(step, X, y)
+        lr = learning_rate(self.config, step - 1)
+        loss: SupportsFloat = self.chapter.train_batch(
+            X, y, self.replicas, self.devices, lr, self.config.options
+        )
+        bar.step(loss)
+        if step in self.trace.snapshots:
+            self.chapter.synchronize(self.replicas)  # what is queued is training
+            watch.stop()
+            self.trace.after(step, partial(exported, self.chapter, self.replicas, step))
+            watch.start()
+        return loss
+
+    def _settle(self, queued: list[SupportsFloat], watch: Stopwatch) -> None:
+        """Waits for what is queued; its losses count from now on, if they are numbers."""
+        self.chapter.synchronize(self.replicas)
+        watch.stop()
+        self.progress.losses += finite([float(loss) for loss in queued], len(self.progress.losses))
+        queued.clear()
+
+    def _checkpoint(self) -> None:
+        """Writes a checkpoint; all processes save, the first one writes."""
+        saved = self.chapter.save(self.replicas)
+        require_finite(saved, len(self.progress.losses))
+        if self.checkpoints:
+            self.checkpoints.write(self.progress, saved, self.trace.tensors)
+
+    def _stop(self) -> None:
+        """Ends the run, as somebody has asked for. Raises StoppedError."""
+        done, steps = len(self.progress.losses), number_of_steps(self.config)
+        kept = self.checkpoints if done else None
+        if kept and kept.behind(self.progress):
+            self._checkpoint()
+        raise StoppedError(
+            f"stopped after step {done:,} of {steps:,}, "
+            f"{'which --resume goes on from' if kept else 'and kept no checkpoint'}",
+            status=self.stop.status,
+            step=done or None,
+        )
+
+    def _evaluate(self, epoch: int, steps: int, epochs: int) -> None:
+        """Adds the figures of an epoch that has come to its end, and reports them."""
+        progress = self.progress
+        predictions = self.predictions()
+        figures = Epoch(
+            epoch=epoch + 1,
+            steps=steps,
+            test_accuracy=accuracy(predictions, self.data.test_labels),
+            seconds=progress.seconds,
+            images_per_second=examples_in(self.config, steps) / progress.seconds,
+        )
+        progress.predictions.append(predictions)
+        progress.epochs.append(figures)
+        progress.seconds = 0.0
+        self.report.epoch(figures, float(np.mean(progress.losses[-steps:])), epochs)
+
+    def _minibatches(self, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+        """The minibatches of an epoch up to so many, but the first ones that it skips."""
+        return islice(first_minibatches(self.config, self.data, epoch, skip), steps - skip)
+
+    def predictions(self) -> Array:
+        """The class (n,) that the replicas give each image of the test set, as bytes."""
+        found = []
+        for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
+            images = self.data.test_images[start : start + EVALUATION_BATCH]
+            X = pixels(images, self.config.dtype)
+            found.append(self.chapter.predict(X, self.replicas, self.devices).argmax(axis=1))
+        classes: Array = np.concatenate(found).astype(np.uint8)
+        return classes
+
+
+def first_minibatches(
+    config: Config, data: Dataset, epoch: int, skip: int = 0
+) -> Iterator[tuple[Array, Array]]:
+    """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
+    return minibatches(
+        data.train_images,
+        data.train_labels,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        epoch=epoch,
+        dtype=config.dtype,
+        skip=skip,
+    )
+
+
+def exported(chapter: Chapter[Any, Any, Any], replicas: Any, step: int) -> Weights:
+    """The weights after so many steps. Raises RunError that says so if replicas diverged."""
+    try:
+        return chapter.export(replicas)
+    except RunError as error:
+        raise RunError(
+            f"{error}, after step {step}", step=step, tensor=error.tensor, device=error.device
+        ) from None
+
+
+def accuracy(predictions: Array, labels: Array) -> float:
+    """The share of predictions (n,) that are the labels (n,), in 0..1."""
+    return int((predictions == labels).sum()) / len(labels)
+
+
+def require_finite(weights: Weights, steps: int) -> None:
+    """Raises RunError if a weight is no number: the last update has no loss to show it."""
+    for name, values in weights.items():
+        if not np.isfinite(values).all():
+            message = f"{name} is not finite after step {steps}: try a smaller --lr"
+            raise RunError(message, step=steps, tensor=name)
+
+
+def finite(losses: list[float], first_step: int) -> list[float]:
+    """The losses, if all of them are numbers. Raises RunError that names the first step, else."""
+    for step, loss in enumerate(losses, start=first_step + 1):
+        if not math.isfinite(loss):
+            message = f"the loss of step {step} is {loss}: try a smaller --lr"
+            raise RunError(message, step=step)
+    return losses

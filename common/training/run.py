@@ -32,7 +32,7 @@ from common.settings.request import Request
 from common.terminal.text import storable
 from common.training.failure import mark_failed
 from common.training.job import Job
-from common.training.places import require_places
+from common.training.output_paths import require_places
 from common.training.reporter import Reporter
 from common.training.resume import require_flags
 

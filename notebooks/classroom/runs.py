@@ -17,7 +17,7 @@ from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.settings.request import Request
 from common.training.loop import Outcome, Training
-from common.training.words import closing_line, introduction
+from common.training.messages import closing_line, introduction
 from notebooks.classroom.live import Live, Teller, Tells
 
 

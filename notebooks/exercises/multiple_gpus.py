@@ -16,7 +16,7 @@ from common.backends.interface import Chapter, Scratch
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
 from common.parallel.schedules import SCHEDULES, Schedule, execute
-from common.training.epochs import accuracy
+from common.training.loop import accuracy
 
 Examples = tuple[Array, Array]  # images (n, 1, 28, 28) in 0..1, and their classes (n,)
 

@@ -10,7 +10,7 @@ from summing_chapter import from_step, nothing
 from together import Together, record, require_told
 from together_fixture import together as together
 
-from common.training.epochs import Epochs
+from common.training.loop import Training
 
 HOST = socket.gethostname()
 KILLED = signal.SIGKILL
@@ -34,15 +34,15 @@ def test_who_was_lost_is_the_cause_also_if_a_launcher_ends_the_rest(
 
 
 def test_one_that_is_lost_while_all_stop_is_the_cause(together: Together) -> None:
-    stop = Epochs._stop
+    stop = Training._stop
 
-    def lost(self: Epochs) -> None:
+    def lost(self: Training) -> None:
         os.kill(os.getppid(), KILLED)
         stop(self)
 
     hurt = {0: from_step(3, signal.SIGTERM, os.getppid)}
     flags = ("--quiet", "--steps=60")
     runs = [together.start(rank, *flags, hurt=hurt.get(rank, nothing)) for rank in (0, 1)]
-    together.start(2, *flags, patches={"common.training.epochs.Epochs._stop": lost})
+    together.start(2, *flags, patches={"common.training.loop.Training._stop": lost})
     require_told(runs, f"process 2 on {HOST} {GONE}")
     assert record(together) == ("failed", f"process 2 on {HOST} {GONE}")

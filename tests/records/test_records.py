@@ -15,7 +15,7 @@ from common.models.weights_file import digest, load_weights
 from common.records.record import Epoch
 from common.records.store import read_record, read_tensors
 from common.training.loop import Outcome
-from common.training.words import closing_line
+from common.training.messages import closing_line
 
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"
 

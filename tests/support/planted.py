@@ -11,7 +11,7 @@ from numpy_concise import Net, NumpyConcise
 from common.base import files
 from common.base.arrays import Array, Weights
 from common.models.nets import trainable
-from common.training.epochs import Epochs, first_minibatches
+from common.training.loop import Training, first_minibatches
 
 
 class WithoutStatistics(NumpyConcise):
@@ -48,20 +48,20 @@ def plant_writing_in_place(patch: pytest.MonkeyPatch) -> None:
 def plant_a_forgotten_place(patch: pytest.MonkeyPatch) -> None:
     """A run that goes on begins with the first minibatches of its epoch again."""
 
-    def again(self: Epochs, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+    def again(self: Training, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
         return islice(first_minibatches(self.config, self.data, epoch), steps - skip)
 
-    patch.setattr(Epochs, "_minibatches", again)
+    patch.setattr(Training, "_minibatches", again)
 
 
 def plant_a_forgotten_epoch(patch: pytest.MonkeyPatch) -> None:
     """A run that goes on counts its epochs from the first again: it shuffles as that one did."""
 
-    def first(self: Epochs, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+    def first(self: Training, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
         begun = self.checkpoints.record.resumed if self.checkpoints else []
         return islice(first_minibatches(self.config, self.data, 0 if begun else epoch, skip), steps)
 
-    patch.setattr(Epochs, "_minibatches", first)
+    patch.setattr(Training, "_minibatches", first)
 
 
 def plant_a_replaced_record(patch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,10 @@ from common.data.minibatches import minibatches, pixels
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.records.contents import PROBE
-from common.records.trace import Trace
 from common.settings.config import Config
 from common.settings.request import Request
 from common.settings.steps import examples_in, learning_rate, steps_of_epochs
-from common.training.epochs import accuracy
-from common.training.finite import finite
-from common.training.loop import Outcome, Training
+from common.training.loop import Outcome, Training, accuracy, finite
 from common.training.reporter import Reporter
 
 
@@ -77,9 +74,9 @@ def test_losses_that_are_numbers_pass_and_the_first_that_is_none_is_named() -> N
 
 
 def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
-    replicas = [{"fc2.bias": np.zeros(10)}]
-    trace = Trace(CONFIG, initial_weights(LENET, 0, "float64"))
-    predictions = training(FakeChapter()).epochs(replicas, trace).predictions()
+    trained = training(FakeChapter())
+    trained.replicas = [{"fc2.bias": np.zeros(10)}]
+    predictions = trained.predictions()
     assert predictions.dtype == np.uint8
     assert accuracy(predictions, data().test_labels) == 1932 / 2300
 
