@@ -14,11 +14,12 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError, RunError
-from common.base.files import require_file, write_atomically
+from common.base.files import require_file
 from common.compare.accuracy import accuracy
 from common.records.record import Record
 from common.records.store import overtaken, read_record
 from common.records.trust import distrust
+from common.report.drawing import new_figure, save_svg
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.text import printable
@@ -98,12 +99,7 @@ def table(found: Sequence[Record]) -> str:
 
 def draw(found: Sequence[Record], path: Path) -> None:
     """Draws loss and test accuracy of every run, one colour a framework, as an SVG."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    # The same records give the same bytes: no date, no random names.
-    mpl.rcParams.update({"svg.hashsalt": "parity", "font.size": 11})
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    figure = new_figure(10, 3.6, font_size=11)
     left, right = figure.subplots(1, 2)
     for record in found:
         colour = f"C{FRAMEWORKS.index(record.framework)}"
@@ -119,7 +115,7 @@ def draw(found: Sequence[Record], path: Path) -> None:
     right.legend(title="framework, devices", fontsize="small")
     for axes in (left, right):
         axes.grid(alpha=0.3)
-    write_atomically(path, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
+    save_svg(figure, path)
 
 
 def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.compare.checks import Run, head
+from common.report.drawing import new_figure
 
 DASHES: Final = ("-", "--", ":", "-.")
 """Line styles, by the number of devices."""
@@ -104,13 +105,8 @@ def dots(accuracies: Mapping[str, Sequence[float]], title: str) -> Picture:
 
 
 def _figure(height: float) -> Any:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     # Text stays text: a glyph drawn as a path takes more room than all the lines.
-    style: dict[Any, Any] = {"svg.hashsalt": "parity", "svg.fonttype": "none", "font.size": 11}
-    mpl.rcParams.update(style)
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+    return new_figure(WIDTH, height, svg_fonttype="none", font_size=11)
 
 
 def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> None:

@@ -5,7 +5,7 @@ from math import log
 from pathlib import Path
 from typing import Any, Final
 
-from common.base.files import write_atomically
+from common.report.drawing import new_figure, save_svg
 from common.scaling.formulas import FORMULAS, Link, seconds, winners
 from common.scaling.results import Constants
 from common.scaling.training_step import COUNTS, nets
@@ -39,13 +39,9 @@ def fastest(k: int, entries: int, link: Link) -> Winners:
 
 def draw(constants: Constants, path: Path) -> None:
     """Draws the regions as an SVG: a letter in each cell, for colour alone may not be seen."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    figure = new_figure(11, 6, font_size=10)
     from matplotlib.patches import Patch
 
-    # The same constants give the same bytes: no date, no random names.
-    mpl.rcParams.update({"svg.hashsalt": "parity", "font.size": 10})
-    figure = Figure(figsize=(11, 6), layout="constrained")
     panels = {title: regions(counts, constants.link()) for title, counts in PANELS.items()}
     found = sorted({names for rows in panels.values() for row in rows for names in row})
     both = figure.subplots(1, 2, sharey=True)
@@ -64,7 +60,7 @@ def draw(constants: Constants, path: Path) -> None:
     figure.suptitle(
         f"SIMULATED: the fastest allreduce, and all within 1 % of it\n{_setting(constants)}"
     )
-    write_atomically(path, lambda file: figure.savefig(file, format="svg", metadata={"Date": None}))
+    save_svg(figure, path)
 
 
 def _panel(axes: Any, rows: Sequence[Sequence[Winners]], found: Sequence[Winners]) -> None:
