@@ -9,6 +9,7 @@ from common.backends.interface import Chapter
 from common.base.errors import RequestError
 from common.base.machine import native_errors_held_back
 from common.base.malloc import keep_memory
+from common.base.waiting import wait_briefly
 
 
 def package(framework: str) -> Any:
@@ -65,6 +66,8 @@ def import_backend(
     os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
         with native_errors_held_back():
+            package(framework)  # what it says of waiting, as MXNet's does, comes first
+            wait_briefly()
             return backend(framework, chapter)
     except (ImportError, OSError) as error:  # MXNet loads its library by its path
         advice = f"`nox -s {framework}` installs it"

@@ -48,5 +48,5 @@ os.environ.setdefault("MXNET_USE_FUSION", "0")
 # Read with cuDNN, which is a later one than that which MXNet was built with; it would warn of it.
 os.environ.setdefault("MXNET_CUDNN_LIB_CHECKING", "0")
 # Read when MXNet is loaded: threads that spin while they wait for work would keep the threads of
-# its engine, and Python, from the cores.
+# its engine, and Python, from the cores. `common/base/waiting.py` has the others spin for a moment.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
