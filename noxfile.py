@@ -187,7 +187,7 @@ def scaling(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Time every framework against what one would run instead; half an hour on 2 cores.
 
-    With `-- --gpus 2`, on GPUs.
+    With `-- --gpus 2`, on GPUs; with `-- --beside 2`, while two other processes are busy.
     """
     if any(each.startswith("--gpus") for each in session.posargs):
         choices = [python_of.choice(session, name) for name in available()]

@@ -1,6 +1,8 @@
 """Times every framework and its rivals, and after every round writes bench.json and bench.md.
 
 python -m bench --python jax=.nox/bench-jax/bin/python --out results
+
+With `--beside 2`, while two other processes are busy, as on a machine that others use, too.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from bench.beside import busy
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
@@ -26,7 +29,7 @@ from common.base.machine import describe_machine, now
 from common.base.signals import interruptible
 from common.records.new import gpus_here
 from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, REPEATS, count
+from common.terminal.values import DEVICES, REPEATS, THREADS, count
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""
@@ -39,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = parser()
     flags = made.parse_args(argv)
     with interruptible(signal.SIGTERM):
-        return status(made.prog, lambda: measure_all(flags))
+        return status(made.prog, lambda: measure_beside(flags))
+
+
+def measure_beside(flags: argparse.Namespace) -> None:
+    """Measures while as many others are busy as are asked for. Raises RequestError or RunError."""
+    with busy(flags.beside):
+        measure_all(flags)
 
 
 def measure_all(flags: argparse.Namespace) -> None:
@@ -59,13 +68,16 @@ def measure_all(flags: argparse.Namespace) -> None:
         if not any(each["data"] for _, each in found):
             raise RunError("; ".join(failed.values()))
         # Whoever stops it keeps the rounds that are done.
-        bench = write(flags.out, found, number, [each.key() for each in failed])
+        failures = [each.key() for each in failed]
+        bench = write(flags.out, found, rounds=number, failed=failures, beside=flags.beside)
     print_report(bench)
     if failed:
         raise RunError(f"{len(failed)} of {len(plan)} could not be timed, see above")
 
 
-def write(folder: Path, found: Sequence[Sample], rounds: int, failed: Sequence[str]) -> Bench:
+def write(
+    folder: Path, found: Sequence[Sample], *, rounds: int, failed: list[str], beside: int
+) -> Bench:
     """Writes bench.json and bench.md of so many rounds to `folder`; returns what it wrote."""
     bench = Bench(
         created=now(),
@@ -73,7 +85,8 @@ def write(folder: Path, found: Sequence[Sample], rounds: int, failed: Sequence[s
         versions={entry.framework: each["versions"] for entry, each in found},
         data=next(each["data"] for _, each in found if each["data"]),
         rounds=rounds,
-        failed=list(failed),
+        beside=beside,
+        failed=failed,
         samples=gathered((entry, each["figures"]) for entry, each in found),
     )
     data, table = (folder / name for name in FILES)
@@ -144,6 +157,13 @@ def parser() -> Parser:
         metavar="N",
         default=0,
         help="time ours on 1 and N GPUs, and rivals on one, in place of CPU devices",
+    )
+    made.add_argument(
+        "--beside",
+        type=count(THREADS),
+        metavar="N",
+        default=0,
+        help="time everything while N other processes keep the processor busy",
     )
     made.add_argument("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     made.add_argument("--rounds", type=count(REPEATS), default=3, metavar="N", help="(%(default)s)")

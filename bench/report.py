@@ -59,9 +59,9 @@ FIGURE_HEADINGS = [
 def provenance(bench: Bench) -> str:
     """Where and when, in a line."""
     machine = bench.machine
-    rest = ""
+    rest = f"; all {company}" if (company := bench.company()) else ""
     if bench.on_gpus():
-        rest = f"; float32 without TF32; {machine['gpus']}, driver {machine['driver']}; "
+        rest += f"; float32 without TF32; {machine['gpus']}, driver {machine['driver']}; "
         rest += "MiB are of the host's memory"
     with suppress(LookupError):
         rest += f"; matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
@@ -79,7 +79,7 @@ def markdown(bench: Bench) -> str:
     made = [
         "\n".join(tables.markdown(headings, rows, range(len(headings)))) for headings, rows in parts
     ]
-    return "\n\n".join(["# Benchmark", provenance(bench), *made]) + "\n"
+    return "\n\n".join([f"# Benchmark {bench.company()}".rstrip(), provenance(bench), *made]) + "\n"
 
 
 def print_report(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import native_errors_held_back
 from common.base.malloc import keep_memory
+from common.base.waiting import wait_briefly
 from common.terminal.text import gist
 
 
@@ -73,6 +74,7 @@ def import_backend(
     set_tf32(tf32)
     # Read once, when a framework loads its OpenMP runtime.
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    wait_briefly()
     try:
         with native_errors_held_back():
             return backend(framework, chapter)

@@ -33,11 +33,19 @@ class Samples(BaseModel):
 class Benchmark(BaseModel):
     """One run of the benchmark: where it was measured, and every sample of every loop.
 
-    `failed` names the loops that could not be measured.
+    `failed` names the loops that could not be measured. So many other processes were kept busy
+    `beside` them.
     """
 
     created: str
     machine: dict[str, str | int]
     rounds: int
+    beside: int = 0
     failed: list[str] = []
     samples: list[Samples]
+
+    def company(self) -> str:
+        """What was going on beside it, in words; empty if nothing was."""
+        if not self.beside:
+            return ""
+        return f"beside {self.beside} busy process{'es' if self.beside > 1 else ''}"

@@ -74,7 +74,8 @@ def benchmark(folder: Path) -> tuple[str, list[Table]]:
         return f"bench.json cannot be read: {first['msg']}", []
     machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     chapters = dict.fromkeys(each.chapter for each in found.samples)
-    line = f"Medians of {found.rounds} rounds; {machine}; {found.created}."
+    rounds = f"{found.rounds} rounds {found.company()}".rstrip()
+    line = f"Medians of {rounds}; {machine}; {found.created}."
     return line, [_of_chapter(found, chapter) for chapter in chapters]
 
 

@@ -47,7 +47,7 @@ ENVIRONMENT = Environment(
         # cuDNN is a later one than that which MXNet was built with; it would warn of it.
         "MXNET_CUDNN_LIB_CHECKING": "0",
         # Threads that spin while they wait for work would keep the threads of its engine, and
-        # Python, from the cores.
+        # Python, from the cores. `common/base/waiting.py` has the others spin for a moment.
         "OMP_WAIT_POLICY": "passive",
     },
 )

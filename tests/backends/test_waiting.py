@@ -1,0 +1,68 @@
+"""The OpenMP runtime that a framework loads has been told how long threads look for work."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.base.waiting import LOOKS, OWN
+
+ROOT = Path(__file__).parents[2]
+LOAD = """
+from contextlib import nullcontext
+from common.backends import loading
+loading.native_errors_held_back = nullcontext  # where the runtime says what it has read
+loading.import_backend({framework!r}, "scratch", 2)
+"""
+SMALL = (
+    *("--dataset=synthetic", "--train-examples=64", "--test-examples=20", "--batch-size=16"),
+    *("--epochs=1", "--devices=1", "--threads=2", "--quiet"),
+)
+
+pytestmark = pytest.mark.only("pytorch", "mxnet")
+
+
+def run(*command: str, **variables: str) -> str:
+    """What a command prints on standard error, with nothing said of waiting but `variables`."""
+    environment = {k: v for k, v in os.environ.items() if k not in OWN} | variables
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stderr
+
+
+def looks(framework: str, **variables: str) -> set[int]:
+    """How often a thread looks for work, in each runtime that the framework loads."""
+    said = run("-c", LOAD.format(framework=framework), OMP_DISPLAY_ENV="verbose", **variables)
+    return {int(number) for number in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", said)}
+
+
+def test_threads_look_for_work_for_a_moment_or_not_at_all(framework: str) -> None:
+    assert looks(framework) == {0 if framework == "mxnet" else LOOKS}
+
+
+@pytest.mark.parametrize(
+    ("variables", "number"),
+    [({"GOMP_SPINCOUNT": "7"}, 7), ({"OMP_WAIT_POLICY": "passive"}, 0)],
+)
+def test_what_the_user_says_is_read(framework: str, variables: dict[str, str], number: int) -> None:
+    assert looks(framework, **variables) == {number}
+
+
+def test_it_moves_no_bit(framework: str, tmp_path: Path) -> None:
+    """Of weights, gradients, logits and predictions, from threads that sleep at once and later."""
+    kept = []
+    for looks in ("0", "100", str(LOOKS)):
+        out = tmp_path / looks
+        run("-m", f"frameworks.{framework}.scratch", *SMALL, f"--out={out}", GOMP_SPINCOUNT=looks)
+        (tensors,) = out.glob("*.safetensors")
+        kept.append(tensors.read_bytes())
+    assert len(set(kept)) == 1
