@@ -45,6 +45,9 @@ REMOVED = (
     # Which devices compute, and with how many threads.
     *("JAX_PLATFORM_NAME", "JAX_DEFAULT_DEVICE", "JAX_NUM_CPU_DEVICES", "PJRT_NPROC"),
     *("JAX_LOCAL_DEVICE_IDS", "JAX_CPU_COLLECTIVES_IMPLEMENTATION"),
+    # What processes on several hosts wait for: with the first, for a program that nobody sends.
+    *("JAX_SHARE_BINARY_BETWEEN_HOSTS", "JAX_ENABLE_RECOVERABILITY"),
+    "JAX_ENABLE_PREEMPTION_SERVICE",
     # With how many bits.
     *("JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION"),
     *("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"),
@@ -53,9 +56,11 @@ REMOVED = (
     *("JAX_NO_EXECUTION", "JAX_TRANSFER_GUARD", "JAX_TRANSFER_GUARD_HOST_TO_DEVICE"),
     *("JAX_TRANSFER_GUARD_DEVICE_TO_HOST", "JAX_TRANSFER_GUARD_DEVICE_TO_DEVICE"),
     *("JAX_ERROR_CHECKING_BEHAVIOR_NAN", "JAX_ERROR_CHECKING_BEHAVIOR_DIVIDE"),
-    "JAX_ERROR_CHECKING_BEHAVIOR_OOB",
-    # With the first, no wrapper can divide Flax's layers; the second asks for one package more.
-    *("FLAX_HIJAX_VARIABLE", "FLAX_USE_FLAXLIB"),
+    *("JAX_ERROR_CHECKING_BEHAVIOR_OOB", "JAX_ARRAY_GARBAGE_COLLECTION_GUARD"),
+    # What the wrappers are written for: shard_map's types, and how Flax keeps a net.
+    "JAX_AUTO_PCAST",
+    *("FLAX_HIJAX_VARIABLE", "FLAX_USE_FLAXLIB", "FLAX_ARRAY_REF", "FLAX_PYTREE_MODULE"),
+    *("NNX_GRAPH_MODE", "NNX_GRAPH_UPDATES"),
 )
 """What a run decides otherwise, or does better without."""
 
@@ -80,14 +85,13 @@ ENVIRONMENT = Environment(
         *("JAX_FORCE_TPU_INIT", "TPU_LIBRARY_PATH", "XLA_PYTHON_CLIENT_ALLOCATOR"),
         *("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
         # How processes on several hosts meet.
-        *("JAX_PARTITION_INDEX", "JAX_SLICE_INDEX", "JAX_ENABLE_RECOVERABILITY"),
-        *("JAX_SHARE_BINARY_BETWEEN_HOSTS", "JAX_SHARE_BINARY_BETWEEN_HOSTS_TIMEOUT_MS"),
+        *("JAX_PARTITION_INDEX", "JAX_SLICE_INDEX"),
         "JAX_CPU_GET_LOCAL_TOPOLOGY_TIMEOUT_MINUTES",
         "JAX_CPU_GET_GLOBAL_TOPOLOGY_TIMEOUT_MINUTES",
         # What is checked for somebody who looks for a fault.
         *("JAX_DEBUG_NANS", "JAX_DEBUG_INFS", "JAX_ENABLE_CHECKS", "JAX_CHECK_TRACER_LEAKS"),
-        *("JAX_CHECK_STATIC_INDICES", "JAX_ARRAY_GARBAGE_COLLECTION_GUARD", "JAX_THREAD_GUARD"),
-        *("JAX_DEBUG_KEY_REUSE", "JAX_LEGACY_PRNG_KEY", "JAX_ENABLE_CUSTOM_PRNG"),
+        *("JAX_CHECK_STATIC_INDICES", "JAX_THREAD_GUARD", "JAX_DEBUG_KEY_REUSE"),
+        *("JAX_LEGACY_PRNG_KEY", "JAX_ENABLE_CUSTOM_PRNG"),
         *("JAX_DEFAULT_PRNG_IMPL", "JAX_RANDOM_SEED_OFFSET", "JAX_THREEFRY_PARTITIONABLE"),
         # What it says of itself, and where it keeps programs.
         *("JAX_LOG_COMPILES", "JAX_EXPLAIN_CACHE_MISSES", "JAX_LOGGING_LEVEL"),
@@ -98,7 +102,6 @@ ENVIRONMENT = Environment(
         *("JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX_SIZE"),
         *("JAX_RAISE_PERSISTENT_CACHE_ERRORS", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"),
         *("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"),
-        *("FLAX_ARRAY_REF", "FLAX_PYTREE_MODULE", "NNX_GRAPH_MODE", "NNX_GRAPH_UPDATES"),
     ),
     fatal=("XLA_FLAGS",),
     # XLA reads its flags when it is first asked for a compiler's options: 0.1 s of the processor.
