@@ -1,10 +1,12 @@
 """What a framework reads of the environment, beside what a run asks of it."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from common.base.errors import RequestError
 from common.terminal.text import gist, storable
@@ -49,15 +51,26 @@ class Environment:
 
     def require_harmless(self, framework: str) -> None:
         """Raises RequestError if a variable ends every process that loads the framework."""
-        if not (found := dict(_set(self.fatal))):
-            return
-        tried = [sys.executable, "-c", self.trial]
-        done = subprocess.run(tried, capture_output=True, text=True, check=False)
-        if done.returncode:
+        found = dict(_set(self.fatal))
+        if found and (told := last_words(self.trial, *found.items())):
             raise RequestError(
-                f"{framework} ends when it reads {_in_words(found)} ({gist(done.stderr)}): "
+                f"{framework} ends when it reads {_in_words(found)} ({told}): "
                 "set it right, or unset it"
             )
+
+
+@cache
+def last_words(trial: str, *_: tuple[str, str]) -> str:
+    """What another process says that runs the trial and fails, with such variables; else nothing.
+
+    It is asked once: a process may do many runs.
+    """
+    tried = [sys.executable, "-c", trial]
+    done = subprocess.run(
+        tried, capture_output=True, text=True, errors="backslashreplace", check=False
+    )
+    # Google's libraries say first when they say it, and where in their code.
+    return re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr)) if done.returncode else ""
 
 
 def _set(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ def preload(framework: str, *modules: str) -> None:
     """Loads modules, and a framework where it can be: processes that are forked later need not."""
     for module in modules:
         import_module(module)
-    with suppress(ImportError), native_errors_held_back():
+    with suppress(Exception), native_errors_held_back():  # a run says in a line what it is
         for module in package(framework).PRELOAD:
             import_module(module)
 
@@ -79,10 +79,12 @@ def import_backend(
         with native_errors_held_back():
             return backend(framework, chapter)
     except Exception as error:  # whatever it raises that is set up wrongly
-        advice = f"`nox -s {framework}` installs it"
+        advice, words = f"`nox -s {framework}` installs it", suspects(framework)
         if "libcuda" in str(error):
             advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-        told = f"{gist(str(error))}{suspects(framework)}"
+        elif words and not isinstance(error, ImportError | OSError):  # nothing is missing
+            advice = "set it right, or unset it"
+        told = f"{gist(str(error))}{words}"
         raise RequestError(f"{framework} cannot be imported here ({told}): {advice}") from None
 
 
