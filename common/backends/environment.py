@@ -36,7 +36,7 @@ class Environment:
             else:
                 os.environ[name] = value
         for name, value in self.defaults.items():
-            os.environ.setdefault(name, value)
+            os.environ[name] = os.environ.get(name) or value
 
     def found(self) -> dict[str, str]:
         """What may change rounding, where it is not as in other runs: by name, as it is set."""
@@ -51,13 +51,19 @@ class Environment:
         """Raises RequestError if a variable ends every process that loads the framework."""
         if not (found := dict(_set(self.fatal))):
             return
-        tried = [sys.executable, "-c", self.trial]
-        done = subprocess.run(tried, capture_output=True, text=True, check=False)
-        if done.returncode:
+        done = self.tried(os.environ)
+        others = {k: v for k, v in os.environ.items() if k not in found}
+        # It ends without them, too, if it is not installed: loading it says so.
+        if done.returncode and not self.tried(others).returncode:
             raise RequestError(
                 f"{framework} ends when it reads {_in_words(found)} ({gist(done.stderr)}): "
                 "set it right, or unset it"
             )
+
+    def tried(self, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        """How the trial ends in a process with these variables."""
+        command = [sys.executable, "-c", self.trial]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
 def _set(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -80,7 +80,9 @@ def import_backend(
         advice = f"`nox -s {framework}` installs it"
         if "libcuda" in str(error):
             advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-        told = f"{gist(str(error))}{suspects(framework)}"
+        if words := suspects(framework):
+            advice = f"unset what is not meant for it; if it is missing, {advice}"
+        told = f"{gist(str(error))}{words}"
         raise RequestError(f"{framework} cannot be imported here ({told}): {advice}") from None
 
 
