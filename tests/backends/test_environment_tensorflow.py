@@ -35,7 +35,7 @@ IGNORED = {
     "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1",
     "TF_CONFIG": json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief"}}),
 }
-"""Each of them by itself ended a run, or changed its numbers."""
+"""What ended a run, or changed its numbers, or might be thought to."""
 
 LEFT_ALONE = {
     "TF_NUM_INTRAOP_THREADS": "3",
