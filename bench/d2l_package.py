@@ -5,7 +5,8 @@ import os
 import random
 import struct
 import sys
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -59,13 +60,26 @@ def home() -> TemporaryDirectory[str]:
     return made
 
 
+@contextmanager
+def at_home() -> Iterator[None]:
+    """Keras finds the folder for data meanwhile, also where a chapter was loaded before it.
+
+    Chapters have it look nowhere.
+    """
+    if not (keras := sys.modules.get("keras")):
+        yield
+        return
+    with patch.object(keras.src.backend.config, "_KERAS_DIR", home().name):
+        yield
+
+
 def loader(d2l: Any, batch_size: int, images: Bytes, labels: Bytes) -> Any:
     """The package's shuffled minibatches, of these images in place of Fashion-MNIST's."""
     folder = Path(home().name)
     write(folder / "datasets" / "fashion-mnist", images, labels, compressed=True)
     # torchvision looks for what it has decompressed, in a path that the package gives it.
     write(folder / "data" / "FashionMNIST" / "raw", images, labels, compressed=False)
-    with chdir(folder / "data"):
+    with chdir(folder / "data"), at_home():
         if hasattr(d2l, "load_data_fashion_mnist"):
             return d2l.load_data_fashion_mnist(batch_size)[0]
         return d2l.FashionMNIST(batch_size).train_dataloader()  # JAX has this newer way alone

@@ -38,7 +38,7 @@ class Environment:
             else:
                 os.environ[name] = value
         for name, value in self.defaults.items():
-            os.environ.setdefault(name, value)
+            os.environ[name] = os.environ.get(name) or value
 
     def found(self) -> dict[str, str]:
         """What may change rounding, where it is not as in other runs: by name, as it is set."""

@@ -79,10 +79,12 @@ def import_backend(
         with native_errors_held_back():
             return backend(framework, chapter)
     except Exception as error:  # whatever it raises that is set up wrongly
-        advice, words = f"`nox -s {framework}` installs it", suspects(framework)
+        advice = f"`nox -s {framework}` installs it"
+        # No variable is why it is not there.
+        words = "" if isinstance(error, ModuleNotFoundError) else suspects(framework)
         if "libcuda" in str(error):
             advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-        elif words and not isinstance(error, ImportError | OSError):  # nothing is missing
+        elif words:
             advice = "set it right, or unset it"
         told = f"{gist(str(error))}{words}"
         raise RequestError(f"{framework} cannot be imported here ({told}): {advice}") from None

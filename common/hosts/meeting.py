@@ -197,4 +197,4 @@ def _missing(place: Place, missing: list[int]) -> str:
     told = f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
     if place.launcher == BY_HAND:
         return told
-    return f"{told}, as {place.launcher} says; --launcher none ignores it"
+    return f"{told}, as the environment says ({place.launcher}); --launcher none ignores it"

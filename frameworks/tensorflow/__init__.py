@@ -1,5 +1,6 @@
 """The chapters in TensorFlow. Importing this package does not load TensorFlow."""
 
+import os
 from typing import TYPE_CHECKING
 
 from common.backends.environment import Environment
@@ -35,8 +36,29 @@ ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
 ENVIRONMENT = Environment(
-    # Keras may have been told elsewhere to run on another framework.
-    decided={"KERAS_BACKEND": "tensorflow"},
+    decided={
+        # Keras may have been told elsewhere to run on another framework.
+        "KERAS_BACKEND": "tensorflow",
+        # Where no file can be: one called keras.json would decide layouts and numbers of Keras, or
+        # keep it from being loaded, and Keras would write one where there is none.
+        "KERAS_HOME": f"{os.devnull}/none",
+        # Keras reads these when it is loaded, and fails if they are no numbers or lack Flax.
+        "KERAS_MAX_EPOCHS": None,
+        "KERAS_MAX_STEPS_PER_EPOCH": None,
+        "KERAS_NNX_ENABLED": None,
+        # Keras 2 has other layers.
+        "TF_USE_LEGACY_KERAS": None,
+        # XLA compiles for one device: of a step over several it makes errors or wrong numbers.
+        "TF_FUNCTION_JIT_COMPILE_DEFAULT": None,
+        "TF_XLA_FLAGS": None,
+        # Of other devices than a run asks for.
+        "TF_ENABLED_DEVICE_TYPES": None,
+        # They let oneDNN multiply float32 as bfloat16, or take weights for the same at every step.
+        "DNNL_DEFAULT_FPMATH_MODE": None,
+        "ONEDNN_DEFAULT_FPMATH_MODE": None,
+        "TF_SET_ONEDNN_FPMATH_MODE": None,
+        "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": None,
+    },
     defaults={
         # Errors alone. In float64 it would warn at every step of what oneDNN leaves to other code.
         "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -44,7 +66,52 @@ ENVIRONMENT = Environment(
         # of LeNet takes half the time with it.
         "TF_ENABLE_ONEDNN_OPTS": "1",
     },
-    rounding=("TF_ENABLE_ONEDNN_OPTS",),
+    rounding=(
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_ENABLE_ZENDNN_OPTS",
+        "DNNL_MAX_CPU_ISA",
+        "ONEDNN_MAX_CPU_ISA",
+        "DNNL_CPU_ISA_HINTS",
+        "ONEDNN_CPU_ISA_HINTS",
+        "TF_DETERMINISTIC_OPS",
+        "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL",
+        "TF_USE_DEEP_CONV2D",
+        # These on GPUs.
+        "CUBLAS_WORKSPACE_CONFIG",
+        "TF_CUDNN_DISABLE_CONV_1X1_OPTIMIZATION",
+        "TF_CUDNN_USE_AUTOTUNE",
+        "TF_MATMUL_AUTOTUNE_ENABLE",
+        "TF_USE_CUBLASLT",
+    ),
+    breaking=(
+        "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION",
+        "TF_FORWARD_COMPATIBILITY_DELTA_DAYS",
+        "TF_GPU_ALLOCATOR",
+        "TF_PER_DEVICE_MEMORY_LIMIT_MB",
+        "TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
+        "TF_USE_MODULAR_FILESYSTEM",
+    ),
+    # It aborts where one of them is no truth value, or no number, in its eyes.
+    fatal=(
+        "TF_DETERMINISTIC_OPS",
+        "TF_MKL_ALLOC_MAX_BYTES",
+        "TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE",
+        "TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD",
+        "TF_ONEDNN_USE_SYSTEM_ALLOCATOR",
+    ),
+    # A convolution by oneDNN and a loss ask for all of them; what it greets with is left out.
+    trial="""
+import os, sys
+own = os.dup(2)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+try:
+    import tensorflow as tf
+except ImportError:  # to load it says so
+    sys.exit()
+os.dup2(own, 2)
+X = tf.nn.conv2d(tf.ones((2, 3, 3, 1)), tf.ones((3, 3, 1, 2)), strides=1, padding="VALID")
+tf.nn.sparse_softmax_cross_entropy_with_logits(tf.zeros(2, tf.int32), X[:, 0, 0])
+""",
 )
 """What TensorFlow and Keras read of the environment."""
 

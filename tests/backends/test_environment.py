@@ -1,0 +1,173 @@
+"""The table of what a framework reads of the environment, and all that follows from it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agreement import edit
+from fake_chapter import RECORD, CommandLine, written
+from markup import shown
+from stopping import EVERY, stopping
+from together import COUNT, Together, wait_until
+from together_fixture import together as together
+
+from common.backends.environment import Environment
+from common.backends.loading import import_backend
+from common.base.errors import RequestError
+from common.compare.folder import examine, verdict_on
+from common.report.text import markdown
+
+TABLE = Environment(
+    decided={"TOY_LAYOUT": "last", "TOY_DTYPE": None},
+    defaults={"TOY_FAST": "1", "TOY_LOG": "2"},
+    rounding=("TOY_FAST", "TOY_ISA"),
+    breaking=("TOY_PLUGIN",),
+    fatal=("TOY_FLAGS",),
+    trial="import os; exit('in vain' if 'TOY_FLAGS' in os.environ else 0)",
+)
+JAX: Any = {"frameworks": ["jax"]}
+BLAMED = "pytorch reads TOY_ISA=avx2, TOY_PLUGIN=none, which is set in the environment"
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A framework that reads the variables of this table, of which none is set."""
+    for name in ("TOY_LAYOUT", "TOY_DTYPE", *TABLE.rounding, "TOY_LOG", "TOY_PLUGIN", "TOY_FLAGS"):
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("frameworks.pytorch.ENVIRONMENT", TABLE)
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line of PyTorch with a chapter that needs none, in a folder of its own."""
+    return CommandLine(monkeypatch, tmp_path)
+
+
+def failing(step: int) -> float:
+    raise ValueError(f"no such plugin, in step {step}\nand so on")
+
+
+def test_what_is_decided_is_set_and_a_default_leaves_what_a_reader_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("TOY_LAYOUT", "TOY_DTYPE", "TOY_FAST"):
+        monkeypatch.setenv(name, "mine")
+    TABLE.apply()
+    found = {name: value for name, value in os.environ.items() if name.startswith("TOY_")}
+    assert found == {"TOY_LAYOUT": "last", "TOY_FAST": "mine", "TOY_LOG": "2"}
+
+
+def test_an_empty_variable_is_one_that_nobody_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_FAST", "")
+    monkeypatch.setenv("TOY_ISA", "")
+    TABLE.apply()
+    assert os.environ["TOY_FAST"] == "1"
+    assert TABLE.found() == {}
+
+
+def test_what_may_change_rounding_is_found_where_it_is_not_as_in_other_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    TABLE.apply()
+    monkeypatch.setenv("TOY_ISA_SECRET", "hush")
+    assert TABLE.found() == {}
+    monkeypatch.setenv("TOY_ISA", "avx2 \udcff")
+    assert TABLE.found() == {"TOY_ISA": r"avx2 \udcff"}
+    monkeypatch.setenv("TOY_FAST", "0")
+    assert TABLE.found() == {"TOY_FAST": "0", "TOY_ISA": r"avx2 \udcff"}
+
+
+def test_a_variable_that_ends_a_framework_is_named_and_one_that_does_not_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    TABLE.require_harmless("toy")  # without it, nothing is tried
+    monkeypatch.setenv("TOY_FLAGS", "--none")
+    told = r"^toy ends when it reads TOY_FLAGS=--none \(in vain\): set it right, or unset it$"
+    with pytest.raises(RequestError, match=told):
+        TABLE.require_harmless("toy")
+    Environment(fatal=("TOY_FLAGS",), trial="pass").require_harmless("toy")
+    Environment(fatal=("TOY_FLAGS",), trial="import nowhere_to_be_found").require_harmless("toy")
+
+
+def test_what_a_framework_raises_names_the_variables_in_line_and_record(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start("--quiet", loss=failing) == 1
+    plain = capsys.readouterr().err
+    assert "no such plugin, in step 1" in plain
+    assert "environment" not in plain
+    monkeypatch.setenv("TOY_ISA", "avx2")
+    monkeypatch.setenv("TOY_PLUGIN", "none")
+    assert start("--quiet", loss=failing) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"error: ValueError: no such plugin, in step 1; {BLAMED}")
+    record = written()
+    assert record["failure"]["message"] == line.partition("error: ")[2]
+    assert record["environment"] == {"TOY_ISA": "avx2"}
+
+
+def test_an_error_of_ours_is_left_as_it_is(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOY_ISA", "avx2")
+    assert start("--quiet", loss=lambda step: float("nan")) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "loss of step 1 is nan" in line
+    assert "TOY_ISA" not in line
+
+
+def test_a_framework_that_cannot_be_loaded_is_not_called_missing_if_a_variable_may_be_to_blame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "frameworks.pytorch.scratch", None)  # raises ImportError
+    with pytest.raises(RequestError, match=r"None in sys.modules\): `nox -s pytorch` installs it"):
+        import_backend("pytorch", "scratch", 1)
+    monkeypatch.setenv("TOY_ISA", "avx2")
+    monkeypatch.setenv("TOY_PLUGIN", "none")
+    told = rf"; {BLAMED}\): unset what is not meant for it; if it is missing, `nox -s pytorch`"
+    with pytest.raises(RequestError, match=told):
+        import_backend("pytorch", "scratch", 1)
+
+
+def test_a_run_that_goes_on_tells_of_a_variable_that_is_another(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOY_ISA", "avx2")
+    assert start(*EVERY, loss=stopping(3)) == 143
+    assert written()["environment"] == {"TOY_ISA": "avx2"}
+    monkeypatch.delenv("TOY_ISA")
+    capsys.readouterr()
+    assert start(*EVERY, "--resume", "--quiet") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "written by other means: TOY_ISA avx2 there, not set here; with the old ones" in line
+    path = next(Path("kept").glob("*-step3.json"))
+    assert start(f"--resume-from={path}", *EVERY[2:]) == 0
+    assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err
+    assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
+    monkeypatch.setenv("TOY_ISA", "avx2")
+    assert start(*EVERY, "--resume") == 0
+    assert RECORD.exists()
+
+
+def test_the_report_names_it_above_a_table_and_on_the_page(results: Path) -> None:
+    edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
+    assert "; TOY_ISA=avx2 in jax on 2" in markdown(verdict_on(examine(results, **JAX)))
+    page = shown(results, **JAX)
+    assert "; TOY_ISA=avx2 in jax on 2" in page.text
+    assert "TOY_ISA avx2" in page.text.partition("Variables that may change rounding")[2]
+
+
+def test_processes_in_which_it_differs_do_not_train_together(together: Together) -> None:
+    runs = [together.start(rank) for rank in (0, 1)]
+    wait_until(lambda: "waiting for 2\n" in runs[0].err())
+    others = {"frameworks.pytorch.ENVIRONMENT": Environment(rounding=("HOME",))}
+    status, said = together.start(2, patches=others).ended()
+    assert (status, said.count("\n")) == (2, 1), said
+    told = f"variables that may change rounding is HOME={os.environ['HOME']} on "
+    assert told in said
+    assert ", and none on " in said
+    runs.append(together.start(2))
+    assert [run.ended()[0] for run in runs] == [0] * COUNT
