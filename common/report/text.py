@@ -13,6 +13,7 @@ from common.base.files import destination, require_writable, write_text
 from common.chapters.suites import ON_GPUS
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
+from common.report.unseen import uncompared, unseen
 from common.terminal import tables
 
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
@@ -94,6 +95,7 @@ def subtitle(comparison: Comparison) -> str:
     told = f"; on the CPU alone: {', '.join(comparison.on_cpus)}" if comparison.on_cpus else ""
     if comparison.on_one_host:
         told += f"; in processes of one host: {', '.join(comparison.on_one_host)}"
+    told += "".join(f"; {each}" for each in unseen(comparison))
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
@@ -119,7 +121,8 @@ def conclusion(verdict: Verdict) -> str:
     failed = len(failures(verdict))
     if failed:
         return f"{failed} of {len(checks)} checks FAILED"
-    return f"all {len(checks)} checks passed: {agreement(verdict)}"
+    told = [agreement(verdict), *uncompared(verdict.comparisons)]
+    return f"all {len(checks)} checks passed: {'; '.join(told)}"
 
 
 def agreement(verdict: Verdict) -> str:
