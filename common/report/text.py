@@ -20,14 +20,18 @@ VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
 
 
-def withdraw_verdict(folder: Path) -> None:
+def withdraw_verdict(folder: Path) -> list[str]:
     """Removes what an earlier comparison has left in `folder`: it must not outlive a later one.
 
-    What cannot be removed stays; `write_verdict` will fail there, too.
+    Returns the names of the files. What cannot be removed stays; `write_verdict` will fail there,
+    too.
     """
+    removed = []
     for name in VERDICT_FILES:
         with suppress(OSError):
-            destination(folder / name).unlink(missing_ok=True)
+            destination(folder / name).unlink()
+            removed.append(name)
+    return removed
 
 
 def write_verdict(folder: Path, verdict: Verdict) -> None:
