@@ -13,6 +13,7 @@ if __name__ == "__main__":
     # Read when NumPy is loaded: runs are computed again several at a time, each on one core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,17 +35,17 @@ def write_page(
     verdict: Verdict,
     examined: Sequence[SuiteResult],
     layered: Sequence[LayerTable],
-) -> None:
-    """Writes `parity.html` to `folder`; where it cannot be made, says so."""
-    path = folder / "parity.html"
+) -> bool:
+    """Writes `parity.html` to `folder`; returns whether it can be made in this environment."""
     try:
         from common.report.page import page
 
-        write_text(path, page(folder, verdict, examined, layered))
+        write_text(folder / "parity.html", page(folder, verdict, examined, layered))
     except ModuleNotFoundError as missing:
         if missing.name not in PAGE_NEEDS:
             raise
-        print(f"no {path}: it takes {' and '.join(PAGE_NEEDS)}; `nox -s parity` has them")
+        return False
+    return True
 
 
 def leave(
@@ -52,18 +53,30 @@ def leave(
     verdict: Verdict,
     examined: Sequence[SuiteResult],
     layered: Sequence[LayerTable],
-) -> None:
-    """Writes the verdict and its page; says what cannot be written."""
+) -> bool:
+    """Writes the verdict and its page; says what cannot be written.
+
+    Returns whether the page can be made in this environment, as far as is known.
+    """
     from common.report.text import VERDICT_FILES, write_verdict
 
     try:
         write_verdict(folder, verdict)
-        write_page(folder, verdict, examined, layered)
+        return write_page(folder, verdict, examined, layered)
     except (RequestError, OSError) as error:
         unwritten = f"the verdict is only printed: {error}"
         if any((folder / name).exists() for name in VERDICT_FILES):
             unwritten += "; the files there are of an earlier comparison"
         print(f"python -m common.parity: {unwritten}", file=sys.stderr)
+        return True
+
+
+def without_page(folder: Path, words: Sequence[str], removed: bool) -> str:
+    """What to say where no page was made of a folder, which these words of a command name."""
+    others = [word for word in words if word.startswith("-") or Path(word) != folder]
+    command = shlex.join(["nox", "-s", "parity", "--", str(folder), *others])
+    was = " (the one that was there is out of date, and removed)" if removed else ""
+    return f"no {folder / 'parity.html'}{was}: {' and '.join(PAGE_NEEDS)} make it: {command}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from common.report.layers import report_layers
     from common.report.text import print_verdict, withdraw_verdict
 
-    withdraw_verdict(flags.folder)
+    removed = withdraw_verdict(flags.folder)
     try:
         examined = examine(
             flags.folder,
@@ -98,9 +111,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RequestError, OSError) as error:
         print(f"python -m common.parity: error: {error}", file=sys.stderr)
         return 2
-    leave(flags.folder, verdict, examined, layered)
+    made_page = leave(flags.folder, verdict, examined, layered)
     print_verdict(verdict)
     together = not flags.layers or report_layers(layered)
+    if not made_page:
+        words = sys.argv[1:] if argv is None else argv
+        print(without_page(flags.folder, words, "parity.html" in removed))
     return 0 if verdict.passed and together else 1
 
 

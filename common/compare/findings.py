@@ -1,6 +1,7 @@
 """What the checks of a run found."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel
@@ -33,6 +34,24 @@ Printable = Annotated[str, AfterValidator(printable)]
 """Text of a finding: a name in it may come from anywhere."""
 
 
+class Hidden(BaseModel):
+    """How much of what a step did to the weights is lost where these are rounded.
+
+    Of its `entries`, so many are `hidden`: rounding alone may move them by more than the limit.
+    `tried` is how many ReLU units in doubt were looked at to explain what the others show.
+    """
+
+    step: int
+    hidden: int
+    entries: int
+    tried: int
+
+    @property
+    def compared(self) -> bool:
+        """Whether enough is left: of fewer entries than units, some units explain anything."""
+        return self.entries - self.hidden > self.tried
+
+
 class Finding(BaseModel):
     """What one check of a run found. `where` is the entry, or the epoch, that is worst.
 
@@ -40,7 +59,8 @@ class Finding(BaseModel):
 
     `quantity` says whose tolerance was applied; without a tolerance, what is asked for is equality.
     Where there is a tolerance and no distance, nothing could be compared: NaN, or another shape.
-    `diverged` names every array that is too far off, in the net's order.
+    `diverged` names every array that is too far off, in the net's order. `hidden` says of each step
+    what rounding hides of it, where steps are compared.
     """
 
     check: str
@@ -53,6 +73,7 @@ class Finding(BaseModel):
     step: int | None = None
     note: Printable = ""
     diverged: list[Printable] = []
+    hidden: list[Hidden] = []
 
     @property
     def place(self) -> str:
@@ -97,3 +118,11 @@ def measured(check: str, quantity: str, worst: Distance, tolerance: Tolerance) -
         array=worst.array,
         step=worst.step,
     )
+
+
+def with_hidden(finding: Finding, hidden: Sequence[Hidden]) -> Finding:
+    """What a check of steps found, and what rounding hides of them."""
+    steps = [str(each.step) for each in hidden if not each.compared]
+    note = f"rounding hides how weights moved: not compared in step {', '.join(steps)}"
+    told = {"note": note} if steps and finding.passed else {}
+    return finding.model_copy(update={"hidden": list(hidden), **told})

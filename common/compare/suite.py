@@ -20,7 +20,7 @@ from common.compare.checks import (
 )
 from common.compare.collect import LoadedRecord
 from common.compare.distances import Distance, compare, distance
-from common.compare.findings import Check, Finding, measured
+from common.compare.findings import Check, Finding, measured, with_hidden
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay
@@ -154,16 +154,17 @@ def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Fin
             yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
     if replayed:
         steps = {kind: each for kind, each in replayed.steps.items() if each}
-        yield nearest_to_failing(
+        worst = nearest_to_failing(
             farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
         )
+        yield with_hidden(worst, replayed.hidden)
     if others and is_long(run) and preset_of(run.record.config):
         steps_each = steps_of_epochs(run.record.config)
         curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, reference)]
         far, index = distance(curves[0], curves[1])
         where = f"epoch {index[0] + 1}" if index else ""
-        worst = Distance("losses", far, where)
-        yield measured("curve", "curve", worst, criteria_of(run.record.chapter).curve)
+        farthest_off = Distance("losses", far, where)
+        yield measured("curve", "curve", farthest_off, criteria_of(run.record.chapter).curve)
 
 
 def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Finding:

@@ -13,20 +13,25 @@ from common.base.files import destination, require_writable, write_text
 from common.chapters.suites import ON_GPUS
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
+from common.report.unseen import uncompared, unseen
 from common.terminal import tables
 
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
 
 
-def withdraw_verdict(folder: Path) -> None:
+def withdraw_verdict(folder: Path) -> list[str]:
     """Removes what an earlier comparison has left in `folder`: it must not outlive a later one.
 
-    What cannot be removed stays; `write_verdict` will fail there, too.
+    Returns the names of the files. What cannot be removed stays; `write_verdict` will fail there,
+    too.
     """
+    removed = []
     for name in VERDICT_FILES:
         with suppress(OSError):
-            destination(folder / name).unlink(missing_ok=True)
+            destination(folder / name).unlink()
+            removed.append(name)
+    return removed
 
 
 def write_verdict(folder: Path, verdict: Verdict) -> None:
@@ -94,7 +99,7 @@ def subtitle(comparison: Comparison) -> str:
     told = f"; on the CPU alone: {', '.join(comparison.on_cpus)}" if comparison.on_cpus else ""
     if comparison.on_one_host:
         told += f"; in processes of one host: {', '.join(comparison.on_one_host)}"
-    told += "".join(f"; {each}" for each in comparison.environment)
+    told += "".join(f"; {each}" for each in (*comparison.environment, *unseen(comparison)))
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
@@ -120,7 +125,8 @@ def conclusion(verdict: Verdict) -> str:
     failed = len(failures(verdict))
     if failed:
         return f"{failed} of {len(checks)} checks FAILED"
-    return f"all {len(checks)} checks passed: {agreement(verdict)}"
+    told = [agreement(verdict), *uncompared(verdict.comparisons)]
+    return f"all {len(checks)} checks passed: {'; '.join(told)}"
 
 
 def agreement(verdict: Verdict) -> str:

@@ -7,7 +7,8 @@ from agreement import failures, rewrite
 
 from common.compare.distances import compare, distance
 from common.compare.folder import judge
-from common.compare.replay import Taken, movement
+from common.compare.movement import movement
+from common.compare.taken import Taken
 from common.records.store import read_record, read_tensors
 from common.report.text import describe
 
@@ -25,7 +26,8 @@ def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> N
 def test_an_infinite_weight_has_no_movement_and_no_finite_weight_loses_its() -> None:
     before, after, grad = (np.array(v, np.float32) for v in ([np.inf, 1], [np.inf, 0], [1, 2]))
     step = Taken("scratch", 1, before, grad, 0.5, {"w": before}, {"w": after}, 1.0, [(0, 2)])
-    np.testing.assert_array_equal(movement(step, {"w": grad})["w"], [np.nan, 2])
+    found = movement(step, {"w": grad}).beside({"w": grad})
+    np.testing.assert_array_equal(found["w"], [np.nan, 2])
 
 
 def test_what_cannot_be_compared_has_no_distance_and_is_said_so(results: Path) -> None:

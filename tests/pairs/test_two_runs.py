@@ -15,7 +15,7 @@ from common.chapters.concise import ConciseOptions
 from common.chapters.scratch import ScratchOptions
 from common.chapters.spec import Options
 from common.compare.checks import NUMERICAL, Run
-from common.compare.replay import part
+from common.compare.taken import part
 from common.compare.tolerances import Tolerance, criteria_of
 from common.models.nets import LENET
 from common.models.weights_file import digest

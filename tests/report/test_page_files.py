@@ -43,9 +43,16 @@ def test_where_the_page_cannot_be_made_no_old_one_is_left(
         raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
 
     monkeypatch.setattr("common.report.page.page", missing)
-    assert main([str(results)]) == 0
-    assert not (results / "parity.html").exists()
-    assert "it takes jinja2 and matplotlib" in capsys.readouterr().out
+    capsys.readouterr()
+    words = [f"{results}/", "--chapters", "scratch"]
+    for removed in (" (the one that was there is out of date, and removed)", ""):
+        assert main(words) == 0
+        assert not (results / "parity.html").exists()
+        *_, conclusion, last = capsys.readouterr().out.splitlines()
+        assert "checks passed" in conclusion
+        command = f"nox -s parity -- {results} --chapters scratch"
+        needs = f"jinja2 and matplotlib make it: {command}"
+        assert last == f"no {results}/parity.html{removed}: {needs}"
     monkeypatch.setattr(common.parity, "PAGE_NEEDS", ())
     with pytest.raises(ModuleNotFoundError):
         main([str(results)])

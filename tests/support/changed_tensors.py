@@ -14,7 +14,7 @@ from common.base.files import sha256
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import largest
-from common.compare.replay import taken
+from common.compare.taken import taken
 from common.pairs.runs import read_run
 from common.records.trace import traced_steps
 
