@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance
@@ -30,13 +30,14 @@ class Replay:
     """What a run should have computed, from its own weights, and how far its steps are from it.
 
     `expected` holds the logits before training and the first gradient, and `scales` what
-    distances of some of them are relative to. `steps` holds, by kind, the distances of all steps
-    that were kept. `flipped` counts the ReLU units that rounding has decided otherwise than float64
-    does. `hidden` says of each step what rounding hides of it; one that was not compared has no
-    distances of weights.
+    distances of some of them are relative to. `gained` is what that gradient has from units that
+    rounding has decided otherwise than float64 does. `steps` holds, by kind, the distances of all
+    steps that were kept. `flipped` counts such units in all of them. `hidden` says of each what
+    rounding hides of it; a step that was not compared has no distances of weights.
     """
 
     expected: Weights
+    gained: Weights
     scales: Mapping[str, float]
     steps: Mapping[str, Sequence[Distance]]
     flipped: int
@@ -54,7 +55,7 @@ def replay(run: Run) -> Replay | None:
         {f"logits/{when}": numpy_nets.logits(chapter, probe, weights_after(run, number))}
         for when, number in (("before", 0), ("after", last))
     )
-    expected = before
+    expected, gained = before, dict[str, Array]()
     steps: dict[str, list[Distance]] = {kind: [] for kind in KINDS}
     scales: dict[str, float] = {}
     most, flipped, hidden = allowed(run), 0, list[Hidden]()
@@ -63,8 +64,11 @@ def replay(run: Run) -> Replay | None:
         step = taken(run, number)
         right = numpy_nets.step(chapter, step.X, step.y, step.before, step.shards)
         if number == 1:
-            grads = decided(step, first, right, most["gradient"].limit).gradients
-            expected |= {f"gradients/{name}": values for name, values in grads.items()}
+            as_run = decided(step, first, right, most["gradient"].limit)
+            for name, values in as_run.gradients.items():
+                expected[f"gradients/{name}"] = values
+                if as_run.flipped:
+                    gained[f"gradients/{name}"] = values - right.gradients[name]
             scales = {f"gradients/{name}": scale for name, scale in right.added.items()}
         moved = movement(step, right.gradients)
         found = decided(step, moved, right, most["update"].limit)
@@ -77,7 +81,14 @@ def replay(run: Run) -> Replay | None:
         for kind, distances in {"update": update, **compared(step, right)}.items():
             steps[kind] += at_step(number, distances)
     steps["logits"] = at_step(last, compare(run.arrays, after, "logits/after"))
-    return Replay(expected, scales, steps, flipped, hidden)
+    return Replay(expected, gained, scales, steps, flipped, hidden)
+
+
+def as_float64_decides(run: Run, replayed: Replay | None) -> Run:
+    """The run, but for what units in doubt have added to its first gradient."""
+    gained = replayed.gained if replayed else {}
+    arrays = {name: run.arrays[name] - values for name, values in gained.items()}
+    return replace(run, arrays={**run.arrays, **arrays})
 
 
 def at_step(number: int, found: Sequence[Distance]) -> list[Distance]:

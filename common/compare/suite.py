@@ -23,7 +23,7 @@ from common.compare.distances import Distance, compare, distance
 from common.compare.findings import Check, Finding, measured, with_hidden
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
-from common.compare.replay import Replay
+from common.compare.replay import Replay, as_float64_decides
 from common.compare.side_by_side import replays
 from common.compare.tolerances import criteria_of
 from common.records.record import DataUsed
@@ -95,7 +95,7 @@ def compare_suite(
             **finding.model_dump(),
         )
         for each in found
-        for finding in _findings(each, runs, references, computed.get(id(each.run)), elsewhere)
+        for finding in _findings(each, runs, references, computed, elsewhere)
     ]
     numpys = ["NumPy's step from each run's own weights"] if any(computed.values()) else []
     groups = [each for each in references.values() if not (numpys and each.alone)]
@@ -115,7 +115,7 @@ def _findings(
     found: LoadedRecord,
     runs: Sequence[Run],
     references: Mapping[int | None, Reference],
-    replayed: Replay | None,
+    computed: Mapping[int, Replay | None],
     elsewhere: Elsewhere,
 ) -> Iterator[Finding]:
     """What each check of one record found."""
@@ -130,7 +130,7 @@ def _findings(
         note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
         yield Finding(check="forward", passed=False, note=note)
         return
-    reference = references[found.run.shards]
+    reference, replayed = references[found.run.shards], computed.get(id(found.run))
     if len(runs) < 2 or (reference.runs < 2 and replayed is None):
         note = "no other run is of this setting: run another framework, or other --devices"
         yield Finding(check="peers", passed=False, note=note)
@@ -138,7 +138,7 @@ def _findings(
     yield from _numbers(found.run, others, replayed)
     scales = replayed.scales if replayed else {}
     if found.devices > 1 and found.run.shards is None:
-        yield _devices(found.run, _single(found.framework, runs), scales)
+        yield _devices(found.run, _single(found.framework, runs), computed)
     yield from elsewhere(found.run, scales)
     yield from accuracy_checks(found.run, runs)
 
@@ -167,12 +167,14 @@ def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Fin
         yield measured("curve", "curve", farthest_off, criteria_of(run.record.chapter).curve)
 
 
-def _devices(run: Run, single: Run | None, scales: Mapping[str, float]) -> Finding:
+def _devices(run: Run, single: Run | None, computed: Mapping[int, Replay | None]) -> Finding:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
     if single is None:
         note = "there is no run on one device to compare with"
         return Finding(check="devices", passed=False, note=note)
-    return against("devices", run, single, scales)
+    ours, theirs = (as_float64_decides(each, computed.get(id(each))) for each in (run, single))
+    replayed = computed.get(id(run))
+    return against("devices", ours, theirs, replayed.scales if replayed else {})
 
 
 def _single(framework: str, runs: Sequence[Run]) -> Run | None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,17 @@ class Off(NumpyConcise):
             wrong = grads[name].copy()
             wrong.flat[1] += np.abs(wrong).max()
         return loss, {**grads, name: wrong}, statistics
+
+
+def test_one_device_may_decide_on_a_unit_otherwise_than_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numpy_nets, "DOUBT", 300)
+    settings = {**CONCISE, "steps": 3}
+    for framework, devices in product(("jax", "mxnet"), (1, 2)):
+        odd = framework == "jax" and devices == 2
+        make(tmp_path, framework, Flips() if odd else NumpyConcise(), devices, **settings)
+    assert judge(tmp_path, frameworks=("jax", "mxnet")).passed
 
 
 RATES = (0.1, 1e-3, 1e-6, 1e-12)
