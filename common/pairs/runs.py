@@ -118,7 +118,8 @@ def _notes(ours: Record, expected: Record) -> Iterator[str]:
     for which, record in (("first", ours), ("second", expected)):
         config = record.config
         devices = ", ".join(record.devices)
-        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {config.dtype}"
+        told = "".join(f", {name}={value}" for name, value in record.environment.items())
+        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {config.dtype}{told}"
         known = record.framework in FRAMEWORKS
         if not known or record.source_sha256 != source_digest(record.framework):
             yield f"the {which} was made by other code than is here"

@@ -41,6 +41,13 @@ def test_agreeing_runs_are_compared_in_every_array(ours: Path, theirs: Path) -> 
     ]
 
 
+def test_a_variable_that_may_change_rounding_is_told(ours: Path, theirs: Path) -> None:
+    edit(theirs, environment={"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"})
+    first, second = compared(ours, theirs).notes
+    assert first.endswith("float64")
+    assert second.endswith("float64, XLA_FLAGS=--xla_cpu_enable_fast_math=true")
+
+
 @pytest.mark.parametrize(
     ("bug", "devices", "first"),
     [
