@@ -52,7 +52,8 @@ def print_verdict(verdict: Verdict, console: Console | None = None) -> None:
         console.print()
     for check in failures(verdict):
         console.print(Text(describe(check), style="red"), soft_wrap=True)
-    console.print(Text(conclusion(verdict), style="green bold" if verdict.passed else "red bold"))
+    style = "green bold" if verdict.passed else "red bold"
+    console.print(Text(conclusion(verdict), style=style), soft_wrap=True)
 
 
 def markdown(verdict: Verdict) -> str:
