@@ -18,7 +18,8 @@ class Environment:
     removes them (None), whatever they were. `defaults` are set where nobody has set them.
     `rounding` names those that may change the last bits: they stay, and a record names them.
     `breaking` names what else may end a run. Of all these, `fatal` ones may end the process without
-    an exception, so `trial` is run in another one first.
+    an exception, so `trial` is run in another one first. `roles` say which process this is to the
+    framework itself, too: once the run knows, it removes them, before the framework is loaded.
     """
 
     decided: Mapping[str, str | None] = field(default_factory=dict)
@@ -27,6 +28,7 @@ class Environment:
     breaking: tuple[str, ...] = ()
     fatal: tuple[str, ...] = ()
     trial: str = ""
+    roles: tuple[str, ...] = ()
 
     def apply(self) -> None:
         """Sets what every run decides, before the framework is loaded."""
@@ -37,6 +39,11 @@ class Environment:
                 os.environ[name] = value
         for name, value in self.defaults.items():
             os.environ.setdefault(name, value)
+
+    def forget(self) -> None:
+        """Removes what a launcher, or an earlier job, has told the framework itself."""
+        for name in self.roles:
+            os.environ.pop(name, None)
 
     def found(self) -> dict[str, str]:
         """What may change rounding, where it is not as in other runs: by name, as it is set."""
@@ -60,8 +67,19 @@ class Environment:
             )
 
 
+provided: dict[str, str] = {}
+"""What the run has set meanwhile, where nobody had set it."""
+
+
+def provide(name: str, value: str) -> None:
+    """Sets a variable that nobody has set: it is not why anything fails."""
+    if name not in os.environ:
+        os.environ[name] = provided[name] = value
+
+
 def _set(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name, value) for name in names if (value := os.environ.get(name))]
+    values = ((name, os.environ.get(name)) for name in names)
+    return [(name, value) for name, value in values if value and provided.get(name) != value]
 
 
 def _in_words(found: Mapping[str, str]) -> str:

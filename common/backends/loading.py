@@ -68,7 +68,9 @@ def import_backend(
     With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
     installed, or cannot be loaded.
     """
-    environment(framework).require_harmless(framework)
+    found = environment(framework)
+    found.forget()
+    found.require_harmless(framework)
     keep_memory()
     set_tf32(tf32)
     # Read once, when a framework loads its OpenMP runtime.
@@ -78,9 +80,13 @@ def import_backend(
             return backend(framework, chapter)
     except Exception as error:  # whatever it raises that is set up wrongly
         advice = f"`nox -s {framework}` installs it"
+        # No variable is why it is not there.
+        words = "" if isinstance(error, ModuleNotFoundError) else suspects(framework)
         if "libcuda" in str(error):
             advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-        told = f"{gist(str(error))}{suspects(framework)}"
+        elif words:
+            advice = "set it right, or unset it"
+        told = f"{gist(str(error))}{words}"
         raise RequestError(f"{framework} cannot be imported here ({told}): {advice}") from None
 
 
