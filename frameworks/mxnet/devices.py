@@ -6,6 +6,7 @@ import mxnet as mx
 from mxnet import npx
 
 from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.environment import provide
 from common.base.machine import native_errors_held_back
 
 
@@ -21,7 +22,7 @@ def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
     if kind == "cpu" and count > 1:
         # Read with the first operation. By default there are 4 places for what operations need for
         # a moment; at each they take turns, and so would the devices.
-        os.environ.setdefault("MXNET_CPU_TEMP_COPY", "64")
+        provide("MXNET_CPU_TEMP_COPY", "64")
     # Read with the first convolution. Else cuDNN's algorithms are tried out, and the fastest taken.
     os.environ["MXNET_ENFORCE_DETERMINISM"] = str(int(request.deterministic))
     os.environ["MXNET_CUDNN_AUTOTUNE_DEFAULT"] = str(int(not request.deterministic))
