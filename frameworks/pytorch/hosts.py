@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, distributed as dist
 
 from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.environment import provide
 from common.base.arrays import Array, Weights
 from common.base.network import interface_of
 from common.parallel.shards import diverged
@@ -52,8 +52,8 @@ def use_interface(process: Process) -> None:
     By themselves they take what the host's name resolves to, which is often 127.0.0.1.
     """
     if process.addresses and (name := interface_of(process.addresses[process.rank])):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+        provide("GLOO_SOCKET_IFNAME", name)
+        provide("NCCL_SOCKET_IFNAME", name)
 
 
 def launch(
