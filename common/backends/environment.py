@@ -20,7 +20,8 @@ class Environment:
     removes them (None), whatever they were. `defaults` are set where nobody has set them.
     `rounding` names those that may change the last bits: they stay, and a record names them.
     `breaking` names what else may end a run. Of all these, `fatal` ones may end the process without
-    an exception, so `trial` is run in another one first.
+    an exception, so `trial` is run in another one first. `roles` say which process this is to the
+    framework itself, too: once the run knows, it removes them, before the framework is loaded.
     """
 
     decided: Mapping[str, str | None] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class Environment:
     breaking: tuple[str, ...] = ()
     fatal: tuple[str, ...] = ()
     trial: str = ""
+    roles: tuple[str, ...] = ()
 
     def apply(self) -> None:
         """Sets what every run decides, before the framework is loaded."""
@@ -39,6 +41,11 @@ class Environment:
                 os.environ[name] = value
         for name, value in self.defaults.items():
             os.environ[name] = os.environ.get(name) or value
+
+    def forget(self) -> None:
+        """Removes what a launcher, or an earlier job, has told the framework itself."""
+        for name in self.roles:
+            os.environ.pop(name, None)
 
     def found(self) -> dict[str, str]:
         """What may change rounding, where it is not as in other runs: by name, as it is set."""

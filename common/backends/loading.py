@@ -69,7 +69,9 @@ def import_backend(
     With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
     installed, or cannot be loaded.
     """
-    environment(framework).require_harmless(framework)
+    found = environment(framework)
+    found.forget()
+    found.require_harmless(framework)
     keep_memory()
     set_tf32(tf32)
     # Read once, when a framework loads its OpenMP runtime.
@@ -99,11 +101,11 @@ def suspects(framework: str) -> str:
 @contextmanager
 def suspects_named(framework: str) -> Iterator[None]:
     """Adds them to what the framework raises meanwhile, which becomes a RunError then."""
+    words = suspects(framework)  # now: what the run sets itself is not to blame
     try:
         yield
     except Exception as error:
         foreseen = isinstance(error, RequestError | RunError)
-        words = suspects(framework)
         if not words or (foreseen and not isinstance(error, UnforeseenError)):
             raise
         told = str(error) if foreseen else f"{type(error).__name__}: {gist(str(error))}"

@@ -15,6 +15,9 @@ from common.base.signals import Stop
 GRACE: Final = 5
 """Seconds that the others have to end by themselves once a process has failed."""
 
+CRASHES: Final = {Signals[f"SIG{name}"] for name in ("ABRT", "BUS", "FPE", "ILL", "SEGV")}
+"""The signals by which the system ends a process for what it has done itself."""
+
 SAID: Final = 0
 KILLED: Final = 1
 STOPPED: Final = 2
@@ -61,7 +64,9 @@ def without_word(who: str, process: BaseProcess) -> Ending:
     """The ending of a process that will say nothing more, with a name for it."""
     process.join(GRACE)  # it may not come to its end by itself
     how = "says nothing more" if process.exitcode is None else how_ended(process)
-    return killed(f"{who} {how}".strip())
+    crashed = -(process.exitcode or 0) in CRASHES
+    error = (UnforeseenError if crashed else RunError)(f"{who} {how}".strip())
+    return Ending(KILLED, error, "it did not say")
 
 
 def killed(message: str) -> Ending:

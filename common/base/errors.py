@@ -32,7 +32,7 @@ class RunError(Exception):
 
 
 class UnforeseenError(RunError):
-    """What a framework raised in another process; the message is its own."""
+    """What a framework raised in another process, or how it crashed; the message is its own."""
 
 
 class StoppedError(RunError):

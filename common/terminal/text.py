@@ -25,9 +25,13 @@ def _visible(character: str) -> str:
 
 
 def gist(text: str) -> str:
-    """The line of an error's text that says most: the first, or the last if more is announced."""
+    """The line of an error's text that says most: the first, or the last if more is announced.
+
+    Of a program that ends by an exception of C++, it is what the exception says.
+    """
     lines = text.strip().splitlines() or ["no reason given"]
-    return lines[-1 if lines[0].endswith(":") else 0].strip()
+    said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
+    return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()
 
 
 def storable(text: str) -> str:

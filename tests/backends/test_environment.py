@@ -14,7 +14,7 @@ from together import COUNT, Together, wait_until
 from together_fixture import together as together
 
 from common.backends.environment import Environment
-from common.backends.loading import import_backend
+from common.backends.loading import import_backend, suspects_named
 from common.base.errors import RequestError
 from common.compare.folder import examine, verdict_on
 from common.report.text import markdown
@@ -106,6 +106,20 @@ def test_what_a_framework_raises_names_the_variables_in_line_and_record(
     record = written()
     assert record["failure"]["message"] == line.partition("error: ")[2]
     assert record["environment"] == {"TOY_ISA": "avx2"}
+
+
+def test_what_the_run_has_set_itself_is_not_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="no such plugin"), suspects_named("pytorch"):
+        monkeypatch.setenv("TOY_PLUGIN", "ours")
+        failing(1)
+
+
+def test_who_a_process_is_is_forgotten_before_a_framework_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TOY_ROLE", "server")
+    Environment(roles=("TOY_ROLE",)).forget()
+    assert "TOY_ROLE" not in os.environ
 
 
 def test_an_error_of_ours_is_left_as_it_is(

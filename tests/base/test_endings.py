@@ -24,7 +24,7 @@ from common.base.endings import (
     to_plain,
     without_word,
 )
-from common.base.errors import BusyError, RequestError, RunError, StoppedError
+from common.base.errors import BusyError, RequestError, RunError, StoppedError, UnforeseenError
 from common.base.signals import Stop
 
 ENDINGS = [
@@ -100,6 +100,23 @@ def test_one_that_says_nothing_is_known_by_its_status(
     ending = ended(work)
     assert ending
     assert (ending.order, str(ending.error)) == (order, f"the process {message}")
+
+
+@pytest.mark.parametrize(
+    ("work", "crashed"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), True),
+        (os.abort, True),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), False),
+        (lambda: os._exit(3), False),
+    ],
+)
+def test_a_crash_is_told_from_an_end_that_came_from_elsewhere(
+    work: Callable[[], object], crashed: bool
+) -> None:
+    ending = ended(work)
+    assert ending
+    assert isinstance(ending.error, UnforeseenError) == crashed
 
 
 def test_work_that_is_done_ends_well() -> None:

@@ -77,6 +77,9 @@ def test_an_error_that_tells_a_whole_traceback_is_told_by_its_end() -> None:
     assert gist("Graph execution error:\n\nDetected at node 9\n out of memory") == "out of memory"
     assert gist("\nfirst\nsecond\n") == "first"
     assert gist(" \n") == "no reason given"
+    assert (
+        gist("terminate called after throwing\n  what():  no such file\nAborted") == "no such file"
+    )
 
 
 def test_what_is_no_text_can_be_stored() -> None:
