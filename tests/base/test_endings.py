@@ -1,5 +1,6 @@
 """How a process ended arrives elsewhere as it was, and the first of several signals counts."""
 
+import faulthandler
 import json
 import os
 import signal
@@ -102,12 +103,17 @@ def test_one_that_says_nothing_is_known_by_its_status(
     assert (ending.order, str(ending.error)) == (order, f"the process {message}")
 
 
+def killing(number: int) -> None:
+    faulthandler.disable()  # pytest's would print where every thread stands
+    os.kill(os.getpid(), number)
+
+
 @pytest.mark.parametrize(
     ("work", "crashed"),
     [
-        (lambda: os.kill(os.getpid(), signal.SIGSEGV), True),
-        (os.abort, True),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), False),
+        (lambda: killing(signal.SIGSEGV), True),
+        (lambda: killing(signal.SIGABRT), True),
+        (lambda: killing(signal.SIGKILL), False),
         (lambda: os._exit(3), False),
     ],
 )
