@@ -62,7 +62,8 @@ def test_a_record_names_that_onednn_was_off_and_who_goes_on_without_it_says_so(
 
 def test_an_engine_that_there_is_not_is_named_in_one_line(tmp_path: Path) -> None:
     line = refused(ran(SCRATCH, tmp_path, MXNET_ENGINE_TYPE="Foo"))
-    assert "MXNET_ENGINE_TYPE=Foo (MXNetError: Cannot find Engine Foo)" in line
+    assert "mxnet ends when it reads MXNET_ENGINE_TYPE=Foo" in line
+    assert "(MXNetError: Cannot find Engine Foo): set it right, or unset it" in line
 
 
 @pytest.mark.parametrize(
