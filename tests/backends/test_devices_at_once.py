@@ -1,0 +1,79 @@
+"""PyTorch's CPU devices compute at the same time, where they can share the threads evenly."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from threading import Barrier, BrokenBarrierError, get_ident
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.models.initial import initial_weights
+from common.models.nets import LENET
+
+pytestmark = pytest.mark.only("pytorch")
+
+
+@pytest.fixture
+def torch() -> Iterator[Any]:
+    """PyTorch, whose number of threads a test may change."""
+    module = import_module("torch")
+    before = module.get_num_threads()
+    yield module
+    module.set_num_threads(before)
+
+
+def on_each_device(*arguments: Any) -> list[Any]:
+    found: list[Any] = import_module("frameworks.pytorch.kernels").on_each_device(*arguments)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("devices", "threads", "at_once"), [(2, 2, 2), (4, 2, 2), (6, 4, 2), (3, 2, 1), (2, 1, 1)]
+)
+def test_as_many_compute_at_once_as_share_the_threads_evenly(
+    torch: Any, devices: int, threads: int, at_once: int
+) -> None:
+    torch.set_num_threads(threads)
+    met = Barrier(at_once)
+
+    def function(device: int) -> tuple[int, int]:
+        met.wait(30)  # until as many are here
+        return device, torch.get_num_threads()
+
+    share = threads // at_once
+    assert on_each_device(function, range(devices)) == [(each, share) for each in range(devices)]
+    assert torch.get_num_threads() == threads
+    more = Barrier(at_once + 1)
+    with pytest.raises(BrokenBarrierError):
+        on_each_device(lambda _: more.wait(0.1), range(devices))
+
+
+def test_one_after_the_other_they_stay_in_the_thread_that_asks(torch: Any) -> None:
+    torch.set_num_threads(1)
+    assert on_each_device(lambda _: get_ident(), range(2)) == [get_ident()] * 2
+
+
+def test_whether_gradients_are_wanted_holds_in_all_of_them(torch: Any) -> None:
+    torch.set_num_threads(2)
+    with torch.no_grad():
+        assert on_each_device(lambda _: torch.is_grad_enabled(), range(2)) == [False, False]
+    assert on_each_device(lambda _: torch.is_grad_enabled(), range(2)) == [True, True]
+
+
+def test_the_step_has_the_same_bits_as_one_device_after_the_other(torch: Any) -> None:
+    chapter = import_module("frameworks.pytorch.scratch")
+    options = import_module("common.chapters.scratch").ScratchOptions(allreduce="star")
+    devices = [torch.device("cpu", index) for index in range(2)]
+    X = np.random.RandomState(0).rand(11, 1, 28, 28).astype(np.float32)
+    found = []
+    for threads in (1, 2):  # in both cases each device has one
+        torch.set_num_threads(threads)
+        replicas = chapter.replicate(initial_weights(LENET, 0, "float32"), devices, options)
+        losses = [
+            float(chapter.train_batch(X, np.arange(11) % 10, replicas, devices, 0.1, options))
+            for _ in range(3)
+        ]
+        weights = chapter.export(replicas)
+        found.append((losses, {name: values.tobytes() for name, values in weights.items()}))
+    assert found[0] == found[1]
