@@ -1,4 +1,4 @@
-"""PyTorch's devices: GPUs, or virtual CPU devices that take turns on the same threads."""
+"""PyTorch's devices: GPUs, or virtual CPU devices that share the threads."""
 
 import logging
 import warnings
