@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from agreement import edit
 from fake_chapter import RECORD, CommandLine, written
-from markup import shown
 from stopping import EVERY, stopping
 from together import COUNT, Together, wait_until
 from together_fixture import together as together
@@ -176,12 +175,9 @@ def test_a_run_that_goes_on_tells_of_a_variable_that_is_another(
     assert RECORD.exists()
 
 
-def test_the_report_names_it_above_a_table_and_on_the_page(results: Path) -> None:
+def test_the_comparison_names_it_above_a_table(results: Path) -> None:
     edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
     assert "; TOY_ISA=avx2 in jax on 2" in markdown(verdict_on(examine(results, **JAX)))
-    page = shown(results, **JAX)
-    assert "; TOY_ISA=avx2 in jax on 2" in page.text
-    assert "TOY_ISA avx2" in page.text.partition("Variables that may change rounding")[2]
 
 
 def test_processes_in_which_it_differs_do_not_train_together(together: Together) -> None:

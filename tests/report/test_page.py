@@ -180,3 +180,10 @@ def test_the_worst_number_of_a_run_is_a_share_of_its_limit(results: Path) -> Non
     edit(path, losses=[losses[0], losses[1] * (1 + 3e-10), *losses[2:]])
     text = shown(results).text
     assert "2 ✗ 3" in text
+
+
+def test_a_variable_that_may_change_rounding_is_named(results: Path) -> None:
+    edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
+    page = shown(results, frameworks=["jax"])
+    assert "; TOY_ISA=avx2 in jax on 2" in page.text
+    assert "TOY_ISA avx2" in page.text.partition("Variables that may change rounding")[2]
