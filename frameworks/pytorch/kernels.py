@@ -75,7 +75,7 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
 
     CPU devices compute at the same time where they can share the threads evenly: none waits for
     another one within an operation then, which takes long beside other programs. An epoch of the
-    quick preset on 2 devices takes 1.2 s, beside 2 busy processes 2.4 and beside 4 3.6; one device
+    quick preset on 2 devices takes 1.5 s, beside 2 busy processes 2.6 and beside 4 3.2; one device
     after the other, with two threads for each operation, 1.5, 5.6 and 12.9.
     """
     calls, grad, total = list(zip(*arguments, strict=True)), torch.is_grad_enabled(), threads()
