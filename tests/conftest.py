@@ -6,7 +6,6 @@ Without the option, the others run, which need no framework.
 import os
 import shutil
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from replays import steps_computed_once as steps_computed_once
 from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
+from common.backends.loading import backend
 from common.records.store import read_record
 
 if find_spec("playwright"):
@@ -122,13 +122,19 @@ def framework(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def scratch(framework: str) -> Any:
     """The scratch chapter in the framework under test; it must be installed."""
-    return import_module(f"frameworks.{framework}.scratch")
+    return backend(framework, "scratch")
+
+
+@pytest.fixture(scope="session")
+def listing(scratch: Any) -> Any:
+    """The book's functions of the scratch chapter."""
+    return scratch.listing
 
 
 @pytest.fixture(scope="session")
 def concise(framework: str) -> Any:
     """The concise chapter in the framework under test; it must be installed."""
-    return import_module(f"frameworks.{framework}.concise")
+    return backend(framework, "concise")
 
 
 @pytest.fixture(scope="session")

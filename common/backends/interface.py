@@ -1,14 +1,15 @@
-"""What a chapter promises. Each backend is a plain module that satisfies these protocols (PEP 544).
+"""What a chapter promises, and what a listing does: protocols (PEP 544), which modules satisfy.
 
 Shapes: n examples in a minibatch, k devices. `X` is (n, 1, 28, 28) pixels in 0..1, `y` is (n,)
 class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, SupportsFloat, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, SupportsFloat, TypeVar
 
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
+from common.parallel.schedules import Schedule
 
 Device = TypeVar("Device")
 
@@ -100,10 +101,10 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
         """Returns once all queued work on the replicas is done: read clocks only after it."""
 
 
-class Concise(
+class WithLayers(
     Chapter[Device, Replicas, Options_contra], Protocol[Device, Replicas, Options_contra]
 ):
-    """The concise chapter: ResNet-18 and the framework's own data parallelism."""
+    """A chapter that can tell what its layers make of a batch."""
 
     def activations(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Weights:
         """What each layer with weights makes of a batch, by its name: (n, channels, rows, columns).
@@ -112,17 +113,34 @@ class Concise(
         """
 
 
+class Launch(Protocol):
+    """How a framework starts the processes of a run: `Chapter.launch`."""
+
+    def __call__(
+        self,
+        worker: Callable[[Process], None],
+        request: DeviceRequest,
+        options: Any,
+        process: Process = ALONE,
+        /,
+    ) -> None:
+        """Calls `worker` in every process that the request needs."""
+
+
+MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
+
 Tensor = TypeVar("Tensor")
 
+Device_contra = TypeVar("Device_contra", contravariant=True)
 
-class Scratch(
-    Chapter[Device, list[dict[str, Tensor]], Options_contra],
-    Protocol[Device, Tensor, Options_contra],
-):
-    """The chapter from scratch: LeNet and a hand-written allreduce, by the book's names."""
 
-    def get_params(self, weights: Mapping[str, Array], device: Device, /) -> dict[str, Tensor]:
-        """A copy of `weights` on one device."""
+class Scratch(Protocol[Device_contra, Tensor]):
+    """The listing of the chapter from scratch, by the book's names. It knows one process."""
+
+    def get_params(
+        self, weights: Mapping[str, Array], device: Device_contra, /
+    ) -> dict[str, Tensor]:
+        """A copy of `weights` on one device, in their dtype; no two copies share memory."""
 
     def lenet(self, X: Tensor, params: dict[str, Tensor], /) -> Tensor:
         """The logits (n, 10) of `X` (n, 1, 28, 28)."""
@@ -134,7 +152,7 @@ class Scratch(
         """The sum of k tensors that lie on k devices: one copy of it on each of them."""
 
     def split_batch(
-        self, X: Array, y: Array, devices: Sequence[Device], /
+        self, X: Array, y: Array, devices: Sequence[Device_contra], /
     ) -> tuple[list[Tensor], list[Tensor]]:
         """A minibatch's k shards, each on its device; they differ by at most one example."""
 
@@ -145,3 +163,68 @@ class Scratch(
 
         A shard may be empty, and adds nothing to either then.
         """
+
+    def sgd(self, params: dict[str, Tensor], grads: dict[str, Tensor], lr: float, /) -> None:
+        """One step on one device, in place."""
+
+    def train_batch(
+        self,
+        X: Array,
+        y: Array,
+        device_params: Sequence[dict[str, Tensor]],
+        devices: Sequence[Device_contra],
+        lr: float,
+        examples: int,
+        allreduce: Callable[[Sequence[Tensor]], list[Tensor]],
+        /,
+    ) -> SupportsFloat:
+        """One step of SGD; returns the mean loss before it, on the first device."""
+
+
+class Kernels(Protocol):
+    """What a framework's `kernels.py` has for any function of a device's numbers."""
+
+    def scatter(self, array: Array, devices: Sequence[Any], /) -> list[Any]:
+        """The shards of an array, each on its device; their lengths differ by at most one."""
+
+    @property
+    def on_each_device(self) -> Callable[..., list[Any]]:
+        """Called with a function, and for each of its arguments one value for each device.
+
+        What `function` makes of each device's arguments, and of keywords, the same for all.
+        """
+
+
+class Collectives(Protocol):
+    """A framework's `collectives.py`: tensors (any shape) that lie on k devices, to their sum."""
+
+    def by_schedule(self, schedule: Schedule, data: Sequence[Any], /) -> list[Any]:
+        """The sum on each device, moved as the schedule says."""
+
+    def native(self, data: Sequence[Any], /) -> list[Any]:
+        """The sum on each device, by the framework's own collective."""
+
+
+class Concise(Protocol[Device_contra, Replicas]):
+    """The listing of the concise chapter: ResNet-18 and the framework's own data parallelism."""
+
+    def replicate(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[Device_contra],
+        batch_norm: str,
+        wrapper: str,
+        /,
+    ) -> Replicas:
+        """The wrapped net with these weights on all devices."""
+
+    def train_batch(
+        self, X: Array, y: Array, replicas: Replicas, lr: float, examples: int, /
+    ) -> SupportsFloat:
+        """One step of SGD on a minibatch of `examples`; returns its mean loss on the device.
+
+        `X` and `y` are those of this process's devices; so are those of `predict`.
+        """
+
+    def predict(self, X: Array, replicas: Replicas, /) -> Array:
+        """The logits (n, 10) of a batch, each device computing those of its shard."""

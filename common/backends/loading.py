@@ -124,12 +124,8 @@ def set_tf32(tf32: bool) -> None:
 
 
 def backend(framework: str, chapter: str) -> Chapter[Any, Any, Any]:
-    """The module of one chapter in one framework, as it is."""
-    module: Any = import_module(f"frameworks.{framework}.{chapter}")
-    found: Chapter[Any, Any, Any] = module
-    return found
-
-
-def collectives(framework: str) -> Any:
-    """The module of a framework's allreduces."""
-    return import_module(f"frameworks.{framework}.collectives")
+    """One chapter in one framework: its listing, and what the harness needs beside it."""
+    made: Chapter[Any, Any, Any] = getattr(
+        import_module(f"frameworks.{framework}.chapters"), chapter
+    )()
+    return made

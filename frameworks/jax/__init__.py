@@ -2,21 +2,8 @@
 
 import os
 import re
-from typing import TYPE_CHECKING
 
 from common.backends.environment import Environment
-
-if TYPE_CHECKING:
-    import jax
-
-    from common.backends.interface import Concise, Scratch
-    from common.chapters.concise import ConciseOptions
-    from common.chapters.scratch import ScratchOptions
-    from frameworks.jax import concise, scratch
-
-    # The type checker proves that the chapters keep the promises of the interface.
-    proof: Scratch[jax.Device, jax.Array, ScratchOptions] = scratch
-    proof_concise: Concise[jax.Device, concise.Replicas, ConciseOptions] = concise
 
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "flax", "optax")
 """The packages whose versions a record names."""

@@ -2,59 +2,42 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
 
 import jax
 import numpy as np
 from jax import Array as Tensor, numpy as jnp
 from jax.sharding import Mesh, PartitionSpec as P
 
-from common.parallel.schedules import SCHEDULES, Round, Schedule, Transfer, execute
+from common.parallel.schedules import Round, Schedule, Transfer, execute
 from common.parallel.shards import shard_bounds
-from frameworks.jax.hosts import everywhere, mesh_of, stacked
-
-Params = dict[str, Tensor]
+from frameworks.jax.hosts import mesh_of, stacked
 
 AXIS = "device"
 """The axis of a mesh of all devices."""
 
 
-def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
-    """The sum of k devices' gradients, on each of them; they travel as one vector."""
-    vectors = [flatten(grad) for grad in grads]
-    if algorithm == "native":
-        summed = native(vectors)
-    else:
-        summed = by_schedule(SCHEDULES[algorithm](everywhere(vectors)), vectors)
-    return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
-
-
-@jax.jit
-def flatten(params: Params) -> Tensor:
-    """All tensors of a device as one vector."""
-    return jnp.concatenate([param.ravel() for param in params.values()])
-
-
-@jax.jit
-def unflatten(vector: Tensor, like: Params) -> Params:
-    """The inverse of `flatten`, into the shapes of `like`."""
-    stops = list(accumulate(param.size for param in like.values()))
-    parts = jnp.split(vector, stops[:-1])
-    return {
-        name: part.reshape(param.shape)
-        for (name, param), part in zip(like.items(), parts, strict=True)
-    }
-
-
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
+    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
     if schedule.devices > len(data):
         parts = stacked(data, AXIS)
         return parts_of(with_others(parts, mesh_of(parts), schedule))
-    bounds = shard_bounds(len(data[0]), schedule.chunks)
-    held = [[vector[a:b] for a, b in bounds] for vector in data]
+    bounds = shard_bounds(data[0].size, schedule.chunks)
+    held = [cut(tensor, tuple(bounds)) for tensor in data]
     execute(schedule, held, lambda chunk, i: jax.device_put(chunk, data[i].device))
-    return [jnp.concatenate(chunks) for chunks in held]
+    return [put_together(chunks, data[0].shape) for chunks in held]
+
+
+@partial(jax.jit, static_argnums=1)
+def cut(tensor: Tensor, bounds: Sequence[tuple[int, int]]) -> list[Tensor]:
+    """The chunks of a tensor, as vectors."""
+    vector = tensor.ravel()
+    return [vector[a:b] for a, b in bounds]
+
+
+@partial(jax.jit, static_argnums=1)
+def put_together(chunks: list[Tensor], shape: tuple[int, ...]) -> Tensor:
+    """The inverse of `cut`."""
+    return jnp.concatenate(chunks).reshape(shape)
 
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
@@ -64,13 +47,13 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 
 
 def parts_of(parts: Tensor) -> list[Tensor]:
-    """Each device's part of (k, n), of those that this process has."""
+    """Each device's part of (k, ...), of those that this process has."""
     return [shard.data[0] for shard in parts.addressable_shards]
 
 
 @partial(jax.jit, static_argnums=1)
 def total(parts: Tensor, mesh: Mesh) -> Tensor:
-    """Each device's part (k, n) to the sum of all, once for each device."""
+    """Each device's part (k, ...) to the sum of all, once for each device."""
     own = P(AXIS)
 
     @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
@@ -84,18 +67,18 @@ def total(parts: Tensor, mesh: Mesh) -> Tensor:
 @partial(jax.jit, static_argnums=(1, 2))
 def with_others(parts: Tensor, mesh: Mesh, schedule: Schedule) -> Tensor:
     """The same as `total`, moved as the schedule says: from process to process, too."""
-    own, n = P(AXIS), parts.shape[1]
+    own, n = P(AXIS), parts[0].size
     bounds = shard_bounds(n, schedule.chunks)
 
     @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
     def on_device(part: Tensor) -> Tensor:
         # Messages of a moment are of one length; the shorter ones carry what follows them, too.
-        vector = jnp.pad(part[0], (0, n))
+        vector = jnp.pad(part.ravel(), (0, n))
         for transfers in schedule.rounds:
             before = vector
             for one in at_once(transfers):
                 vector = moved(one, before, vector, bounds)
-        return vector[None, :n]
+        return vector[:n].reshape(part.shape)
 
     return on_device(parts)
 

@@ -1,9 +1,7 @@
 """What processes on several hosts have to do with each other: one mesh of all their devices."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 import jax
 import numpy as np
@@ -11,10 +9,7 @@ from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.base.arrays import Array, Weights
-from common.parallel.shards import diverged
-
-T = TypeVar("T")
+from common.base.arrays import Array
 
 
 def launch(
@@ -35,15 +30,10 @@ def processes() -> int:
     return count
 
 
-def everywhere(devices: Sequence[object]) -> int:
-    """How many devices all processes have, of which this one has these."""
-    return processes() * len(devices)
-
-
-def own(parts: Sequence[T]) -> Sequence[T]:
-    """The share of this process in what is there for each device, in the order of all devices."""
-    share, rank = len(parts) // processes(), jax.process_index()
-    return parts[rank * share : (rank + 1) * share]
+def rank() -> int:
+    """Which of them this one is."""
+    index: int = jax.process_index()
+    return index
 
 
 def all_devices(devices: Sequence[jax.Device]) -> list[jax.Device]:
@@ -84,54 +74,27 @@ def copied(tensor: Tensor, layout: NamedSharding) -> Tensor:
     return found
 
 
-def laid_out(values: Array, layout: NamedSharding) -> Tensor:
-    """An array that all processes have, divided as the layout says."""
+def lay_out_shards(values: Array, layout: NamedSharding) -> Tensor:
+    """The shards (m, ...) of this process's devices as a part of those of all, (k, ...)."""
     if processes() == 1:
-        found: Tensor = jax.device_put(values, layout)
-        return found
-    # Here device_put would first compare what all processes have.
-    return jax.make_array_from_callback(values.shape, layout, lambda index: values[index])
+        here: Tensor = jax.device_put(values, layout)
+        return here
+    shape = (layout.mesh.size, *values.shape[1:])
+    parts: Tensor = jax.make_array_from_process_local_data(layout, values, shape)
+    return parts
 
 
-def gathered(parts: Sequence[Tensor]) -> Tensor:
-    """What all devices have (k, ...), on this process's first device."""
-    return whole(stacked(parts, "device")).addressable_data(0)
+def examples_of_all(examples: int) -> int:
+    """How many examples all processes have, of which this one has so many."""
+    if processes() == 1:
+        return examples
+    return int(gathered(np.array([examples], np.float64)).sum())
 
 
-def everyones(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The tensors of all devices, on the first of this process's; all are of one shape."""
-    return tensors if processes() == 1 else list(gathered(tensors))
-
-
-def of_each_process(values: Array) -> Array:
-    """What all processes have as `values`, by rank: (processes, ...)."""
+def gathered(values: Array) -> Array:
+    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
     devices = jax.local_devices(backend="cpu")
-    found = gathered([jax.device_put(values, device) for device in devices])
-    return np.asarray(found)[:: len(devices)]
-
-
-def joined(rows: Array) -> Array:
-    """What all processes have as rows (n, ...), one after the other; each has its own n."""
-    if processes() == 1:
-        return rows
-    counts = of_each_process(np.array(len(rows))).tolist()
-    padded = np.zeros((max(counts), *rows.shape[1:]), rows.dtype)
-    padded[: len(rows)] = rows
-    found = of_each_process(padded)
-    return np.concatenate([each[:count] for each, count in zip(found, counts, strict=True)])
-
-
-def same_on_every_host(weights: Weights) -> Weights:
-    """These weights, once all processes are known to have the same bit for bit.
-
-    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
-    """
-    if processes() == 1:
-        return weights
-    digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
-    found = of_each_process(np.frombuffer(b"".join(digests), np.int64))
-    for rank, theirs in enumerate(found):
-        for name, same in zip(weights, (theirs == found[0]).tolist(), strict=True):
-            if not same:
-                raise diverged(name, rank * len(jax.local_devices()))
-    return weights
+    parts = [jax.device_put(values, device) for device in devices]
+    found = whole(stacked(parts, "device")).addressable_data(0)
+    of_each: Array = np.asarray(found)[:: len(devices)]
+    return of_each

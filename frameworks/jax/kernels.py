@@ -12,6 +12,9 @@ import jax
 from jax import Array as Tensor, numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
+from common.base.arrays import Array
+from common.parallel.shards import shard_bounds
+
 R = TypeVar("R")
 
 
@@ -68,6 +71,12 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def descended(params: dict[str, Tensor], grads: dict[str, Tensor], lr: float) -> dict[str, Tensor]:
     """The parameters after one step of stochastic gradient descent, in one program for them all."""
     return {name: param - lr * grads[name] for name, param in params.items()}
+
+
+def scatter(array: Array, devices: Sequence[jax.Device]) -> list[Tensor]:
+    """The shards of an array, each on its device; their lengths differ by at most one."""
+    bounds = shard_bounds(len(array), len(devices))
+    return [jax.device_put(array[a:b], d) for (a, b), d in zip(bounds, devices, strict=True)]
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:

@@ -65,25 +65,15 @@ def copy_of(state: State, index: int) -> Weights:
     return found
 
 
-def lay_out_own(
-    own: Sequence[Mapping[str, Array]], params: State, statistics: State, mesh: Mesh
+def lay_out_each(
+    everyones: Sequence[Mapping[str, Array]], params: State, statistics: State, mesh: Mesh
 ) -> tuple[State, State]:
     """States with the first device's weights for all, and each one's own running statistics."""
-    dtype = own[0]["fc.bias"].dtype
+    dtype = everyones[0]["fc.bias"].dtype
     stacks = {
-        name: np.stack([each[name] for each in own]).astype(dtype)
-        for name in own[0]
+        name: np.stack([each[name] for each in everyones]).astype(dtype)
+        for name in everyones[0]
         if not trainable(name)
     }
     same, each_its_own = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
-    return lay_out(params, own[0], same), lay_out(statistics, stacks, each_its_own)
-
-
-def everyones(params: State, statistics: State) -> tuple[list[Weights], Weights]:
-    """The weights of each device of this process, and all running statistics, as (k, channels)."""
-    stacks = {canonical(path): each[...] for path, each in nnx.to_flat_state(statistics)}
-    own = range(len(jax.tree.leaves(params)[0].addressable_shards))
-    return (
-        [copy_of(params, index) for index in own],
-        {name: np.array(on_host(stack)) for name, stack in stacks.items()},
-    )
+    return lay_out(params, everyones[0], same), lay_out(statistics, stacks, each_its_own)

@@ -1,22 +1,9 @@
 """The chapters in MXNet. Importing this package does not load MXNet."""
 
 import ctypes
-from typing import TYPE_CHECKING
 
 from common.backends.environment import Environment
 from frameworks.mxnet.libraries import cuda_libraries
-
-if TYPE_CHECKING:
-    import mxnet as mx
-
-    from common.backends.interface import Concise, Scratch
-    from common.chapters.concise import ConciseOptions
-    from common.chapters.scratch import ScratchOptions
-    from frameworks.mxnet import concise, scratch
-
-    # The type checker proves that the chapters keep the promises of the interface.
-    proof: Scratch[mx.Context, mx.np.ndarray, ScratchOptions] = scratch
-    proof_concise: Concise[mx.Context, concise.Replicas, ConciseOptions] = concise
 
 DISTRIBUTIONS = ("mxnet", "mxnet-cu112")
 """The packages whose versions a record names."""

@@ -10,7 +10,7 @@ from mxnet.gluon import HybridBlock
 
 from common.models.nets import EPSILON, MOMENTUM, trainable
 from frameworks.mxnet.collectives import flatten, unflatten
-from frameworks.mxnet.hosts import everyones, processes
+from frameworks.mxnet.hosts import of_all_hosts, processes
 from frameworks.mxnet.layouts import Shards, Tensor, each
 from frameworks.mxnet.reductions import attend, means_over, means_over_hosts
 
@@ -140,7 +140,7 @@ def share_statistics(net: gluon.Block) -> None:
     """Gives every device the running statistics of the first one."""
     first = {statistic.name: statistic.list_data()[0] for statistic in statistics(net)}
     if processes() > 1:
-        first = unflatten(everyones([flatten(first)])[0], first)
+        first = unflatten(of_all_hosts([flatten(first)])[0], first)
     for statistic in statistics(net):
         statistic.set_data(first[statistic.name])
 

@@ -8,22 +8,14 @@ from typing import Any, TypeAlias
 import mxnet as mx
 from mxnet import np
 
-from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.parallel.replicas import share_of
+from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_bounds
-from frameworks.mxnet.hosts import everyones, everywhere, own, summed_by_servers
+from frameworks.mxnet import hosts
+from frameworks.mxnet.hosts import of_all_hosts
 
 Tensor: TypeAlias = np.ndarray
 Params = dict[str, Tensor]
-
-
-def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
-    """The sum of k devices' gradients, on each of them; they travel as one vector."""
-    vectors = [flatten(grad) for grad in grads]
-    if algorithm == "native":
-        summed = native(vectors)
-    else:
-        summed = by_schedule(SCHEDULES[algorithm](everywhere(vectors)), vectors)
-    return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
 
 
 def flatten(params: Params) -> Tensor:
@@ -42,15 +34,16 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says.
+    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says.
 
     Over hosts each process does all of it: MXNet has no messages from one process to another.
     """
-    bounds, places = shard_bounds(len(data[0]), schedule.chunks), everyones(data)
-    held = [[vector[a:b].copy() for a, b in bounds] for vector in places]
-    execute(schedule, held, lambda chunk, i: chunk.copyto(places[i].ctx))
-    summed = zip(own(held), data, strict=True)
-    return [join(chunks).as_in_ctx(vector.ctx) for chunks, vector in summed]
+    bounds = shard_bounds(data[0].size, schedule.chunks)
+    vectors = [tensor.reshape(-1) for tensor in of_all_hosts(data)]
+    held = [[vector[a:b].copy() for a, b in bounds] for vector in vectors]
+    execute(schedule, held, lambda chunk, i: chunk.copyto(vectors[i].ctx))
+    summed = zip(share_of(held, hosts), data, strict=True)
+    return [join(chunks).as_in_ctx(tensor.ctx).reshape(tensor.shape) for chunks, tensor in summed]
 
 
 def join(chunks: Sequence[Tensor]) -> Tensor:
@@ -66,22 +59,22 @@ def join(chunks: Sequence[Tensor]) -> Tensor:
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by a kvstore."""
-    if everywhere(data) > len(data):
-        return summed_by_servers(data)
+    if hosts.processes() > 1:
+        return hosts.summed_by_servers(data)
     return summed_by("device", data)
 
 
 def summed_by(kvstore: str, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of tensors of this process by a kvstore of its own, where each of them lies."""
     summed = [tensor.copy() for tensor in data]
-    store = store_for(kvstore, len(data), len(summed[0]), summed[0].dtype)
+    store = store_for(kvstore, len(data), data[0].shape, data[0].dtype)
     store.pushpull(0, list(data), out=summed)
     return summed
 
 
 @cache
-def store_for(kvstore: str, devices: int, entries: int, dtype: Any) -> Any:
-    """A kvstore for vectors of so many entries: on GPUs it is costly to make."""
+def store_for(kvstore: str, devices: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A kvstore for tensors of this shape: on GPUs it is costly to make."""
     store = mx.kvstore.create(kvstore)
-    store.init(0, np.zeros(entries, dtype))
+    store.init(0, np.zeros(shape, dtype))
     return store

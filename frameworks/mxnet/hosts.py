@@ -4,11 +4,10 @@ It has no messages from one process to another. What all have, each one gets fro
 adds it up by itself: servers would add in the order in which it arrives, which no one knows.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import mxnet as mx
 import numpy
@@ -16,12 +15,9 @@ from mxnet import np, npx
 from mxnet.base import _LIB, check_call
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.parallel.shards import diverged
 from frameworks.mxnet.servers import in_time, served
-
-T = TypeVar("T")
 
 Tensor: TypeAlias = np.ndarray
 
@@ -109,18 +105,12 @@ def common_store() -> mx.kv.KVStore:
     return ours.store
 
 
-def everywhere(devices: Sequence[object]) -> int:
-    """How many devices all processes have, of which this one has these."""
-    return processes() * len(devices)
+def rank() -> int:
+    """Which of them this one is."""
+    return ours.process.rank
 
 
-def own(parts: Sequence[T]) -> Sequence[T]:
-    """The share of this process in what is there for each device, in the order of all devices."""
-    share = len(parts) // processes()
-    return parts[ours.process.rank * share : (ours.process.rank + 1) * share]
-
-
-def everyones(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+def of_all_hosts(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """The tensors of all devices, on the first of this process's; all are of one shape."""
     if processes() == 1:
         return tensors
@@ -134,17 +124,17 @@ def exchanged(rows: Tensor) -> Tensor:
 
     Each one pushes its rows alone; the servers put them side by side.
     """
-    devices = list(range(everywhere(rows)))
+    devices = list(range(processes() * len(rows)))
     shape, dtype = (len(devices), rows.shape[1]), rows.dtype
-    mine = mx.nd.array(own(devices), dtype="int64")
+    mine = mx.nd.array(devices[rank() * len(rows) :][: len(rows)], dtype="int64")
     key = ours.key(shape, dtype, "row_sparse")
     pushed = mx.nd.sparse.row_sparse_array((rows.as_nd_ndarray(), mine), shape=shape, dtype=dtype)
     ours.store.push(key, pushed)
     found = mx.nd.sparse.zeros("row_sparse", shape, dtype=dtype)
     ours.store.row_sparse_pull(key, out=found, row_ids=mx.nd.array(devices, dtype="int64"))
-    everyones = found.data.as_np_ndarray()
-    everyones.wait_to_read()  # nobody pushes anew before all of this is here
-    return everyones
+    whole = found.data.as_np_ndarray()
+    whole.wait_to_read()  # nobody pushes anew before all of this is here
+    return whole
 
 
 def summed_by_servers(data: Sequence[Tensor]) -> list[Tensor]:
@@ -154,32 +144,7 @@ def summed_by_servers(data: Sequence[Tensor]) -> list[Tensor]:
     return summed
 
 
-def joined(rows: Array) -> Array:
-    """What all processes have as rows (n, ...), one after the other; each has its own n."""
-    if processes() == 1:
-        return rows
-    counts = ours.process.gather(len(rows))
-    padded = numpy.zeros((max(counts), *rows.shape[1:]), rows.dtype)
-    padded[: len(rows)] = rows
-    found = everyones([np.array(padded, padded.dtype)])
-    parts = [each.asnumpy()[:count] for each, count in zip(found, counts, strict=True)]
-    return numpy.concatenate(parts)
-
-
-def same_on_every_host(weights: Weights, share: int) -> Weights:
-    """These weights, once all processes, of `share` devices each, have the same bit for bit.
-
-    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
-    """
-    if processes() == 1:
-        return weights
-    everything = hashlib.sha256()
-    for values in weights.values():
-        everything.update(values.tobytes())
-    if len(set(ours.process.gather(everything.hexdigest()))) > 1:
-        for name, values in weights.items():
-            found = ours.process.gather(hashlib.sha256(values.tobytes()).hexdigest())
-            for rank, theirs in enumerate(found):
-                if theirs != found[0]:
-                    raise diverged(name, rank * share)
-    return weights
+def gathered(values: Array) -> Array:
+    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
+    found = of_all_hosts([np.array(values, values.dtype)])
+    return numpy.stack([each.asnumpy() for each in found])

@@ -1,9 +1,13 @@
 """What LeNet is made of, each in the form that is fast in MXNet; docs/performance.md has more."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+import mxnet as mx
 from mxnet import np, npx
+
+from common.base.arrays import Array
+from common.parallel.shards import shard_bounds
 
 Tensor: TypeAlias = np.ndarray
 R = TypeVar("R")
@@ -59,14 +63,25 @@ def padded(X: Tensor, *shape: int) -> Tensor:
     return X
 
 
-def keep_up(params: Mapping[str, Tensor]) -> None:
-    """Waits until the engine has begun with the last gradient of these parameters.
-
-    Far ahead of it, one would hold the images of all minibatches that wait for it.
-    """
-    params["fc2.weight"].grad.wait_to_read()
+def scatter(array: Array, devices: Sequence[mx.Context]) -> list[Tensor]:
+    """The shards of an array, each on its device; their lengths differ by at most one."""
+    bounds = shard_bounds(len(array), len(devices))
+    return [
+        np.array(array[a:b], array.dtype, ctx=device)
+        for (a, b), device in zip(bounds, devices, strict=True)
+    ]
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all."""
-    return [function(*own, **same) for own in zip(*arguments, strict=True)]
+    """What `function` makes of each device's arguments, and of what is the `same` for all.
+
+    MXNet's engine works behind the calls, so all devices compute at the same time. Far behind, it
+    would hold the images of all minibatches that wait for it: so each device's last gradient must
+    have begun.
+    """
+    results = []
+    for call in zip(*arguments, strict=True):
+        for params in (each for each in call if isinstance(each, dict)):
+            params["fc2.weight"].grad.wait_to_read()
+        results.append(function(*call, **same))
+    return results

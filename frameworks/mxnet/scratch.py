@@ -8,34 +8,21 @@ if __name__ == "__main__":  # before MXNet is loaded: --help and a wrong flag ar
 
     raise SystemExit(main("mxnet", "scratch"))
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import mxnet as mx
-import numpy
 from mxnet import autograd, np, npx
 
-from common.base.arrays import Array, Weights
-from common.chapters.scratch import ScratchOptions
-from common.parallel.shards import same_everywhere, shard_bounds
-from frameworks.mxnet.collectives import allreduce_by
-from frameworks.mxnet.devices import devices as devices, synchronize as synchronize
-from frameworks.mxnet.hosts import (
-    everyones,
-    everywhere,
-    joined,
-    launch as launch,
-    own,
-    same_on_every_host,
-)
+from common.base.arrays import Array
 from frameworks.mxnet.kernels import (
     avg_pool2d,
     conv2d,
     dense,
     images,
-    keep_up,
     on_each_device,
     relu,
+    scatter,
 )
 
 Device: TypeAlias = mx.Context
@@ -49,13 +36,6 @@ def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     for param in params.values():
         param.attach_grad()
     return params
-
-
-def replicate(
-    weights: Mapping[str, Array], devices: Sequence[Device], options: ScratchOptions
-) -> list[Params]:
-    """One copy of the weights on each device."""
-    return [get_params(weights, device) for device in devices]
 
 
 def lenet(X: Tensor, params: Params) -> Tensor:
@@ -79,15 +59,6 @@ def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
     return [total.copyto(tensor.ctx) for tensor in data]
 
 
-def scatter(array: Array, devices: Sequence[Device]) -> list[Tensor]:
-    """The shards of an array, each on its device; their lengths differ by at most one."""
-    bounds = own(shard_bounds(len(array), everywhere(devices)))
-    return [
-        np.array(array[a:b], array.dtype, ctx=device)
-        for (a, b), device in zip(bounds, devices, strict=True)
-    ]
-
-
 def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Tensor], list[Tensor]]:
     """The k shards of a minibatch, each on its device; they differ by at most one example."""
     return scatter(X, devices), scatter(y, devices)
@@ -103,35 +74,10 @@ def shard_loss_and_grad(
     if len(X) == 0:  # MXNet can neither convolve nor add up nothing
         zeros = {name: np.zeros_like(param) for name, param in params.items()}
         return np.zeros((), X.dtype, ctx=X.ctx), zeros
-    keep_up(params)
     with autograd.record():
         shard_loss = loss(lenet(X, params), y).sum() / examples
     shard_loss.backward()
     return shard_loss, {name: param.grad for name, param in params.items()}
-
-
-def sum_gradients(grads: Sequence[Params], algorithm: str) -> list[Params]:
-    """The sum of k devices' gradients, on each of them."""
-    if algorithm != "star" or everywhere(grads) > len(grads):  # else the book's, on one host
-        return allreduce_by(algorithm, grads)
-    summed = {name: allreduce([grad[name] for grad in grads]) for name in grads[0]}
-    return [{name: copies[i] for name, copies in summed.items()} for i in range(len(grads))]
-
-
-def forward_backward(
-    X: Array,
-    y: Array,
-    device_params: Sequence[Params],
-    devices: Sequence[Device],
-    algorithm: str,
-) -> tuple[Tensor, list[Params]]:
-    """The mean loss over the minibatch, and its gradient on each device."""
-    X_shards, y_shards = split_batch(X, y, devices)
-    results = on_each_device(
-        shard_loss_and_grad, device_params, X_shards, y_shards, examples=X.shape[0]
-    )
-    losses, grads = zip(*results, strict=True)
-    return allreduce(everyones(losses))[0], sum_gradients(grads, algorithm)
 
 
 def sgd(params: Params, grads: Params, lr: float) -> None:
@@ -146,55 +92,22 @@ def train_batch(
     device_params: Sequence[Params],
     devices: Sequence[Device],
     lr: float,
-    options: ScratchOptions,
+    examples: int,
+    allreduce: Callable[[Sequence[Tensor]], list[Tensor]] = allreduce,
 ) -> Tensor:
-    """One step of SGD on one minibatch; returns its mean loss, still on the first device."""
-    mean_loss, device_grads = forward_backward(X, y, device_params, devices, options.allreduce)
-    for params, grads in zip(device_params, device_grads, strict=True):
-        sgd(params, grads, lr)
-    return mean_loss
-
-
-def gradients(
-    X: Array,
-    y: Array,
-    device_params: Sequence[Params],
-    devices: Sequence[Device],
-    options: ScratchOptions,
-) -> Weights:
-    """The gradient of the mean loss over the minibatch, by canonical names."""
-    _, device_grads = forward_backward(X, y, device_params, devices, options.allreduce)
-    return {name: grad.asnumpy() for name, grad in device_grads[0].items()}
-
-
-def predict_shards(
-    X: Array, device_params: Sequence[Params], devices: Sequence[Device]
-) -> list[Tensor]:
-    """The logits of each device's shard of a batch, (its examples, 10)."""
-    pairs = zip(scatter(X, devices), device_params, strict=True)
-    # MXNet cannot convolve nothing.
-    return [lenet(each, params) if len(each) else each.reshape(0, 10) for each, params in pairs]
-
-
-def predict(X: Array, device_params: Sequence[Params], devices: Sequence[Device]) -> Array:
-    """The logits (n, 10) of a batch, each device computing those of its shard."""
-    logits = predict_shards(X, device_params, devices)
-    return joined(numpy.concatenate([shard.asnumpy() for shard in logits]))
-
-
-def export(device_params: Sequence[Params]) -> Weights:
-    """The weights, by canonical names; checks that all replicas are the same."""
-    copies = [{name: p.asnumpy() for name, p in params.items()} for params in device_params]
-    return same_on_every_host(same_everywhere(copies), len(copies))
-
-
-save = export
-"""All that the next step depends on: plain SGD keeps nothing but the weights."""
-
-
-def restore(
-    saved: Mapping[str, Array], device_params: Sequence[Params], devices: Sequence[Device]
-) -> None:
-    """Puts every device's copy where `save` found others."""
-    for params, device in zip(device_params, devices, strict=True):
-        params.update(get_params(saved, device))
+    """One step of SGD on a minibatch of `examples`; returns its mean loss, on the first device."""
+    X_shards, y_shards = split_batch(X, y, devices)
+    # Loss and gradient of each shard, computed on all devices at the same time.
+    results = on_each_device(
+        shard_loss_and_grad, device_params, X_shards, y_shards, examples=examples
+    )
+    losses, grads = zip(*results, strict=True)
+    # Every device gets the sum of all devices' gradients,
+    for name in device_params[0]:
+        summed = allreduce([grad[name] for grad in grads])
+        for grad, total in zip(grads, summed, strict=True):
+            grad[name] = total
+    # and changes its copy of the parameters by it.
+    for params, grad in zip(device_params, grads, strict=True):
+        sgd(params, grad, lr)
+    return allreduce(losses)[0]

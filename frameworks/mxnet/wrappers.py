@@ -1,16 +1,14 @@
 """Gluon's Trainer, which adds up all devices' gradients in a kvstore."""
 
 from functools import partial
-from typing import Any
 
 import mxnet as mx
-import numpy
-from mxnet import gluon, np, npx
+from mxnet import gluon, npx
 
 from common.models.nets import trainable
 from frameworks.mxnet.collectives import flatten, summed_by, unflatten
-from frameworks.mxnet.hosts import ENGINE, common_store, everyones, joined, processes
-from frameworks.mxnet.layouts import Shards, Tensor, on_host
+from frameworks.mxnet.hosts import ENGINE, common_store, of_all_hosts, processes
+from frameworks.mxnet.layouts import Tensor
 from frameworks.mxnet.optimizer import SGD
 
 
@@ -27,7 +25,7 @@ class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
     def _allreduce_grads(self) -> None:
         trained = [param for param in self._params if param.grad_req != "null"]
         own = [{param.name: param.grad(ctx) for param in trained} for ctx in self._contexts]
-        total = self.summed(everyones([flatten(grads) for grads in own]))[0]
+        total = self.summed(of_all_hosts([flatten(grads) for grads in own]))[0]
         for grads in own:
             for name, part in unflatten(total, grads).items():
                 part.copyto(grads[name])
@@ -54,14 +52,6 @@ def trainer_of(net: gluon.Block, kvstore: str) -> gluon.Trainer:
     if kvstore == ENGINE:
         return TrainerByServers(params, SGD(), kvstore=common_store(), update_on_kvstore=False)
     return gluon.Trainer(params, SGD(), kvstore=kvstore, update_on_kvstore=False)
-
-
-def everyones_shards(logits: Shards, dtype: "numpy.dtype[Any]") -> Shards:
-    """The logits of all processes' shards, where these are the ones of this process's."""
-    if processes() == 1:
-        return logits
-    nothing = numpy.zeros((0, 10), dtype)
-    return [np.array(joined(numpy.concatenate([nothing, *map(on_host, logits)])), dtype)]
 
 
 def no_loss(net: gluon.Block, device: mx.Context) -> Tensor:

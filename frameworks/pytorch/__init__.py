@@ -1,20 +1,6 @@
 """The chapters in PyTorch. Importing this package does not load PyTorch."""
 
-from typing import TYPE_CHECKING
-
 from common.backends.environment import Environment
-
-if TYPE_CHECKING:
-    import torch
-
-    from common.backends.interface import Concise, Scratch
-    from common.chapters.concise import ConciseOptions
-    from common.chapters.scratch import ScratchOptions
-    from frameworks.pytorch import concise, scratch
-
-    # The type checker proves that the chapters keep the promises of the interface.
-    proof: Scratch[torch.device, torch.Tensor, ScratchOptions] = scratch
-    proof_concise: Concise[torch.device, concise.Replicas, ConciseOptions] = concise
 
 DISTRIBUTIONS = ("torch",)
 """The packages whose versions a record names."""

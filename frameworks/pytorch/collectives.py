@@ -9,45 +9,22 @@ from typing import Any
 import torch
 from torch import Tensor, distributed as dist
 
-from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.parallel.replicas import share_of
+from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.hosts import connection_to_store, everywhere, own
-
-Params = dict[str, Tensor]
-
-
-def allreduce_by(algorithm: str, grads: Sequence[Params]) -> list[Params]:
-    """The sum of k devices' gradients, on each of them; they travel as one vector."""
-    vectors = [flatten(grad) for grad in grads]
-    if algorithm == "native":
-        summed = native(vectors)
-    else:
-        summed = by_schedule(SCHEDULES[algorithm](everywhere(vectors)), vectors)
-    return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
-
-
-def flatten(params: Params) -> Tensor:
-    """All tensors of a device as one vector."""
-    return torch.cat([param.flatten() for param in params.values()])
-
-
-def unflatten(vector: Tensor, like: Params) -> Params:
-    """The inverse of `flatten`, into the shapes of `like`."""
-    parts = vector.split([param.numel() for param in like.values()])
-    return {
-        name: part.reshape(param.shape)
-        for (name, param), part in zip(like.items(), parts, strict=True)
-    }
+from frameworks.pytorch import hosts
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
-    held = [list(vector.split(shard_sizes(len(vector), schedule.chunks))) for vector in data]
+    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
+    sizes = shard_sizes(data[0].numel(), schedule.chunks)
+    held = [list(tensor.flatten().split(sizes)) for tensor in data]
     if schedule.devices > len(data):
-        execute_with_others(schedule, dict(zip(own(range(schedule.devices)), held, strict=True)))
+        here = share_of(range(schedule.devices), hosts)
+        execute_with_others(schedule, dict(zip(here, held, strict=True)))
     else:
         execute(schedule, held, lambda chunk, i: chunk.to(data[i].device, copy=True))
-    return [torch.cat(chunks) for chunks in held]
+    return [torch.cat(chunks).reshape(data[0].shape) for chunks in held]
 
 
 def execute_with_others(schedule: Schedule, held: dict[int, list[Tensor]]) -> None:
@@ -78,11 +55,12 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
     summed = [tensor.clone() for tensor in data]
     if summed[0].is_cuda:
         torch.cuda.nccl.all_reduce(summed)
-        if everywhere(data) > len(data):
+        if hosts.processes() > 1:
             dist.all_reduce(summed[0])
             summed = [summed[0].to(each.device, copy=True) for each in summed]
     else:
-        groups = gloo(everywhere(data), tuple(own(range(everywhere(data)))))
+        devices = range(hosts.processes() * len(data))
+        groups = gloo(len(devices), tuple(share_of(devices, hosts)))
         works = [group.allreduce([each]) for group, each in zip(groups, summed, strict=True)]
         for work in works:
             work.wait()
@@ -92,11 +70,11 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 @cache
 def gloo(k: int, here: tuple[int, ...]) -> list[Any]:
     """Gloo's view of those of k devices that are here; it takes them for processes."""
-    own = dist.HashStore()
+    alone = dist.HashStore()
 
     def view(device: int) -> Any:
         # Who waits at a connection to the store keeps others from it: each has its own.
-        store = own if k == len(here) else dist.PrefixStore("native", connection_to_store())
+        store = alone if k == len(here) else dist.PrefixStore("native", hosts.connection_to_store())
         return dist.ProcessGroupGloo(store, device, k, timedelta(minutes=1))
 
     with ThreadPoolExecutor(k) as pool:  # each waits until all others are there

@@ -12,28 +12,15 @@ if __name__ == "__main__":  # before PyTorch is loaded: --help and a wrong flag 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, distributed as dist, nn
 
-from common.base.arrays import Array, Weights
-from common.chapters.concise import ConciseOptions
-from common.models.nets import trainable
-from common.parallel.shards import saved_of, shard_sizes
-from frameworks.pytorch.activations import layer_outputs
-from frameworks.pytorch.batch_norm import share_statistics, unmoved_statistics
-from frameworks.pytorch.devices import devices as devices, synchronize as synchronize
-from frameworks.pytorch.hosts import same_on_every_host
-from frameworks.pytorch.kernels import placed
-from frameworks.pytorch.layouts import from_canonical, on_host, own_weights, to_canonical
+from common.base.arrays import Array
+from frameworks.pytorch.batch_norm import share_statistics
+from frameworks.pytorch.kernels import to_device
+from frameworks.pytorch.layouts import load_weights, on_host
 from frameworks.pytorch.resnet import resnet18
-from frameworks.pytorch.wrappers import (
-    Wrapped,
-    gathered,
-    launch as launch,
-    of_everyone,
-    wrap,
-)
+from frameworks.pytorch.wrappers import Wrapped, wrap
 
 Device = torch.device
 
@@ -44,39 +31,34 @@ class Replicas:
 
     net: Wrapped
     optimizer: torch.optim.Optimizer
-    device: Device
+    devices: Sequence[Device]
 
 
 def replicate(
-    weights: Mapping[str, Array], devices: Sequence[Device], options: ConciseOptions
+    weights: Mapping[str, Array], devices: Sequence[Device], batch_norm: str, wrapper: str
 ) -> Replicas:
     """ResNet-18 with these weights, on all devices; with DDP, this process has one of them."""
-    device = devices[0]
-    net: nn.Module = resnet18(len(weights["conv1.bias"]), options.batch_norm)
-    net.to(device, torch.as_tensor(weights["fc.bias"]).dtype).load_state_dict(
-        {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()},
-        strict=False,  # it also counts minibatches, which nothing needs
-    )
-    wrapped = wrap(net, devices, options.wrapper)
-    return Replicas(wrapped, torch.optim.SGD(wrapped.parameters()), device)
+    net = resnet18(len(weights["conv1.bias"]), batch_norm)
+    net.to(devices[0], torch.as_tensor(weights["fc.bias"]).dtype)
+    load_weights(net, weights)
+    wrapped = wrap(net, devices, wrapper)
+    return Replicas(wrapped, torch.optim.SGD(wrapped.parameters()), devices)
 
 
 def scatter(batch: Array, replicas: Replicas) -> Tensor:
-    """The shard of a minibatch that this process takes, on its device."""
-    sizes = shard_sizes(len(batch), dist.get_world_size())
-    shard: Tensor = torch.as_tensor(batch).split(sizes)[dist.get_rank()]
-    return placed(shard, replicas.device)
+    """The examples of this process, on its device; with DP, the wrapper splits them further."""
+    return to_device(torch.as_tensor(batch), replicas.devices[0])
 
 
 loss = nn.CrossEntropyLoss(reduction="none")
 
 
-def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
+def forward_backward(X: Array, y: Array, replicas: Replicas, examples: int) -> Tensor:
     """The mean loss over the minibatch; its gradient is left in the parameters."""
     replicas.net.train()
     replicas.optimizer.zero_grad()
     X_shard, y_shard = scatter(X, replicas), scatter(y, replicas)
-    shard_loss: Tensor = loss(replicas.net(X_shard), y_shard).sum() / len(X)
+    shard_loss: Tensor = loss(replicas.net(X_shard), y_shard).sum() / examples
     # DDP divides the sum of all gradients by the number of processes.
     (shard_loss * dist.get_world_size()).backward()
     mean_loss = shard_loss.detach()
@@ -84,70 +66,18 @@ def forward_backward(X: Array, y: Array, replicas: Replicas) -> Tensor:
     return mean_loss
 
 
-def train_batch(
-    X: Array,
-    y: Array,
-    replicas: Replicas,
-    devices: Sequence[Device],
-    lr: float,
-    options: ConciseOptions,
-) -> Tensor:
-    """One step of SGD on one minibatch; returns its mean loss, still on the device."""
-    mean_loss = forward_backward(X, y, replicas)
+def train_batch(X: Array, y: Array, replicas: Replicas, lr: float, examples: int) -> Tensor:
+    """One step of SGD on a minibatch of `examples`; returns its mean loss, still on the device."""
+    mean_loss = forward_backward(X, y, replicas, examples)
     for group in replicas.optimizer.param_groups:
         group["lr"] = lr
     replicas.optimizer.step()
     return mean_loss
 
 
-def gradients(
-    X: Array, y: Array, replicas: Replicas, devices: Sequence[Device], options: ConciseOptions
-) -> Weights:
-    """The gradient of the mean loss over the minibatch, by canonical names."""
-    with unmoved_statistics(replicas.net.module):
-        forward_backward(X, y, replicas)
-    grads = {name: param.grad for name, param in replicas.net.module.named_parameters()}
-    return {name: to_canonical(name, on_host(g)) for name, g in grads.items() if g is not None}
-
-
 @torch.no_grad()
-def predict_shards(X: Array, replicas: Replicas) -> list[Tensor]:
-    """The logits of each device's shard, by the first device's running statistics."""
+def predict(X: Array, replicas: Replicas) -> Array:
+    """The logits (n, 10) of this process's examples, by the first device's running statistics."""
     share_statistics(replicas.net.module)
     replicas.net.eval()
-    logits = replicas.net.module(scatter(X, replicas))
-    return gathered(logits, shard_sizes(len(X), dist.get_world_size()))
-
-
-def predict(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Array:
-    """The logits (n, 10) of a batch, each device computing those of its shard."""
-    return np.concatenate([on_host(shard) for shard in predict_shards(X, replicas)])
-
-
-def export(replicas: Replicas) -> Weights:
-    """Weights and the first device's running statistics; checks that all replicas are the same."""
-    share_statistics(replicas.net.module)
-    return same_on_every_host(own_weights(replicas.net.module), share=1)
-
-
-def save(replicas: Replicas) -> Weights:
-    """All that the next step depends on: the weights, and every device's running statistics."""
-    weights = own_weights(replicas.net.module)
-    trained = {name: values for name, values in weights.items() if trainable(name)}
-    statistics = {name: values for name, values in weights.items() if name not in trained}
-    everyones = {name: of_everyone(v, replicas.net) for name, v in statistics.items()}
-    return same_on_every_host(trained, share=1) | everyones
-
-
-def restore(saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device]) -> None:
-    """Puts this process's replica where `save` found another one."""
-    own = saved_of(saved, dist.get_rank())
-    replicas.net.module.load_state_dict(
-        {name: torch.from_numpy(from_canonical(name, v)) for name, v in own.items()},
-        strict=False,  # as in `replicate`
-    )
-
-
-def activations(X: Array, replicas: Replicas, devices: Sequence[Device]) -> Weights:
-    """What each layer with weights makes of a batch on one device, by its name."""
-    return layer_outputs(X, replicas.net.module, replicas.device)
+    return on_host(replicas.net.module(scatter(X, replicas)))

@@ -3,6 +3,9 @@
 The canonical layout is that of `common/models/nets.py`.
 """
 
+from collections.abc import Mapping
+
+import torch
 from torch import Tensor, nn
 
 from common.base.arrays import Array, Weights
@@ -22,6 +25,14 @@ def on_host(tensor: Tensor) -> Array:
     """A copy of a tensor, on the host."""
     copy: Array = tensor.detach().cpu().numpy().copy()
     return copy
+
+
+def load_weights(net: nn.Module, weights: Mapping[str, Array]) -> None:
+    """Puts weights and running statistics, by canonical names, in their places in a net."""
+    net.load_state_dict(
+        {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()},
+        strict=False,  # it also counts minibatches, which nothing needs
+    )
 
 
 def own_weights(net: nn.Module) -> Weights:

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
-from torch import Tensor, distributed as dist, nn
+from torch import nn
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
@@ -61,23 +59,3 @@ def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapp
     gpu = devices if devices[0].type == "cuda" else None
     # By itself it replaces all running statistics, at each step, by those of the first process.
     return nn.parallel.DistributedDataParallel(net, device_ids=gpu, forward_sync_buffers=False)
-
-
-def gathered(shard: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-    """Every process's shard of a batch, each of its own size; none is larger than the first."""
-    padded = shard.new_zeros((sizes[0], *shard.shape[1:]))  # they travel as tensors of one shape
-    padded[: len(shard)] = shard
-    everyones = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(everyones, padded)
-    return [each[:size] for each, size in zip(everyones, sizes, strict=True)]
-
-
-def of_everyone(values: Array, net: Wrapped) -> Array:
-    """What all devices have as `values`, one after the other: (k, ...)."""
-    if isinstance(net, DataParallel):  # which makes its replicas anew for each minibatch
-        return np.stack([values] * len(net.device_ids))
-    ours = torch.from_numpy(values).to(next(net.parameters()).device)
-    everyones = [torch.empty_like(ours) for _ in range(dist.get_world_size())]
-    dist.all_gather(everyones, ours)
-    stacked: Array = torch.stack(everyones).cpu().numpy()
-    return stacked

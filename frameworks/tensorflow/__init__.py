@@ -1,21 +1,8 @@
 """The chapters in TensorFlow. Importing this package does not load TensorFlow."""
 
 import os
-from typing import TYPE_CHECKING
 
 from common.backends.environment import Environment
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-    from common.backends.interface import Concise, Scratch
-    from common.chapters.concise import ConciseOptions
-    from common.chapters.scratch import ScratchOptions
-    from frameworks.tensorflow import concise, scratch
-
-    # The type checker proves that the chapters keep the promises of the interface.
-    proof: Scratch[str, tf.Tensor, ScratchOptions] = scratch
-    proof_concise: Concise[str, concise.Replicas, ConciseOptions] = concise
 
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 """The packages whose versions a record names."""

@@ -1,24 +1,19 @@
 """Allreduce by any schedule, and by TensorFlow's own collective."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 from tensorflow import Tensor
 
-from common.parallel.schedules import SCHEDULES, Schedule, execute
+from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_sizes
+from frameworks.tensorflow.kernels import to_device
 
 Grads = dict[str, Tensor]
 
-
-def allreduce_by(algorithm: str, grads: Sequence[Grads]) -> list[Grads]:
-    """The sum of k devices' gradients, on each of them; they travel as one vector."""
-    vectors = [flatten(grad) for grad in grads]
-    if algorithm == "native":
-        summed = native(vectors)
-    else:
-        summed = by_schedule(SCHEDULES[algorithm](len(vectors)), vectors)
-    return [unflatten(vector, grad) for vector, grad in zip(summed, grads, strict=True)]
+KEYS = itertools.count(1)
+"""By its key an operation finds its like on the other devices. Batch norm has larger ones."""
 
 
 def flatten(params: Mapping[str, Tensor]) -> Tensor:
@@ -38,11 +33,7 @@ def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> Grads:
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of vectors that lie on k devices, on each of them, moved as the schedule says."""
-
-    def receive(chunk: Tensor, i: int) -> Tensor:
-        with tf.device(data[i].device):
-            return tf.identity(chunk)
+    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
 
     def add(ours: Tensor, theirs: Tensor) -> Tensor:
         with tf.device(ours.device):
@@ -50,40 +41,49 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
             return tf.raw_ops.Snapshot(input=ours + theirs)
 
     held, summed = [], []
-    for vector in data:
-        with tf.device(vector.device):
-            held.append(tf.split(vector, shard_sizes(vector.shape[0], schedule.chunks)))
-    execute(schedule, held, receive, add)
-    for vector, chunks in zip(data, held, strict=True):
-        with tf.device(vector.device):
-            summed.append(tf.concat(chunks, 0))
+    sizes = shard_sizes(data[0].shape.num_elements(), schedule.chunks)
+    for tensor in data:
+        with tf.device(tensor.device):
+            held.append(tf.split(tf.reshape(tensor, (-1,)), sizes))
+    execute(schedule, held, lambda chunk, i: to_device(chunk, data[i].device), add)
+    for tensor, chunks in zip(data, held, strict=True):
+        with tf.device(tensor.device):
+            summed.append(tf.reshape(tf.concat(chunks, 0), tensor.shape))
     return summed
 
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by TensorFlow's collective operation."""
     # Within a function a tensor no longer knows where it came from.
-    summed: list[Tensor] = reduce_together(data, [tensor.device for tensor in data])
-    return summed
+    devices = [tensor.device for tensor in data]
+    if tf.executing_eagerly():
+        program: Callable[..., list[Tensor]] = in_one_program
+        return program(data, devices)
+    return reduce_together(data, devices)
 
 
-@tf.function(autograph=False)
 def reduce_together(data: Sequence[Tensor], devices: Sequence[str]) -> list[Tensor]:
-    """The sum of vectors on each of their devices; each operation waits for all the others."""
-    summed = []
+    """The sum of tensors on each of their devices; each operation waits for all the others."""
+    summed, key = [], next(KEYS)
+    before = tf.compat.v1.get_collection_ref("sums")  # of this program: NCCL needs one order
     for tensor, device in zip(data, devices, strict=True):
-        with tf.device(device):
+        with tf.device(device), tf.control_dependencies(before):
             summed.append(
                 tf.raw_ops.CollectiveReduce(  # the second version waits for ever
                     input=tensor,
                     group_size=len(devices),
                     group_key=len(devices),
-                    # Another one for another length or dtype.
-                    instance_key=2 * tensor.shape[0] + (tensor.dtype == tf.float64),
+                    instance_key=key,
                     merge_op="Add",
                     final_op="Id",
                     subdiv_offsets=[0],
                     communication_hint="nccl" if "GPU" in device else "auto",
                 )
             )
-    return summed
+    # Else an operation whose sum nobody uses would be left out, and the others wait for ever.
+    with tf.control_dependencies(summed):
+        before[:] = [to_device(each, device) for each, device in zip(summed, devices, strict=True)]
+    return list(before)
+
+
+in_one_program = tf.function(reduce_together, autograph=False)

@@ -4,21 +4,18 @@ The chapter from scratch has one client, to which the other processes lend their
 concise chapter has a strategy of which each process is a part. Both talk by gRPC.
 """
 
-import hashlib
 import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-import numpy as np
 import tensorflow as tf
 
 from common.backends.devices import ALONE, DeviceRequest, Process, alone
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array
 from common.base.signals import stoppable
 from common.chapters.scratch import ScratchOptions
-from common.parallel.shards import diverged
 from frameworks.tensorflow.devices import JOB, configure
 
 Tensor: TypeAlias = tf.Tensor
@@ -26,7 +23,7 @@ Tensor: TypeAlias = tf.Tensor
 GROUP: Final = 900_000
 """The key of the processes as a group: those of `collectives` are smaller, of batch norm larger."""
 
-DTYPES: Final = ("float32", "float64", "int64")
+DTYPES: Final = ("float32", "float64")
 """What processes give each other."""
 
 
@@ -97,37 +94,22 @@ def lend(process: Process, server: tf.distribute.Server) -> None:
         process.gather("through")
 
 
-def everywhere(devices: Sequence[object]) -> int:
-    """How many devices all processes have: the client knows those of all."""
-    return len(devices)
-
-
-def everyones(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The tensors of all devices: the client has those of all."""
-    return tensors
-
-
-def processes(strategy: tf.distribute.Strategy) -> int:
-    """Of how many processes a strategy is."""
-    resolver = strategy.cluster_resolver
+def processes() -> int:
+    """How many take part in a run: a client that has the devices of all does it alone."""
+    resolver = tf.distribute.get_strategy().cluster_resolver
     return 1 if resolver is None else int(resolver.cluster_spec().num_tasks(JOB))
 
 
-def rank(strategy: tf.distribute.Strategy) -> int:
+def rank() -> int:
     """Which of them this process is."""
-    resolver = strategy.cluster_resolver
+    resolver = tf.distribute.get_strategy().cluster_resolver
     return 0 if resolver is None else int(resolver.task_id)
 
 
-def share(strategy: tf.distribute.Strategy) -> int:
-    """How many devices each of them has."""
-    return int(strategy.num_replicas_in_sync) // processes(strategy)
-
-
-def of_all(values: Tensor, strategy: tf.distribute.Strategy) -> Tensor:
+def of_all(values: Tensor) -> Tensor:
     """What each process has as a tensor of one shape, by rank, (processes, ...), on the host."""
     with tf.device("CPU:0"):
-        count, flat = processes(strategy), tf.reshape(values, (1, -1))
+        count, flat = processes(), tf.reshape(values, (1, -1))
         if count == 1:
             return values[None]
         size = flat.shape[1]
@@ -147,27 +129,10 @@ def by_rank(count: int) -> list[int]:
     return [order.index(rank) for rank in range(count)]
 
 
-arrays_of_all = tf.function(of_all, autograph=False)
+in_one_program = tf.function(of_all, autograph=False)
 
 
-def joined(arrays: Sequence[Array], strategy: tf.distribute.Strategy) -> list[Array]:
-    """The arrays of all devices, of which this process has some; all are of one shape."""
-    if processes(strategy) == 1:
-        return list(arrays)
-    stacked = np.stack(arrays)
-    found = arrays_of_all(tf.constant(stacked), strategy).numpy()
-    return list(found.reshape(-1, *stacked.shape[1:]))
-
-
-def same_on_every_host(weights: Weights, strategy: tf.distribute.Strategy) -> Weights:
-    """These weights, once all processes are known to have the same bit for bit.
-
-    Digests travel instead of weights. Raises RunError that names the replica and the tensor.
-    """
-    digests = [hashlib.sha256(values.tobytes()).digest()[:8] for values in weights.values()]
-    first, *others = joined([np.frombuffer(b"".join(digests), np.int64)], strategy)
-    for number, theirs in enumerate(others, start=1):
-        for name, same in zip(weights, theirs == first, strict=True):
-            if not same:
-                raise diverged(name, number * share(strategy))
-    return weights
+def gathered(values: Array) -> Array:
+    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
+    found: Array = in_one_program(tf.constant(values)).numpy()
+    return found

@@ -3,14 +3,15 @@
 The largest gain is a setting in `frameworks/tensorflow/__init__.py`: oneDNN on every processor.
 """
 
-from collections.abc import Callable, Iterable
-from functools import cache, wraps
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from common.chapters.spec import Options
+from common.base.arrays import Array
+from common.parallel.shards import shard_sizes
 
 Tensor: TypeAlias = tf.Tensor
 P = ParamSpec("P")
@@ -50,12 +51,6 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return X @ weight + bias
 
 
-@cache
-def first_like(options: Options) -> Options:
-    """The first options that were equal to these: TensorFlow knows an object while it lives."""
-    return options
-
-
 def compiled(step: Callable[P, R]) -> Callable[P, R]:
     """`step`, whose first argument is a minibatch, as one program; its numbers may change."""
     program = tf.function(step, autograph=False)
@@ -65,7 +60,6 @@ def compiled(step: Callable[P, R]) -> Callable[P, R]:
         X: Any = args[0]
         # As a number the rate would be compiled in: a new one would mean a new program.
         tensors = [tf.constant(x, X.dtype) if isinstance(x, float) else x for x in args]
-        tensors = [first_like(x) if isinstance(x, Options) else x for x in tensors]
         result: R = program(*tensors, **kwargs)
         return result
 
@@ -79,7 +73,9 @@ def any_size(step: Callable[P, R]) -> Callable[P, R]:
     def relaxed(value: Any) -> Any:
         if not isinstance(value, np.ndarray):
             return value
-        return tf.TensorSpec((None, *value.shape[1:])[: value.ndim], value.dtype)
+        # Not empty ones: TensorFlow's convolution is right only where it knows that.
+        shape = (None, *value.shape[1:])[: value.ndim] if value.size else value.shape
+        return tf.TensorSpec(shape, value.dtype)
 
     @wraps(step)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -90,6 +86,45 @@ def any_size(step: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def scatter(array: Array, devices: Sequence[str]) -> list[Tensor]:
+    """The shards of an array, each on its device; their lengths differ by at most one."""
+    shards = tf.split(array, shard_sizes(array.shape[0], len(devices)))
+    return [to_device(shard, device) for shard, device in zip(shards, devices, strict=True)]
+
+
+def to_device(tensors: R, device: str) -> R:
+    """A tensor, or all that there are in a structure, on a device."""
+    with tf.device(device):
+        found: R = tf.nest.map_structure(tf.identity, tensors)
+        return found
+
+
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all."""
-    return [function(*own, **same) for own in zip(*arguments, strict=True)]
+    """What `function` makes of each device's arguments, and of what is the `same` for all.
+
+    All devices' work is one program: what does not depend on each other is done at the same time.
+    """
+    calls = list(zip(*arguments, strict=True))
+    devices = [tf.nest.flatten(call)[0].device for call in calls]
+    if not tf.executing_eagerly():
+        return one_after_the_other(function, devices, calls, same)
+    found = in_one_program(function, devices, calls, same)
+    # What a program returns passes for numbers of the first device.
+    return [to_device(result, device) for result, device in zip(found, devices, strict=True)]
+
+
+def one_after_the_other(
+    function: Callable[..., R],
+    devices: Sequence[str],
+    calls: Sequence[tuple[Any, ...]],
+    same: dict[str, Any],
+) -> list[R]:
+    """The result of each call, computed on its device: also the gradients it asks for."""
+    results = []
+    for device, call in zip(devices, calls, strict=True):
+        with tf.device(device):
+            results.append(function(*call, **same))
+    return results
+
+
+in_one_program = tf.function(one_after_the_other, autograph=False)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
 import tensorflow as tf
 
 from common.base.arrays import Weights
 from frameworks.tensorflow.collectives import flatten, unflatten
-from frameworks.tensorflow.hosts import joined, of_all, processes, rank, share
+from frameworks.tensorflow.hosts import of_all, processes
 from frameworks.tensorflow.kernels import any_size
 from frameworks.tensorflow.layouts import on_host, to_canonical
 
@@ -47,7 +46,8 @@ def step(
         return shard_loss, flatten(tape.gradient(shard_loss, params)), seen
 
     strategy, variables = replicas.strategy, (replicas.params, replicas.statistics)
-    batch = spread(X, strategy), spread(y, strategy)
+    images = spread(X, tf.zeros((0, 1, 28, 28), examples.dtype), strategy)
+    batch = images, spread(y, tf.zeros(0, tf.int64), strategy)
     program = once_for_all(on_shard, variables, *batch, strategy=strategy)
 
     def on_device(*shard: Tensor) -> Any:
@@ -69,7 +69,7 @@ def evaluate(X: Sequence[Tensor], replicas: Mirrored) -> tuple[Tensor, ...]:
         return replicas.net.stateless_call(*variables, X, training=False)[0]
 
     strategy, variables = replicas.strategy, (replicas.params, replicas.statistics)
-    batch = spread(X, strategy)
+    batch = spread(X, tf.zeros((0, 1, 28, 28), replicas.params["fc.bias"].dtype), strategy)
     program = once_for_all(on_shard, variables, batch, strategy=strategy)
     first = of_first(replicas.statistics, strategy)
     logits = strategy.run(lambda shard: program(replicas.params, first, shard), (batch,))
@@ -103,12 +103,14 @@ def once_for_all(
     return call
 
 
-def spread(shards: Sequence[Tensor], strategy: Strategy) -> tf.distribute.DistributedValues:
-    """Shards, each on its device; those that are left for the last devices are empty."""
-    empty = tf.zeros((0, *shards[0].shape[1:]), shards[0].dtype)
-    filled = [*shards, *[empty] * (strategy.num_replicas_in_sync - len(shards))]
+def spread(
+    shards: Sequence[Tensor], empty: Tensor, strategy: Strategy
+) -> tf.distribute.DistributedValues:
+    """The shards of this process, each on its device; the last devices may get an `empty` one."""
+    here = strategy.num_replicas_in_sync // processes()
+    filled = [*shards, *[empty] * (here - len(shards))]
     return strategy.experimental_distribute_values_from_function(
-        lambda context: filled[context.replica_id_in_sync_group]
+        lambda context: filled[context.replica_id_in_sync_group % here]
     )
 
 
@@ -117,7 +119,7 @@ def summed(values: Sequence[Tensor]) -> Sequence[Tensor]:
 
     def everyones(strategy: Strategy, values: Sequence[Tensor]) -> list[Tensor]:
         total = tf.distribute.ReduceOp.SUM
-        if processes(strategy) > 1:
+        if processes() > 1:
             return [in_order(value, strategy) for value in values]
         return [strategy.extended.reduce_to(total, value, value) for value in values]
 
@@ -131,7 +133,7 @@ def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tens
     """The sum over the devices of all processes, in their order: by a ring it would be another."""
     own = copies(value, strategy)
     with tf.device("CPU:0"):
-        found = of_all(tf.stack(own), strategy)
+        found = of_all(tf.stack(own))
         total = tf.add_n(tf.unstack(tf.reshape(found, (-1, *own[0].shape))))
 
     def copy(context: tf.distribute.ReplicaContext) -> Tensor:
@@ -139,17 +141,6 @@ def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tens
             return tf.identity(total)
 
     return strategy.experimental_distribute_values_from_function(copy)
-
-
-def gathered(
-    logits: Sequence[Tensor], sizes: Sequence[int], strategy: Strategy
-) -> Sequence[Tensor]:
-    """The logits of all devices' shards, of which this process has some; the first is largest."""
-    if processes(strategy) == 1:
-        return logits
-    padded = [np.pad(own, ((0, sizes[0] - len(own)), (0, 0))) for own in map(on_host, logits)]
-    everyones = zip(joined(padded, strategy), sizes, strict=False)  # the last may have none
-    return [tf.constant(shard[:size]) for shard, size in everyones]
 
 
 def copies(value: tf.Variable | Tensor, strategy: Strategy) -> tuple[tf.Variable | Tensor, ...]:
@@ -166,30 +157,12 @@ def on_one(values: Variables, strategy: Strategy, index: int) -> Variables:
 def of_first(values: Variables, strategy: Strategy) -> Variables | Mapping[str, Tensor]:
     """What the first of all devices has of each value."""
     own = on_one(values, strategy, 0)
-    if processes(strategy) == 1:
+    if processes() == 1:
         return own
-    return unflatten(of_all(flatten(own), strategy)[0], own)
-
-
-def first_here(replicas: Mirrored) -> int:
-    """Which one of all devices is the first one of this process."""
-    return rank(replicas.strategy) * share(replicas.strategy)
+    return unflatten(of_all(flatten(own))[0], own)
 
 
 def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: Strategy) -> Weights:
     """What one of the devices has of values by canonical names: copies on the host."""
     found = on_one(values, strategy, index)
     return {name: to_canonical(name, on_host(value)) for name, value in found.items()}
-
-
-def everyones(replicas: Mirrored) -> tuple[list[Weights], list[Weights]]:
-    """Weights of the devices here, running statistics of all devices, by canonical names."""
-    strategy = replicas.strategy
-    params, statistics = (
-        [copy_of(values, index, strategy) for index in range(share(strategy))]
-        for values in (replicas.params, replicas.statistics)
-    )
-    names = replicas.statistics
-    stacks = {name: joined([own[name] for own in statistics], strategy) for name in names}
-    devices = range(strategy.num_replicas_in_sync)
-    return params, [{name: stacks[name][device] for name in names} for device in devices]

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 from concise_steps import options, request, start
 
 from common.backends.devices import Process
+from common.backends.loading import backend
 from common.base.errors import RunError
 
 NAME = "stage2.block1.conv3.bias"
@@ -58,7 +58,7 @@ class LayerDivergence:
     devices: Sequence[Any]
 
     def __call__(self, process: Process) -> None:
-        chapter = importlib.import_module(f"frameworks.{self.framework}.concise")
+        chapter = backend(self.framework, "concise")
         replicas = chapter.replicate(
             start("float64"), process.own(self.devices), options(self.framework)
         )
@@ -72,29 +72,3 @@ def test_replicas_that_parted_end_the_run(
 ) -> None:
     with pytest.raises(RunError, match=r"^stage2\.block1\.conv3\.\w+ on device 1 differs"):
         concise.launch(LayerDivergence(framework, all_devices[:2]), request(2), options(framework))
-
-
-def pretend_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_gather(found: list[Any], ours: Any) -> None:
-        for each in found:
-            each.copy_(ours)
-        found[2] += 1
-
-    monkeypatch.setattr("frameworks.pytorch.hosts.processes", lambda: 3)
-    monkeypatch.setattr("frameworks.pytorch.hosts.dist.all_gather", all_gather)
-
-
-def pretend_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
-    process = Process(0, 3, 0, 1, gather=lambda digest: [digest, digest, "another"])
-    monkeypatch.setattr("frameworks.mxnet.hosts.ours.process", process)
-
-
-@pytest.mark.only("pytorch", "mxnet")
-def test_the_first_device_of_the_host_that_parted_is_named(
-    framework: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    {"pytorch": pretend_pytorch, "mxnet": pretend_mxnet}[framework](monkeypatch)
-    hosts = importlib.import_module(f"frameworks.{framework}.hosts")
-    with pytest.raises(RunError, match=r"^fc2\.bias on device 4 differs") as parted:
-        hosts.same_on_every_host({"fc2.bias": np.ones(10)}, share=2)
-    assert parted.value.device == 4

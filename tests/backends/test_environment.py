@@ -141,7 +141,7 @@ def test_a_framework_that_cannot_be_loaded_is_not_called_missing_if_a_variable_m
     monkeypatch.setenv("TOY_ISA", "avx2")
     monkeypatch.setenv("TOY_PLUGIN", "none")
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "frameworks.pytorch.scratch", None)  # it is not there
+        patch.setitem(sys.modules, "frameworks.pytorch.chapters", None)  # it is not there
         told = r"None in sys.modules\): `nox -s pytorch` installs it"
         with pytest.raises(RequestError, match=told):
             import_backend("pytorch", "scratch", 1)

@@ -6,7 +6,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from common.backends.devices import DeviceRequest, Process
+from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.data.dataset import load
 from common.data.minibatches import pixels
@@ -40,7 +40,7 @@ def logits_here(
 ) -> "list[np.ndarray[Any, Any]]":
     """The logits of the probe batch with those weights, in the framework under test."""
     config, found = record.config, []
-    chapter: Any = import_module(f"frameworks.{framework}.{config.chapter}")
+    chapter: Any = backend(framework, config.chapter)
     given = load_weights(weights, config.shapes(), config.dtype)
     data = load("synthetic", None, print, progress=False, first=(0, config.test_examples))
 
@@ -70,7 +70,7 @@ def test_weights_of_every_framework_give_its_logits(
 def finished_here(framework: str, found: Checkpoint, devices: Sequence[Any]) -> Weights:
     """The weights of a run that goes on from a checkpoint, in the framework under test."""
     theirs, ends = found.record.config, []
-    chapter: Any = import_module(f"frameworks.{framework}.{theirs.chapter}")
+    chapter: Any = backend(framework, theirs.chapter)
     options: Any = Request.parsed(framework, theirs.chapter).options
     if theirs.chapter == "concise":
         options = replace(options, width=theirs.settings()["width"])

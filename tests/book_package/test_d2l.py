@@ -32,7 +32,7 @@ def stepped(scratch: Any, all_devices: Sequence[Any], request: pytest.FixtureReq
 @pytest.fixture
 def params(scratch: Any, all_devices: Sequence[Any]) -> Any:
     """The weights before the step, on the first device."""
-    return scratch.get_params(start("float64"), all_devices[0])
+    return scratch.listing.get_params(start("float64"), all_devices[0])
 
 
 @pytest.mark.only("pytorch")
@@ -40,7 +40,7 @@ def test_a_step_is_that_of_sgd_in_pytorch(
     d2l: Any, scratch: Any, params: Any, stepped: Weights
 ) -> None:
     torch: Any = import_module("torch")
-    y_hat = scratch.lenet(torch.as_tensor(X), params)
+    y_hat = scratch.listing.lenet(torch.as_tensor(X), params)
     d2l.Classifier().loss(y_hat, torch.as_tensor(Y), averaged=False).sum().backward()
     d2l.sgd(params.values(), LR, len(X))
     assert far(stepped, scratch.export([params])) < 1e-12
@@ -53,7 +53,7 @@ def test_a_step_is_that_of_sgd_in_tensorflow(
     tf: Any = import_module("tensorflow")
     with book.keras_in_float64(), tf.GradientTape() as tape:
         # In an object, Keras 3 would hide this function behind what `compile` was given.
-        mean_loss = d2l.Classifier.loss(None, scratch.lenet(X, params), Y)
+        mean_loss = d2l.Classifier.loss(None, scratch.listing.lenet(X, params), Y)
     grads = tape.gradient(mean_loss, params)
     d2l.sgd(params.values(), grads.values(), LR, 1)
     assert far(stepped, scratch.export([params])) < 1e-12
@@ -67,7 +67,7 @@ def test_a_step_is_that_of_sgd_in_jax(
     optax: Any = import_module("optax")
 
     def mean_loss(params: Any) -> Any:
-        y_hat = scratch.lenet(X, params)
+        y_hat = scratch.listing.lenet(X, params)
         return optax.softmax_cross_entropy_with_integer_labels(y_hat, Y).mean()
 
     updates, _ = d2l.SGD(LR).update(jax.grad(mean_loss)(params), None)
@@ -83,7 +83,7 @@ def test_a_step_is_that_of_split_batch_and_sgd_in_mxnet(
     shards = d2l.split_batch(mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype), all_devices[:3])
     with mx.autograd.record():
         losses = [
-            d2l.Classifier().loss(scratch.lenet(X_shard, params), y_shard, averaged=False)
+            d2l.Classifier().loss(scratch.listing.lenet(X_shard, params), y_shard, averaged=False)
             for X_shard, y_shard, params in zip(*shards, replicas, strict=True)
         ]
     mx.autograd.backward(losses)
@@ -103,7 +103,7 @@ def test_shards_are_those_of_split_batch(
     mx: Any = import_module("mxnet")
     devices = all_devices[:3]
     theirs = d2l.split_batch(mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype), devices)
-    for found, expected in zip(scratch.split_batch(X, Y, devices), theirs, strict=True):
+    for found, expected in zip(scratch.listing.split_batch(X, Y, devices), theirs, strict=True):
         assert [shard.ctx for shard in found] == [shard.ctx for shard in expected] == devices
         for ours, their in zip(as_arrays(found), as_arrays(expected), strict=True):
             assert ours.dtype == their.dtype

@@ -13,6 +13,7 @@ from book import apart, renamed
 from concise_steps import far, options, part, request
 
 from common.backends.devices import Process
+from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.models.nets import BLOCKS, STAGES, trainable
 
@@ -60,7 +61,7 @@ def mxnet_net(d2l: Any, weights: Weights, devices: Sequence[Any]) -> Any:
 def in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
     """What our net and the package's compute: logits in both modes, and gradients."""
     torch, weights = import_module("torch"), book.start()
-    concise, layouts = (import_module(f"frameworks.pytorch.{m}") for m in ("concise", "layouts"))
+    concise, layouts = backend("pytorch", "concise"), import_module("frameworks.pytorch.layouts")
 
     def computed(net: Any, rules: Mapping[str, str]) -> Weights:
         with torch.no_grad():
@@ -85,13 +86,14 @@ def in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
 def in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
     """What our net and the package's compute: logits in both modes, and gradients."""
     mx, weights = import_module("mxnet"), book.start()
-    concise, layouts = (import_module(f"frameworks.mxnet.{m}") for m in ("concise", "layouts"))
+    concise: Any = backend("mxnet", "concise")
+    layouts = import_module("frameworks.mxnet.layouts")
 
     def computed(forward: Callable[[Any], Any], params: Any, rules: Mapping[str, str]) -> Weights:
         evaluated = forward(mx.np.array(X, X.dtype))
         with mx.autograd.record():
             y_hat = forward(mx.np.array(X, X.dtype))
-            loss = concise.loss(y_hat, mx.np.array(Y, Y.dtype)).mean()
+            loss = concise.listing.loss(y_hat, mx.np.array(Y, Y.dtype)).mean()
         loss.backward()
         own = {k: params[renamed(k, rules)] for k in weights if trainable(k)}
         grads = {k: param.grad(devices[0]).asnumpy() for k, param in own.items()}
@@ -154,7 +156,7 @@ def test_a_step_is_that_of_train_batch_in_pytorch(
     net = pytorch_net(d2l, weights)
     trainer = torch.optim.SGD(net.parameters(), LR / len(X))  # the package adds losses up
     images, labels = torch.as_tensor(X), torch.as_tensor(Y)
-    d2l.train_batch_ch13(net, images, labels, concise.loss, trainer, all_devices[:1])
+    d2l.train_batch_ch13(net, images, labels, concise.listing.loss, trainer, all_devices[:1])
     state = {k: net.state_dict()[renamed(k, PYTORCH)].numpy() for k in weights}
     layouts = import_module("frameworks.pytorch.layouts")
     expected = {k: layouts.to_canonical(k, values) for k, values in state.items()}
@@ -172,7 +174,7 @@ def test_a_step_on_two_devices_is_that_of_train_batch_in_mxnet(
     net = mxnet_net(d2l, weights, devices)
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": LR})
     images, labels = mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype)
-    d2l.train_batch_ch13(net, images, labels, concise.loss, trainer, devices)
+    d2l.train_batch_ch13(net, images, labels, concise.listing.loss, trainer, devices)
     params = net._collect_params_with_prefix()
     state = {k: params[renamed(k, MXNET)].list_data()[0].asnumpy() for k in weights}
     layouts = import_module("frameworks.mxnet.layouts")

@@ -1,12 +1,9 @@
-"""How a minibatch is split, and how replicas that part are caught."""
+"""How a minibatch is split."""
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from common.base.arrays import Weights
-from common.base.errors import RunError
-from common.parallel.shards import same_everywhere, shard_bounds, shard_sizes
+from common.parallel.shards import shard_bounds, shard_sizes
 
 examples, shards = st.integers(0, 5000), st.integers(1, 64)
 
@@ -48,40 +45,3 @@ def test_what_cannot_be_split_is_an_error(split: object, n: int, k: int) -> None
     assert callable(split)
     with pytest.raises(ValueError, match=f"cannot split {n} examples into {k} shards"):
         split(n, k)
-
-
-def copies(count: int) -> list[Weights]:
-    weights = {"weight": np.linspace(-1, 1, 12).reshape(3, 4), "bias": np.zeros(4)}
-    return [{name: array.copy() for name, array in weights.items()} for _ in range(count)]
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_equal_replicas_give_the_weights(count: int) -> None:
-    replicas = copies(count)
-    assert same_everywhere(replicas) is replicas[0]
-
-
-@given(device=st.integers(1, 4), name=st.sampled_from(["weight", "bias"]), place=st.integers(0, 3))
-def test_one_differing_number_is_found_and_named(device: int, name: str, place: int) -> None:
-    replicas = copies(5)
-    flat = replicas[device][name].reshape(-1)
-    flat[place] = np.nextafter(flat[place], np.inf)
-    with pytest.raises(RunError, match=f"^{name} on device {device} differs"):
-        same_everywhere(replicas)
-
-
-def test_nan_in_the_same_place_is_the_same_and_elsewhere_is_not() -> None:
-    replicas = copies(3)
-    for replica in replicas:
-        replica["bias"][1] = np.nan
-    assert np.isnan(same_everywhere(replicas)["bias"][1])
-    replicas[2]["bias"][2] = np.nan
-    with pytest.raises(RunError, match=r"^bias on device 2"):
-        same_everywhere(replicas)
-
-
-def test_another_shape_is_a_difference() -> None:
-    replicas = copies(2)
-    replicas[1]["weight"] = replicas[1]["weight"].T
-    with pytest.raises(RunError, match=r"^weight on device 1"):
-        same_everywhere(replicas)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_chapter import RECORD, CommandLine, FakeChapter, written
+from named_devices import PLACE, standing_in
 from safetensors.numpy import load_file
 
 from bench.__main__ import main as bench
@@ -122,7 +123,7 @@ def test_weights_do_not_take_the_place_of_the_record(
 def test_nor_when_only_the_framework_knows_how_many_devices_there_are(
     refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "frameworks.pytorch.scratch", FakeChapter())
+    monkeypatch.setitem(sys.modules, PLACE, standing_in(FakeChapter()))
     flags = ["--dataset=synthetic", "--steps=1", "--batch-size=8", "--quiet", "--out=out"]
     place = "out/pytorch-scratch-2dev.json"
     line = refused(lambda: main("pytorch", "scratch", [*flags, f"--save-weights={place}"]))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from safetensors.numpy import load_file
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import WRAPPERS
+from common.backends.loading import backend
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.compare.distances import distance
@@ -85,7 +85,7 @@ class Trained:
         return options(self.framework, self.batch_norm, self.wrapper)
 
     def __call__(self, process: Process) -> None:
-        chapter = import_module(f"frameworks.{self.framework}.concise")
+        chapter = backend(self.framework, "concise")
         devices = process.own(self.devices)
         replicas = chapter.replicate(start(self.dtype), devices, self.options())
         found = self.found(chapter, replicas, devices)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from named_devices import NamedDevices
+from named_devices import PLACE, NamedDevices, standing_in
 
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
@@ -103,7 +103,7 @@ class CommandLine:
 
     def __call__(self, *flags: str, loss: Callable[[int], float] = lambda step: 1 / step) -> int:
         """Runs with `FLAGS` and `flags`; returns the exit status."""
-        self.monkeypatch.setitem(sys.modules, "frameworks.pytorch.scratch", FakeChapter(loss))
+        self.monkeypatch.setitem(sys.modules, PLACE, standing_in(FakeChapter(loss)))
         return main("pytorch", "scratch", [*FLAGS, *flags])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from killed_runs import Case, Runner
+from named_devices import PLACE, standing_in
 from numpy_chapter import NumpyChapter
 
 from common.base.arrays import Weights
@@ -59,7 +60,7 @@ class Hurt:
     def run(self, *flags: str) -> int:
         """Runs with `FLAGS` and `flags`; returns the exit status."""
         name = self.case.chapter
-        self.monkeypatch.setitem(sys.modules, f"frameworks.pytorch.{name}", self.chapter())
+        self.monkeypatch.setitem(sys.modules, PLACE, standing_in(self.chapter()))
         self.capfd.readouterr()
         try:
             return main("pytorch", name, [*FLAGS, *self.case.options, *flags])

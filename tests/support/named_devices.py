@@ -1,10 +1,19 @@
 """What chapters without a framework share: devices that are names, and a single process."""
 
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.backends.launch import launch
+
+PLACE: Final = "frameworks.pytorch.chapters"
+"""The module that gives PyTorch's chapters, which need not be installed."""
+
+
+def standing_in(chapter: Any) -> Any:
+    """What may be in that module's place: either chapter is this one."""
+    return SimpleNamespace(scratch=lambda: chapter, concise=lambda: chapter)
 
 
 class NamedDevices:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import judge
 import numpy as np
+from communicators import ALONE
 from named_devices import NamedDevices
 
 from common.base.arrays import Array, Weights
 from common.chapters.spec import Options
-from common.parallel.shards import same_everywhere, shard_bounds
+from common.parallel.replicas import same_everywhere
+from common.parallel.shards import shard_bounds
 
 
 class NumpyChapter(NamedDevices):
@@ -74,7 +76,7 @@ class NumpyChapter(NamedDevices):
         return judge.forward(X, replicas[0])["logits"]
 
     def export(self, replicas: list[Weights]) -> Weights:
-        return same_everywhere(replicas)
+        return same_everywhere(replicas, ALONE)
 
     def save(self, replicas: list[Weights]) -> Weights:
         return self.export(replicas)

@@ -9,7 +9,8 @@ from named_devices import NamedDevices
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.models.nets import trainable
-from common.parallel.shards import saved_of, shard_bounds
+from common.parallel.replicas import saved_of
+from common.parallel.shards import shard_bounds
 
 
 @dataclass

@@ -62,9 +62,9 @@ def plain(tensor: Any) -> Any:
     return tensor.detach() if hasattr(tensor, "detach") else tensor
 
 
-def place(scratch: Any, devices: Sequence[Any], rows: Array) -> list[Any]:
-    """One row on each device."""
+def place(listing: Any, devices: Sequence[Any], rows: Array) -> list[Any]:
+    """One row on each device; it may be a number."""
     return [
-        plain(scratch.get_params({"x": row}, device)["x"])
+        plain(listing.get_params({"x": np.array(row)}, device)["x"])
         for row, device in zip(rows, devices, strict=True)
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from named_devices import PLACE, standing_in
 from started import free_port
 from summing_chapter import Hurt, SummingChapter, nothing
 
@@ -187,5 +188,5 @@ def _become(
         patch.setattr(name, value)
     patch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
     patch.setenv("OMP_NUM_THREADS", "1")
-    sys.modules["frameworks.pytorch.scratch"] = chapter  # type: ignore[assignment]
+    sys.modules[PLACE] = standing_in(chapter)
     sys.exit(main("pytorch", "scratch", line))

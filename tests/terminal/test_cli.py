@@ -174,7 +174,7 @@ def test_a_framework_that_is_not_installed_is_named(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setitem(sys.modules, MODULES[name], None)
-    monkeypatch.delitem(sys.modules, f"frameworks.{name}.scratch", raising=False)
+    monkeypatch.delitem(sys.modules, f"frameworks.{name}.chapters", raising=False)
     line = refused("--dataset", "synthetic", "--quiet", framework=name)
     assert re.search(f"{name} cannot be imported here .*`nox -s {name}` installs it", line)
 

@@ -20,9 +20,10 @@ import sys
 from functools import partial
 import common.data.dataset
 from fake_chapter import FLAGS, FakeChapter, synthetic
+from named_devices import PLACE, standing_in
 from common.training.cli import main
 common.data.dataset.synthetic = partial(synthetic, 30, 10)
-sys.modules["frameworks.pytorch.scratch"] = FakeChapter()
+sys.modules[PLACE] = standing_in(FakeChapter())
 raise SystemExit(main("pytorch", "scratch", [*FLAGS, *sys.argv[1:]]))
 """
 SILENT = [

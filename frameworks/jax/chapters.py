@@ -1,0 +1,28 @@
+"""The chapters in JAX: their listings, and what the harness needs beside them."""
+
+import jax
+import numpy as np
+
+from common.backends.interface import Concise, Scratch
+from common.chapters.data_parallel import ByWrapper, FromScratch
+from frameworks.jax import collectives, hosts, kernels
+from frameworks.jax.devices import devices, synchronize
+from frameworks.jax.hosts import launch
+
+
+def scratch() -> FromScratch:
+    """LeNet and a hand-written allreduce."""
+    from frameworks.jax import scratch
+
+    listing: Scratch[jax.Device, jax.Array] = scratch
+    return FromScratch(
+        listing, kernels, collectives, np.asarray, launch, devices, synchronize, hosts
+    )
+
+
+def concise() -> ByWrapper:
+    """ResNet-18, Flax and JAX's own parallelism."""
+    from frameworks.jax import concise, replicas
+
+    listing: Concise[jax.Device, concise.Replicas] = concise
+    return ByWrapper(listing, replicas, launch, devices, synchronize, hosts)

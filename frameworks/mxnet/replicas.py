@@ -1,0 +1,43 @@
+"""What the harness needs of the concise chapter's replicas in MXNet, beside the listing."""
+
+from collections.abc import Sequence
+
+import mxnet as mx
+
+from common.base.arrays import Array, Weights
+from common.models.nets import trainable
+from common.parallel.replicas import share_of
+from frameworks.mxnet import hosts
+from frameworks.mxnet.activations import layer_outputs
+from frameworks.mxnet.batch_norm import unmoved_statistics
+from frameworks.mxnet.concise import Replicas, forward_backward
+from frameworks.mxnet.layouts import from_canonical, on_host, own_weights, to_canonical
+
+
+def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
+    """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
+    with unmoved_statistics(replicas.net):
+        forward_backward(X, y, replicas, examples)
+    replicas.trainer.allreduce_grads()
+    params = {k: p for k, p in replicas.net.collect_params().items() if trainable(k)}
+    grads = {name: param.grad(replicas.devices[0]) for name, param in params.items()}
+    return {name: to_canonical(name, on_host(grad) / examples) for name, grad in grads.items()}
+
+
+def copies(replicas: Replicas) -> list[Weights]:
+    """Weights and running statistics of each device of this process."""
+    params = replicas.net.collect_params()
+    return [own_weights(params, device) for device in replicas.devices]
+
+
+def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
+    """Gives every device its weights and running statistics; all devices' are given."""
+    for weights, device in zip(share_of(everyones, hosts), replicas.devices, strict=True):
+        for name, param in replicas.net.collect_params().items():
+            values = from_canonical(name, weights[name])
+            param.data(device)[:] = mx.np.array(values, values.dtype, ctx=device)
+
+
+def activations(X: Array, replicas: Replicas) -> Weights:
+    """What each layer with weights makes of a batch on the first device of this process."""
+    return layer_outputs(X, replicas.net, replicas.devices[0])

@@ -1,0 +1,27 @@
+"""The chapters in TensorFlow: their listings, and what the harness needs beside them."""
+
+import tensorflow as tf
+
+from common.backends.interface import Concise, Scratch
+from common.chapters.data_parallel import ByWrapper, FromScratch
+from frameworks.tensorflow import collectives, hosts, kernels
+from frameworks.tensorflow.devices import devices, synchronize
+from frameworks.tensorflow.layouts import on_host
+
+
+def scratch() -> FromScratch:
+    """LeNet and a hand-written allreduce."""
+    from frameworks.tensorflow import scratch
+
+    listing: Scratch[str, tf.Tensor] = scratch
+    return FromScratch(
+        listing, kernels, collectives, on_host, hosts.launch, devices, synchronize, hosts
+    )
+
+
+def concise() -> ByWrapper:
+    """ResNet-18 and `tf.distribute.MirroredStrategy`."""
+    from frameworks.tensorflow import concise, replicas, strategies
+
+    listing: Concise[str, concise.Replicas] = concise
+    return ByWrapper(listing, replicas, strategies.launch, devices, synchronize, hosts)

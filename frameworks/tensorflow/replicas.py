@@ -1,0 +1,42 @@
+"""What the harness needs of the concise chapter's replicas in TensorFlow, beside the listing."""
+
+from collections.abc import Sequence
+
+from common.base.arrays import Array, Weights
+from common.parallel.replicas import share_of
+from frameworks.tensorflow import hosts
+from frameworks.tensorflow.activations import layer_outputs
+from frameworks.tensorflow.batch_norm import unmoved_statistics
+from frameworks.tensorflow.collectives import unflatten
+from frameworks.tensorflow.concise import Replicas, forward_backward
+from frameworks.tensorflow.layouts import from_canonical, on_host, to_canonical
+from frameworks.tensorflow.wrappers import copies as copies_of, copy_of, on_one
+
+
+def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
+    """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
+    with unmoved_statistics(replicas.statistics, replicas.strategy):
+        _, grads = forward_backward(X, y, replicas, examples)
+    first = unflatten(copies_of(grads, replicas.strategy)[0], replicas.params)
+    return {name: to_canonical(name, on_host(grad)) for name, grad in first.items()}
+
+
+def copies(replicas: Replicas) -> list[Weights]:
+    """Weights and running statistics of each device of this process."""
+    variables = {**replicas.params, **replicas.statistics}
+    here = range(len(copies_of(variables["fc.bias"], replicas.strategy)))
+    return [copy_of(variables, index, replicas.strategy) for index in here]
+
+
+def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
+    """Gives every device its weights and running statistics; all devices' are given."""
+    variables = {**replicas.params, **replicas.statistics}
+    for index, weights in enumerate(share_of(everyones, hosts)):
+        for name, variable in on_one(variables, replicas.strategy, index).items():
+            variable.assign(from_canonical(name, weights[name]).astype(variable.dtype.name))
+
+
+def activations(X: Array, replicas: Replicas) -> Weights:
+    """What each layer with weights makes of a batch on the first device of this process."""
+    first = copies_of(replicas.params["fc.bias"], replicas.strategy)[0].device
+    return layer_outputs(X, replicas.net, first)

@@ -1,0 +1,147 @@
+"""Copies of the weights on devices of one process and of several: shares, rows, and differences."""
+
+import numpy as np
+import pytest
+from communicators import ALONE, Member, in_each
+from hypothesis import given, strategies as st
+
+from common.base.arrays import Array, Weights
+from common.base.errors import RunError
+from common.chapters.data_parallel import examples_here
+from common.parallel.replicas import (
+    Communicator,
+    joined,
+    same_everywhere,
+    saved_of,
+    share_of,
+    split_statistics,
+    stacked,
+)
+from common.parallel.shards import shard_bounds
+
+PROCESSES = pytest.mark.parametrize("processes", [2, 3])
+
+
+def copies(count: int) -> list[Weights]:
+    weights = {"weight": np.linspace(-1, 1, 12).reshape(3, 4), "bias": np.zeros(4)}
+    return [{name: array.copy() for name, array in weights.items()} for _ in range(count)]
+
+
+@pytest.mark.parametrize("devices", range(1, 6))
+@pytest.mark.parametrize("processes", range(1, 6))
+def test_cut_for_a_process_first_shards_are_those_of_all_devices(
+    processes: int, devices: int
+) -> None:
+    for examples in range(61):
+        found = []
+        for rank in range(processes):
+            here = examples_here(examples, range(devices), Member(rank, [np.zeros(0)] * processes))
+            rows = np.arange(examples)[here]
+            found += [rows[a:b].tolist() for a, b in shard_bounds(len(rows), devices)]
+        bounds = shard_bounds(examples, processes * devices)
+        assert found == [list(range(a, b)) for a, b in bounds], examples
+
+
+@PROCESSES
+def test_each_process_has_a_share_in_the_order_of_all(processes: int) -> None:
+    devices = list(range(2 * processes))
+    shares = in_each(processes, lambda hosts: share_of(devices, hosts))
+    assert shares == [[2 * rank, 2 * rank + 1] for rank in range(processes)]
+
+
+@pytest.mark.parametrize("counts", [(3, 2), (2, 0), (0, 1), (3, 2, 2), (1, 0, 0), (0, 0, 4)])
+def test_rows_of_all_processes_are_joined_by_rank(counts: tuple[int, ...]) -> None:
+    rows = np.arange(10.0 * sum(counts), dtype=np.float32).reshape(-1, 10) + 1
+
+    def work(hosts: Communicator) -> Array:
+        start = sum(counts[: hosts.rank()])
+        return joined(rows[start : start + counts[hosts.rank()]], hosts)
+
+    for found in in_each(len(counts), work):
+        assert found.dtype == rows.dtype
+        assert np.array_equal(found, rows)
+    assert joined(rows, ALONE) is rows
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_equal_replicas_give_the_weights(count: int) -> None:
+    replicas = copies(count)
+    assert same_everywhere(replicas, ALONE) is replicas[0]
+
+
+@given(device=st.integers(1, 4), name=st.sampled_from(["weight", "bias"]), place=st.integers(0, 3))
+def test_one_differing_number_is_found_and_named(device: int, name: str, place: int) -> None:
+    replicas = copies(5)
+    flat = replicas[device][name].reshape(-1)
+    flat[place] = np.nextafter(flat[place], np.inf)
+    with pytest.raises(RunError, match=f"^{name} on device {device} differs"):
+        same_everywhere(replicas, ALONE)
+
+
+def test_nan_in_the_same_place_is_the_same_and_elsewhere_is_not() -> None:
+    replicas = copies(3)
+    for replica in replicas:
+        replica["bias"][1] = np.nan
+    assert np.isnan(same_everywhere(replicas, ALONE)["bias"][1])
+    replicas[2]["bias"][2] = np.nan
+    with pytest.raises(RunError, match=r"^bias on device 2"):
+        same_everywhere(replicas, ALONE)
+
+
+def test_another_shape_is_a_difference() -> None:
+    replicas = copies(2)
+    replicas[1]["weight"] = replicas[1]["weight"].T
+    with pytest.raises(RunError, match=r"^weight on device 1"):
+        same_everywhere(replicas, ALONE)
+
+
+@PROCESSES
+def test_equal_replicas_of_all_processes_give_the_weights(processes: int) -> None:
+    for found in in_each(processes, lambda hosts: same_everywhere(copies(2), hosts)):
+        assert all(np.array_equal(found[name], values) for name, values in copies(1)[0].items())
+
+
+@pytest.mark.parametrize(("processes", "other"), [(2, 1), (3, 1), (3, 2)])
+def test_the_first_device_of_a_process_that_differs_is_named_in_all(
+    processes: int, other: int
+) -> None:
+    def work(hosts: Communicator) -> RunError:
+        replicas = copies(2)
+        for replica in replicas:
+            place = replica["bias"][3:]
+            place[:] = np.nextafter(place, np.inf if hosts.rank() == other else place)
+        with pytest.raises(RunError) as raised:
+            same_everywhere(replicas, hosts)
+        return raised.value
+
+    for error in in_each(processes, work):
+        assert (error.tensor, error.device) == ("bias", 2 * other)
+        assert str(error) == f"bias on device {2 * other} differs from its copy on device 0"
+
+
+def test_a_device_that_differs_from_others_of_its_process_has_its_number_among_all() -> None:
+    replicas = copies(2)
+    replicas[1]["weight"] += 1
+    with pytest.raises(RunError, match=r"^weight on device 5 differs"):
+        same_everywhere(replicas, Member(2, [np.zeros(0)] * 3))
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_statistics_of_all_devices_are_saved_and_found_again(processes: int) -> None:
+    def weights(device: int) -> Weights:
+        mean = np.arange(3) + 10.0 * device
+        return {"fc.bias": np.ones(10), "bn1.running_mean": mean, "bn1.running_var": mean + 1}
+
+    def work(hosts: Communicator) -> Weights:
+        here = share_of(range(2 * processes), hosts)
+        ours, statistics = split_statistics([weights(device) for device in here])
+        return ours[0] | stacked(statistics, hosts)
+
+    for saved in in_each(processes, work):
+        assert saved["bn1.running_mean"].shape == (2 * processes, 3)
+        for device in range(2 * processes):
+            found, expected = saved_of(saved, device), weights(device)
+            assert found.keys() == expected.keys()
+            assert all(np.array_equal(found[name], expected[name]) for name in expected)
+        beyond = saved_of(saved, 2 * processes)["bn1.running_mean"]
+        assert np.array_equal(beyond, weights(0)["bn1.running_mean"])
