@@ -73,16 +73,23 @@ class FromScratch:
         options: ScratchOptions,
     ) -> Weights:
         """The gradient of the mean loss over the minibatch, by canonical names."""
-        here, allreduce = (
-            examples_here(len(X), devices, self.hosts),
-            self.allreduce(options, devices),
-        )
+        allreduce, grads = self.allreduce(options, devices), self.parts(X, y, replicas, devices)
+        summed = {name: allreduce([grad[name] for grad in grads])[0] for name in grads[0]}
+        return {name: self.on_host(grad) for name, grad in summed.items()}
+
+    def parts(
+        self,
+        X: Array,
+        y: Array,
+        replicas: list[dict[str, Any]],
+        devices: Sequence[Any],
+    ) -> list[dict[str, Any]]:
+        """What each device of this process adds to that gradient; nothing is sent."""
+        here = examples_here(len(X), devices, self.hosts)
         shards = self.listing.split_batch(X[here], y[here], devices)
         function = self.listing.shard_loss_and_grad
         found = self.kernels.on_each_device(function, replicas, *shards, examples=len(X))
-        grads = [grad for _, grad in found]
-        summed = {name: allreduce([grad[name] for grad in grads])[0] for name in grads[0]}
-        return {name: self.on_host(grad) for name, grad in summed.items()}
+        return [grad for _, grad in found]
 
     def predict(self, X: Array, replicas: list[dict[str, Any]], devices: Sequence[Any]) -> Array:
         """The logits (n, 10) of a batch, each device computing those of its shard."""

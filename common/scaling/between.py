@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.loading import collectives, engine, import_backend
+from common.backends.loading import engine, import_backend
 from common.base.errors import StoppedError
 from common.base.signals import stoppable
 from common.chapters.scratch import ALLREDUCES, ScratchOptions
@@ -20,7 +20,7 @@ from common.hosts.meeting import Meeting
 from common.hosts.place import Place
 from common.hosts.supervise import with_others
 from common.parallel.schedules import SCHEDULES
-from common.scaling.lessons import lessons
+from common.scaling.lessons import Lessons, lessons
 from common.scaling.measure import BUDGET, ROUNDS, described, probes_of, quartile
 from common.scaling.predict import fit, predict, predict_at_once
 from common.scaling.results import Compared, Costs, Measured, Over, Trained, piece
@@ -56,22 +56,22 @@ class Task:
     def __call__(self, process: Process) -> None:
         """Measures as one of all."""
         open_streams()
-        backend: Any = import_backend(self.framework, "scratch", self.threads)
+        chapter: Any = import_backend(self.framework, "scratch", self.threads)
         k, hosts = process.count, process.count // process.local_count
         request = DeviceRequest(k, "cpu", self.threads).on_each(hosts)
         machines = len(set(process.gather(machine())))
 
         def work(process: Process) -> None:
-            own = backend.devices(process, request).own
+            own = chapter.devices(process, request).own
             # A client that has the devices of all takes no part in what processes do together.
             names = ALLREDUCES if len(own) < k else SCHEDULES
-            lab = Laboratory(backend, collectives(self.framework), own, (k,), tuple(names))
+            lab = Laboratory(chapter, own, (k,), tuple(names))
             found = measured(self, lab, process, machines)
             if process.rank == 0:
                 self.finish(found)
                 require_printed()
 
-        backend.launch(work, request, ScratchOptions(), process)
+        chapter.launch(work, request, ScratchOptions(), process)
 
 
 def do_with_others(here: Place, task: Task, notice: Callable[[str], None], limit: float) -> None:
@@ -98,7 +98,7 @@ def measured(task: Task, lab: Laboratory, process: Process, machines: int) -> Me
         hosts=list(process.hosts) or [socket.gethostname()] * process.count,
         machines=machines,
         **engine(task.framework, "scratch", "cpu"),
-        steps=steps(costs, seconds, k, taught.images),
+        steps=steps(costs, seconds, k, taught),
     )
     return report.model_copy(update={"over": over})
 
@@ -143,24 +143,27 @@ def slowest(process: Process, taken: Sequence[float]) -> list[float]:
 
 def compared(costs: Costs, call: Allreduce, taken: float) -> Compared:
     """An allreduce as it was measured and, from the constants alone, predicted in both ways."""
-    at_once, in_turn = predictions(costs, call.algorithm, call.devices, call.entries)
+    at_once, in_turn = predictions(costs, call.algorithm, call.devices, [call.entries])
     return Compared(**call._asdict(), measured=taken, predicted=at_once, in_turn=in_turn)
 
 
 def predictions(
-    costs: Costs, algorithm: str, k: int, entries: int
+    costs: Costs, algorithm: str, k: int, sizes: Sequence[int]
 ) -> tuple[float, float] | tuple[None, None]:
-    """The seconds of an allreduce if all work at once, and if they do so in turn."""
+    """The seconds of allreduces one after the other, each of so many entries.
+
+    The first number is for devices that all work at once, the second for those that do so in turn.
+    """
     if algorithm not in SCHEDULES:
         return None, None
-    in_turn = predict(costs, SCHEDULES[algorithm](k), entries)
-    return predict_at_once(costs, algorithm, k, entries), in_turn
+    at_once = sum(predict_at_once(costs, algorithm, k, entries) for entries in sizes)
+    return at_once, sum(predict(costs, SCHEDULES[algorithm](k), entries) for entries in sizes)
 
 
-def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, images: int) -> list[Trained]:
-    """Training steps as they were measured, and predicted: computing, and then an allreduce.
+def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, taught: Lessons) -> list[Trained]:
+    """Training steps as they were measured, and as predicted.
 
-    Their losses are gathered, too: k - 1 messages of a number.
+    They compute, and then sum one tensor after the other.
     """
     found = {key: taken for key, taken in seconds.items() if isinstance(key, Step)}
     made = []
@@ -168,15 +171,14 @@ def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, images: int) -> 
         if not key.algorithm:
             continue
         computing = found[key._replace(algorithm="")]
-        apart = computing + (k - 1) * costs.message(1)
-        at_once, in_turn = predictions(costs, key.algorithm, k, key.entries)
+        at_once, in_turn = predictions(costs, key.algorithm, k, taught.summed)
         step = Trained(
             algorithm=key.algorithm,
-            images=images,
+            images=taught.images,
             computing=computing,
             measured=taken,
-            predicted=None if at_once is None else apart + at_once,
-            in_turn=None if in_turn is None else apart + in_turn,
+            predicted=None if at_once is None else computing + at_once,
+            in_turn=None if in_turn is None else computing + in_turn,
         )
         made.append(step)
     return made

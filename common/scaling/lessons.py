@@ -18,10 +18,14 @@ IMAGES = 256
 
 @dataclass(frozen=True)
 class Lessons:
-    """The calls, by what they are, and how many images a device gets in each."""
+    """The calls, by what they are, and how many images a device gets in each.
+
+    `summed` tells how many entries each tensor has that a step sums: the gradients and the loss.
+    """
 
     calls: dict[Timed, Call]
     images: int
+    summed: list[int]
 
 
 def lessons(lab: Laboratory, k: int) -> Lessons:
@@ -32,19 +36,19 @@ def lessons(lab: Laboratory, k: int) -> Lessons:
     options = ScratchOptions()
     shapes = options.shapes()
     weights = initial_weights(shapes, 0, "float32")
-    replicas = lab.backend.replicate(weights, lab.devices, options)
-    entries = sum(prod(shape) for shape in shapes.values())
+    replicas = lab.chapter.replicate(weights, lab.devices, options)
+    gradients = [prod(shape) for shape in shapes.values()]
+    entries = sum(gradients)
     calls: dict[Timed, Call] = {Step(entries, ""): partial(computed, lab, X, y, replicas)}
     for name in lab.names:
         chosen = ScratchOptions(allreduce=name)
         calls[Step(entries, name)] = partial(trained, lab, X, y, replicas, chosen)
-    return Lessons(calls, IMAGES)
+    return Lessons(calls, IMAGES, [*gradients, 1])
 
 
 def computed(lab: Laboratory, X: Array, y: Array, replicas: Any) -> list[Any]:
     """The gradients of this process's shards; nothing is sent."""
-    shards = zip(replicas, *lab.backend.split_batch(X, y, lab.devices), strict=True)
-    found = [lab.backend.shard_loss_and_grad(*each, len(X))[1] for each in shards]
+    found = lab.chapter.parts(X, y, replicas, lab.devices)
     return [value for grads in found for value in grads.values()]
 
 
@@ -53,5 +57,5 @@ def trained(
 ) -> list[Any]:
     """The weights after a step."""
     # The smallest rate: however often a step is made, its numbers stay what they are.
-    lab.backend.train_batch(X, y, replicas, lab.devices, 1e-6, options)
+    lab.chapter.train_batch(X, y, replicas, lab.devices, 1e-6, options)
     return [value for params in replicas for value in params.values()]

@@ -10,7 +10,7 @@ from common.records.record import Strict
 from common.records.store import read_json
 from common.scaling.formulas import Link
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 LIMITS: Final = (2**15, 2**20)
 """The most entries of a short vector, 131 kB, and of one of medium length, 4.2 MB."""
@@ -96,7 +96,10 @@ class Compared(Strict):
 
 
 class Trained(Strict):
-    """A training step of LeNet over hosts; `computing` is the part that was measured by itself."""
+    """A training step of LeNet over hosts; `computing` is the part that was measured by itself.
+
+    Each gradient is summed by an allreduce of its own, and the loss is, too.
+    """
 
     algorithm: str
     images: int
@@ -173,7 +176,7 @@ class Step(Strict):
 class Scaling(Strict):
     """The whole file."""
 
-    schema_version: Literal[2] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[3] = Field(default=SCHEMA, alias="schema")
     measured: Measured
     constants: Constants
     simulated: list[Step]

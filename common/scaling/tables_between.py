@@ -34,7 +34,7 @@ def parts(compared: Sequence[Compared], over: Over) -> Iterator[RenderableType]:
     images = next(each.images for each in over.steps)
     title = (
         f"a step of LeNet on {k} devices, {images} images for each; it computes for "
-        f"{seconds(computing)}"
+        f"{seconds(computing)}, then sums each gradient and the loss"
     )
     yield made(title, over.steps)
     yield verdict([*compared, *over.steps], over)

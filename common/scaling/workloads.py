@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.loading import collectives, import_backend
+from common.backends.loading import import_backend
+from common.chapters.data_parallel import FromScratch
 from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
 
@@ -66,8 +67,7 @@ class Laboratory:
     that are timed.
     """
 
-    backend: Any
-    collectives: Any
+    chapter: FromScratch
     devices: Sequence[Any]
     counts: Sequence[int] = COUNTS
     names: Sequence[str] = tuple(ALLREDUCES)
@@ -76,10 +76,11 @@ class Laboratory:
         """All that is timed, by what it is."""
         made: dict[Timed, Call] = {}
         few, most = min(self.counts), max(self.counts)
+        by_schedule = self.chapter.collectives.by_schedule
         for entries in grid(sizes):
             some = self.vectors(few, entries)
             for trial in trials(entries):
-                made[trial] = partial(self.collectives.by_schedule, trial.schedule(few), some)
+                made[trial] = partial(by_schedule, trial.schedule(few), some)
         for entries in sizes:
             vectors = self.vectors(most, entries)
             for k, name in product(self.counts, self.names):
@@ -89,29 +90,29 @@ class Laboratory:
     def vectors(self, k: int, entries: int) -> list[Any]:
         """A vector of that many float32 numbers on each of the first k devices that are here."""
         values = np.ones(k * entries, np.float32)
-        shards, _ = self.backend.split_batch(values, values, self.devices[:k])
-        return list(shards)
+        return self.chapter.kernels.scatter(values, self.devices[:k])
 
     def allreduce(self, name: str, k: int, vectors: Sequence[Any]) -> Call:
         """The call that sums vectors on k devices, of which these are here."""
+        collectives = self.chapter.collectives
         if name not in SCHEDULES:
-            return partial(self.collectives.native, vectors)
-        return partial(self.collectives.by_schedule, SCHEDULES[name](k), vectors)
+            return partial(collectives.native, vectors)
+        return partial(collectives.by_schedule, SCHEDULES[name](k), vectors)
 
     def once(self, call: Call) -> float:
         """How long a call takes this time, all its work included."""
         begun = time.perf_counter()
-        self.backend.synchronize([{"vector": vector} for vector in call()])
+        self.chapter.synchronize([{"vector": vector} for vector in call()])
         return time.perf_counter() - begun
 
 
 def laboratory(framework: str, threads: int) -> Laboratory:
     """The framework, with as many virtual devices as are timed. Raises RequestError without it."""
-    backend: Any = import_backend(framework, "scratch", threads)
+    chapter: Any = import_backend(framework, "scratch", threads)
     # TensorFlow would warn that it compiles its collective anew for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
-    devices = backend.devices(Process(), DeviceRequest(max(COUNTS), "cpu", threads))
-    return Laboratory(backend, collectives(framework), devices.own)
+    devices = chapter.devices(Process(), DeviceRequest(max(COUNTS), "cpu", threads))
+    return Laboratory(chapter, devices.own)
 
 
 def grid(sizes: Sequence[int]) -> list[int]:

@@ -3,8 +3,11 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import StringIO
+from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,9 @@ from rich.console import Console
 from started import free_port
 
 from common.backends.devices import Process
-from common.base.arrays import Array
+from common.base.arrays import Array, Weights
 from common.base.errors import StoppedError
+from common.chapters.data_parallel import FromScratch
 from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES, Schedule
 from common.scaling import between, lessons
@@ -25,7 +29,7 @@ from common.scaling.predict import predict, predict_at_once
 from common.scaling.results import Compared, Measured, Scaling, Trained, read_scaling
 from common.scaling.simulate import as_measured, simulate
 from common.scaling.tables import show
-from common.scaling.workloads import Allreduce, Call, Laboratory, Timed
+from common.scaling.workloads import Allreduce, Call, Laboratory, Step, Timed
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,41 +66,67 @@ def test_an_addition_counts_once_for_each_message_that_is_added() -> None:
     assert counted == {"star": 3, "sharded": 3, "ring": 3, "tree": 2, "halving": 2}
 
 
-class NumPyChapter:
-    """A process with one of k devices; what it sums with the others is its own, k times."""
+class NumPyProcess:
+    """One of k processes, each with one device: all of a chapter that is not the harness's.
+
+    What it sums with the others is its own, k times.
+    """
 
     def __init__(self, k: int) -> None:
         self.k = k
-        self.trained: list[str] = []
 
-    def split_batch(
-        self, X: Array, y: Array, devices: Sequence[str]
-    ) -> tuple[list[Array], list[Array]]:
-        return [np.split(X, self.k)[0]], [np.split(y, self.k)[0]]
+    def processes(self) -> int:
+        return self.k
 
-    def replicate(self, weights: Any, devices: Sequence[str], options: object) -> list[Any]:
-        return [dict(weights)]
+    def rank(self) -> int:
+        return 0
 
-    def shard_loss_and_grad(self, params: Any, X: Array, y: Array, examples: int) -> Any:
+    def scatter(self, array: Array, devices: Sequence[str]) -> list[Array]:
+        return np.split(array, len(devices))
+
+    def on_each_device(self, function: Callable[..., Any], *each: Any, examples: int) -> list[Any]:
+        return [function(*arguments, examples) for arguments in zip(*each, strict=True)]
+
+    def get_params(self, weights: Weights, device: str) -> Weights:
+        return dict(weights)
+
+    def split_batch(self, X: Array, y: Array, devices: Sequence[str]) -> Any:
+        return self.scatter(X, devices), self.scatter(y, devices)
+
+    def shard_loss_and_grad(self, params: Weights, X: Array, y: Array, examples: int) -> Any:
         assert len(X) * self.k == len(y) * self.k == examples
-        return 0.0, params
+        return np.float32(0), params
 
-    def train_batch(self, *given: Any) -> float:
-        self.trained.append(given[-1].allreduce)
-        return 0.0
+    def train_batch(
+        self,
+        X: Array,
+        y: Array,
+        device_params: Sequence[Weights],
+        devices: Sequence[str],
+        lr: float,
+        examples: int,
+        allreduce: Callable[[Sequence[Any]], list[Any]],
+    ) -> Any:
+        loss, grad = self.shard_loss_and_grad(device_params[0], X, y, examples)
+        for values in grad.values():
+            allreduce([values])
+        return allreduce([loss])[0]
 
     def synchronize(self, replicas: object) -> None:
         pass
 
-    def by_schedule(self, schedule: Schedule, vectors: Sequence[Array]) -> list[Array]:
-        assert (schedule.devices, len(vectors)) == (self.k, 1)
-        return [self.k * vectors[0]]
+    def by_schedule(self, schedule: Schedule, data: Sequence[Any]) -> list[Any]:
+        assert (schedule.devices, len(data)) == (self.k, 1)
+        return [self.k * data[0]]
 
-    def native(self, vectors: Sequence[Array]) -> list[Array]:
-        return [self.k * vectors[0]]
+    def native(self, data: Sequence[Any]) -> list[Any]:
+        return [self.k * data[0]]
 
     def laboratory(self) -> Laboratory:
-        return Laboratory(self, self, ["numpy"], (self.k,))
+        own: Any = self
+        unused: Any = None
+        chapter = FromScratch(own, own, own, unused, unused, unused, self.synchronize, own)
+        return Laboratory(chapter, ["numpy"], (self.k,))
 
 
 def gather_of(k: int, of_others: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
@@ -108,7 +138,7 @@ def measured(k: int, monkeypatch: pytest.MonkeyPatch) -> Measured:
     hosts = tuple(f"n{number}" for number in range(k))
     process = Process(0, k, hosts=hosts, gather=gather_of(k, lambda value: value))
     task = Task("jax", 1, [20, 50], lambda _: None)
-    return between.measured(task, NumPyChapter(k).laboratory(), process, 1)
+    return between.measured(task, NumPyProcess(k).laboratory(), process, 1)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -127,6 +157,34 @@ def test_everything_is_measured_and_all_but_native_predicted(
         assert each.ratio() != 0
     for step in found.over.steps:
         assert step.predicted is None or step.predicted >= step.computing > 0
+
+
+def test_a_step_is_predicted_to_compute_and_to_sum_one_tensor_after_the_other() -> None:
+    seconds: dict[Timed, float] = {Step(10, ""): 1000, Step(10, "ring"): 1, Step(10, "native"): 1}
+    taught = lessons.Lessons({}, 2, [9, 3, 1])
+    ring, native = between.steps(costs(line(1, 0.1), line(0, 0)), seconds, 3, taught)
+    # Four messages of a third of a tensor, at least of a number; each of three devices sends them.
+    assert ring.predicted == pytest.approx(1000 + 3 * 4 + 0.1 * 4 * (3 + 1 + 1))
+    assert ring.in_turn == pytest.approx(1000 + 3 * 12 + 0.1 * 4 * (9 + 3 + 1))
+    assert native.predicted is native.in_turn is None
+
+
+def test_a_step_sums_the_tensors_that_are_predicted(
+    scratch: FromScratch, all_devices: Sequence[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed = []
+
+    def by_schedule(schedule: Schedule, data: Sequence[Any]) -> list[Any]:
+        summed.append(prod(data[0].shape))
+        return scratch.collectives.by_schedule(schedule, data)
+
+    monkeypatch.setattr(lessons, "IMAGES", 2)
+    counting: Any = SimpleNamespace(by_schedule=by_schedule)
+    lab = Laboratory(replace(scratch, collectives=counting), all_devices[:2], (2,), ("ring",))
+    taught = lessons.lessons(lab, 2)
+    for call in taught.calls.values():
+        lab.once(call)
+    assert sorted(summed) == sorted(taught.summed)
 
 
 def test_it_is_kept_and_printed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +209,9 @@ def test_the_slowest_process_counts() -> None:
 
 def test_a_signal_to_any_process_stops_all() -> None:
     process = Process(0, 2, gather=gather_of(2, lambda value: [False, True]))
-    chapter = NumPyChapter(2)
     calls: dict[Timed, Call] = {Allreduce(1, 2, "star"): list}
     with pytest.raises(StoppedError, match="kept nothing"):
-        between.timed(chapter.laboratory(), calls, process, 0)
+        between.timed(NumPyProcess(2).laboratory(), calls, process, 0)
 
 
 @pytest.mark.only("pytorch", "jax")

@@ -91,14 +91,14 @@ def test_trials_are_no_allreduce() -> None:
 def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
     """Devices of NumPy, under JAX's name."""
 
-    def split_batch(X: Array, y: Array, devices: Sequence[str]) -> tuple[list[Array], list[Array]]:
-        return np.split(X, len(devices)), np.split(y, len(devices))
-
-    backend = SimpleNamespace(split_batch=split_batch, synchronize=lambda _: None)
+    kernels = SimpleNamespace(scatter=lambda array, devices: np.split(array, len(devices)))
     collectives = SimpleNamespace(
         by_schedule=by_schedule, native=lambda vectors: [sum(vectors)] * len(vectors)
     )
-    made = Laboratory(backend, collectives, ["numpy"] * max(COUNTS))
+    chapter: Any = SimpleNamespace(
+        kernels=kernels, collectives=collectives, synchronize=lambda _: None
+    )
+    made = Laboratory(chapter, ["numpy"] * max(COUNTS))
     monkeypatch.setattr(measuring, "laboratory", lambda *_: made)
     return made
 

@@ -94,7 +94,7 @@ def test_what_cannot_become_a_file_is_refused_before_it_measures(
 @pytest.mark.parametrize(
     ("where", "value", "complaint"),
     [
-        (("schema",), 1, "schema"),
+        (("schema",), 2, "schema"),
         (("measured", "colour"), "red", "measured.colour Extra inputs"),
         (("measured", "copy_rate"), -1, "measured.copy_rate"),
         (("measured", "costs", "message", "short"), None, "measured.costs.message.short"),
@@ -111,5 +111,5 @@ def test_a_file_that_was_tampered_with_is_refused_by_field(
     part[where[-1]] = value
     file.write_text(json.dumps(document))
     line = refused("--measured", "scaling.json")
-    assert "scaling.json is not a scaling.json of schema 2" in line
+    assert "scaling.json is not a scaling.json of schema 3" in line
     assert complaint in line
