@@ -57,10 +57,8 @@ class FromScratch:
         options: ScratchOptions,
     ) -> SupportsFloat:
         """A step of the listing on the examples of this process; returns the mean loss of all."""
-        here, allreduce = (
-            examples_here(len(X), devices, self.hosts),
-            self.allreduce(options, devices),
-        )
+        here = examples_here(len(X), devices, self.hosts)
+        allreduce = self.allreduce(options, devices)
         batch = X[here], y[here]
         return self.listing.train_batch(*batch, replicas, devices, lr, len(X), allreduce)
 
@@ -78,13 +76,9 @@ class FromScratch:
         return {name: self.on_host(grad) for name, grad in summed.items()}
 
     def parts(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[dict[str, Any]],
-        devices: Sequence[Any],
+        self, X: Array, y: Array, replicas: list[dict[str, Any]], devices: Sequence[Any]
     ) -> list[dict[str, Any]]:
-        """What each device of this process adds to that gradient; nothing is sent."""
+        """What each device of this process adds to the gradient; nothing is sent."""
         here = examples_here(len(X), devices, self.hosts)
         shards = self.listing.split_batch(X[here], y[here], devices)
         function = self.listing.shard_loss_and_grad
