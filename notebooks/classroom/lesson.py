@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -49,11 +50,11 @@ class Lesson:
             require_installed(framework)
             alone = one_thread_each(framework)
             self.threads = 1 if alone else cores()
-            self.module = import_backend(framework, chapter, self.threads)
+            self.made: Any = import_backend(framework, chapter, self.threads)
             # TensorFlow tells a notebook, but no script, of every reduction.
             logging.getLogger(framework).setLevel(logging.WARNING)
-            made = self.module.devices(Process(), DeviceRequest(None, device_kind, self.threads))
-            self.kind, self.device_names, self.devices = made.kind, made.names, made.own
+            found = self.made.devices(Process(), DeviceRequest(None, device_kind, self.threads))
+            self.kind, self.device_names, self.devices = found.kind, found.names, found.own
         self._introduce()
 
     def _introduce(self) -> None:
@@ -71,10 +72,14 @@ class Lesson:
 
     @property
     def chapter(self) -> Chapter[Any, Any, Any]:
-        """The chapter; from scratch, the notebook's own functions stand in for the module's."""
-        own = {name: each for name, each in vars(sys.modules["__main__"]).items() if callable(each)}
-        found: Any = SimpleNamespace(**{**vars(self.module), **own})
-        return found if self.name == "scratch" else self.module
+        """The chapter; from scratch, the notebook's own functions stand in for the listing's."""
+        found: Chapter[Any, Any, Any] = self.made
+        if self.name == "scratch":
+            inside = vars(sys.modules["__main__"])
+            own = {name: each for name, each in inside.items() if callable(each)}
+            listing = SimpleNamespace(**{**vars(self.made.listing), **own})
+            found = replace(self.made, listing=listing)
+        return found
 
     def minibatch(self, examples: int) -> tuple[Array, Array]:
         """The first training examples: X (n, 1, 28, 28) in 0..1, and their classes y (n,)."""
@@ -103,7 +108,7 @@ class Lesson:
         data = loaded(request.dataset, request.data_dir)
         work = Work(request, request.examples(data), weights)
         if request.options.in_processes():
-            return in_processes(self.module, work, live)
+            return in_processes(self.chapter, work, live)
         return work.train(self.chapter, self.devices[:count], self.device_names[:count], live.hear)
 
     def _request(self, settings: Mapping[str, object]) -> Request:

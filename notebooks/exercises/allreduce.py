@@ -13,7 +13,7 @@ def busiest(algorithm: str, k: int, sizes: Sequence[int]) -> tuple[int, int]:
     """Messages and bytes that pass the busiest device, each tensor being summed by itself.
 
     The bytes stay the same, to a chunk's rounding. The messages are as many times more as there are
-    tensors, and each of them costs its latency: so gradients travel as one vector.
+    tensors, and each of them costs its latency: so frameworks put gradients together.
     """
     paths = [FORMULAS[algorithm](k, size) for size in sizes]
     return sum(path.messages for path in paths), sum(ITEM * path.moved for path in paths)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, SupportsFloat, SupportsInt, TypeVar
 
 import numpy  # `np` is MXNet's in its notebooks
 
-from common.backends.interface import Chapter, Scratch
+from common.backends.interface import Chapter
 from common.base.arrays import Array, Weights
+from common.chapters.data_parallel import FromScratch
 from common.chapters.scratch import ScratchOptions
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.training.loop import accuracy
@@ -140,20 +141,20 @@ def weighted_shard_sizes(examples: int, speeds: Sequence[float]) -> list[int]:
 
 
 def weighted_gradient(
-    chapter: Scratch[Any, Any, Any],
+    chapter: FromScratch,
     weights: Mapping[str, Array],
     data: Examples,
     devices: Sequence[Any],
     sizes: Sequence[int],
 ) -> Weights:
     """The gradient of the mean loss over all examples, from shards of any sizes."""
-    grads = []
+    grads, book = [], chapter.listing
     bounds = pairwise([0, *accumulate(sizes)])
     for device, (a, b) in zip(devices, bounds, strict=True):
-        params = chapter.get_params(weights, device)
-        [X], [y] = chapter.split_batch(data[0][a:b], data[1][a:b], [device])
-        grads.append(chapter.shard_loss_and_grad(params, X, y, len(data[1]))[1])
-    summed = {name: chapter.allreduce([grad[name] for grad in grads]) for name in grads[0]}
+        params = book.get_params(weights, device)
+        [X], [y] = book.split_batch(data[0][a:b], data[1][a:b], [device])
+        grads.append(book.shard_loss_and_grad(params, X, y, len(data[1]))[1])
+    summed = {name: book.allreduce([grad[name] for grad in grads]) for name in grads[0]}
     copies = [{name: summed[name][i] for name in summed} for i in range(len(devices))]
     return chapter.export(copies)
 

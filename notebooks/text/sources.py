@@ -91,7 +91,7 @@ class Listings:
         texts = [file.cut(name) for name in names]
         needed = [each for name in names for each in file.needs(name) if each not in names]
         imports, aliases = self._brought(file, dict.fromkeys(needed))
-        self.known |= dict.fromkeys(names, file.module)
+        self.known |= {name: f"from {file.module} import {name}" for name in names}
         brought = "\n\n".join(filter(None, [joined(imports), "\n".join(aliases)]))
         return "\n\n\n".join(filter(None, [brought, *texts]))
 
@@ -100,6 +100,7 @@ class Listings:
         imports: list[str] = []
         aliases: list[str] = []
         for name in needed:
+            here = f"from {file.module} import {name}"
             if name in file.imports:
                 way, places = file.imports[name], imports
             elif isinstance(node := file.definitions[name], ast.Assign | ast.AnnAssign):
@@ -107,8 +108,8 @@ class Listings:
                 imports, aliases = [*imports, *inner], [*aliases, *before]
                 way, places = file.cut(name), aliases
             else:
-                way, places = f"from {file.module} import {name}", imports
-            if self.known.get(name) not in (way, file.module):
+                way, places = here, imports
+            if self.known.get(name) not in (way, here):
                 self.known[name] = way
                 places.append(way)
         return imports, aliases

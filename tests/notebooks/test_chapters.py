@@ -141,6 +141,15 @@ def test_a_listing_brings_the_imports_that_none_before_it_has_brought(write: Wri
     assert "Tensor" not in second.split("def ")[0]  # it is known already
 
 
+def test_a_listing_of_another_file_is_what_later_listings_use(write: Write) -> None:
+    name = write(
+        "# T\n\n```{listing} kernels.py scatter\n```\n\n```{listing} scratch.py split_batch\n```"
+    )
+    _, second = only(cells(name, "pytorch"), "code")
+    assert "scatter(X, devices)" in second
+    assert "import scatter" not in second
+
+
 def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> None:
     text = "# T\n\n:::{only} jax mxnet\nhere\n\n```{cell}\nx = '{framework}'\n```\n:::\n\nall"
     name = write(text)

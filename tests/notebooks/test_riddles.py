@@ -39,14 +39,15 @@ def test_the_momentum_is_found_from_how_far_a_mean_has_come(steps: int) -> None:
 
 
 def test_the_sum_in_place_of_the_mean_leaves_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    grads = [{"fc": np.array([1.0, 2.0])}, {"fc": np.array([1.0, 2.0])}]
-    module = SimpleNamespace(forward_backward=lambda X, *rest: (0.25, grads))
-    monkeypatch.setattr("common.backends.loading.import_backend", lambda *names: module)
+    grad = {"fc": np.array([1.0, 2.0])}
+    listing = SimpleNamespace(shard_loss_and_grad=lambda params, X, y, examples: (0.25, grad))
+    chapter = SimpleNamespace(listing=listing)
+    monkeypatch.setattr("common.backends.loading.import_backend", lambda *names: chapter)
     planted.take_the_sum("jax")
-    loss, wrong = module.forward_backward(np.zeros((20, 1)), "the rest")
+    loss, wrong = listing.shard_loss_and_grad({}, "X", "y", examples=20)
     assert loss == 0.25
-    assert [list(each["fc"]) for each in wrong] == [[20, 40], [20, 40]]
-    assert riddle_3(wrong[1]["fc"][1] / grads[1]["fc"][1], 20) == 1
+    assert list(wrong["fc"]) == [20, 40]
+    assert riddle_3(wrong["fc"][1] / grad["fc"][1], 20) == 1
 
 
 def test_a_variance_over_one_less_is_larger_by_as_much_as_a_run_finds() -> None:

@@ -45,9 +45,9 @@ def home(tensor: Any) -> str:
 def test_stars_take_turns_on_any_device(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
     names = ("w", "x", "y", "z")
     rows = {name: np.random.RandomState(ord(name)).standard_normal((k, 5)) for name in names}
-    placed = {name: place(scratch, all_devices[:k], rows[name]) for name in names}
+    placed = {name: place(scratch.listing, all_devices[:k], rows[name]) for name in names}
     grads = [{name: placed[name][i] for name in names} for i in range(k)]
-    allreduce = Mock(wraps=scratch.allreduce)
+    allreduce = Mock(wraps=scratch.listing.allreduce)
     summed = solutions.sum_in_turn(allreduce, grads)
     middles = [home(call.args[0][0]) for call in allreduce.call_args_list]
     assert middles == [home(grads[i % k]["w"]) for i in range(4)]
@@ -75,9 +75,11 @@ def test_accuracy_is_that_of_all_answers(
     answers = judge.forward(X, weights)["logits"].argmax(axis=1)
     y = np.where(np.arange(examples) % 3 == 0, answers, y)  # some are right in any case
     expected = (answers == y).mean()
-    own = all_devices[:k]
-    logits = scratch.predict_shards(X, scratch.replicate(weights, own, OPTIONS), own)
-    labels = scratch.scatter(y, own)
+    own, filled = all_devices[:k], all_devices[: min(k, examples)]
+    scatter, on_each_device = scratch.kernels.scatter, scratch.kernels.on_each_device
+    replicas = scratch.replicate(weights, filled, OPTIONS)
+    logits = on_each_device(scratch.listing.lenet, scatter(X, filled), replicas)
+    labels = scatter(y, own)
     assert solutions.accuracy_of_shards(logits, labels, count_right) == expected
 
 
