@@ -8,7 +8,7 @@ from common.backends.interface import Chapter
 from common.base.arrays import Array
 from common.chapters.spec import Options
 from common.data.dataset import Bytes
-from common.data.minibatches import minibatches
+from common.data.minibatches import minibatches, numbers
 from common.models.initial import initial_weights
 
 
@@ -41,6 +41,5 @@ class Ours:
 
 def pipeline(workload: Workload, images: Bytes, labels: Bytes) -> Iterator[tuple[Array, Array]]:
     """The minibatches, as they come from the host."""
-    return minibatches(
-        images, labels, batch_size=workload.batch_size, seed=8, epoch=0, dtype="float32"
-    )
+    batches = minibatches(images, labels, batch_size=workload.batch_size, seed=8, epoch=0)
+    return (numbers(*batch, "float32") for batch in batches)

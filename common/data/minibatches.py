@@ -7,11 +7,19 @@ import numpy as np
 from common.base.arrays import Array
 from common.data.dataset import Bytes
 
+Batch = tuple[Bytes, Bytes]
+"""Images (n, 28, 28) and labels (n,), as bytes."""
+
 
 def pixels(images: Bytes, dtype: str) -> Array:
     """Images (n, 28, 28) of bytes as (n, 1, 28, 28) of `dtype` in 0..1."""
     scaled: Array = images[:, np.newaxis].astype(dtype) / np.dtype(dtype).type(255)
     return scaled
+
+
+def numbers(images: Bytes, labels: Bytes, dtype: str) -> tuple[Array, Array]:
+    """A minibatch as training takes it: pixels (n, 1, 28, 28) in 0..1 and 64-bit labels (n,)."""
+    return pixels(images, dtype), labels.astype(np.int64)
 
 
 def minibatches(
@@ -21,15 +29,13 @@ def minibatches(
     batch_size: int,
     seed: int,
     epoch: int,
-    dtype: str,
     skip: int = 0,
-) -> Iterator[tuple[Array, Array]]:
+) -> Iterator[Batch]:
     """The minibatches of one epoch (counted from 0), but the first `skip`; the last may be short.
 
-    `RandomState`, because its streams are frozen: every NumPy gives the same order. Images stay
-    bytes until their minibatch is gathered.
+    `RandomState`, because its streams are frozen: every NumPy gives the same order.
     """
     order = np.random.RandomState([seed, epoch]).permutation(len(images))
     for start in range(skip * batch_size, len(order), batch_size):
         chosen = order[start : start + batch_size]
-        yield pixels(images[chosen], dtype), labels[chosen].astype(np.int64)
+        yield images[chosen], labels[chosen]

@@ -12,6 +12,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.chapters.operations import training_operations
+from common.data.dataset import Bytes
 from common.models.nets import Shapes
 from common.settings.config import Config
 from common.settings.steps import (
@@ -104,11 +105,11 @@ class Trace:
         self.tensors: Weights = {}
         self._keep_weights(0, weights)
 
-    def before(self, step: int, X: Array, y: Array) -> None:
-        """Keeps the minibatch of a step, whose images were bytes over 255."""
+    def before(self, step: int, images: Bytes, labels: Bytes) -> None:
+        """Keeps the minibatch of a step."""
         if step in self.steps:
-            self.tensors[f"trace/images/{step}"] = (X[:, 0] * 255).round().astype(np.uint8)
-            self.tensors[f"trace/labels/{step}"] = y.astype(np.uint8)
+            self.tensors[f"trace/images/{step}"] = images
+            self.tensors[f"trace/labels/{step}"] = labels
 
     def after(self, step: int, export: Callable[[], Weights]) -> None:
         """Keeps the weights after a step."""

@@ -15,7 +15,7 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop
 from common.data.dataset import Dataset
-from common.data.minibatches import minibatches, pixels
+from common.data.minibatches import Batch, minibatches, numbers, pixels
 from common.records.contents import LAYERS_PROBE, PROBE
 from common.records.record import Epoch
 from common.records.trace import Trace
@@ -88,7 +88,8 @@ class Training:
         tensors |= self._layers(probe, "before")
         # A run that goes on does this, too: PyTorch's DDP sums otherwise in its very first pass.
         first = next(first_minibatches(self.config, self.data, 0))
-        gradients = self.chapter.gradients(*first, replicas, self.devices, options)
+        X, y = numbers(*first, self.config.dtype)
+        gradients = self.chapter.gradients(X, y, replicas, self.devices, options)
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         self.trace = Trace(self.config, weights)
         self._resume()
@@ -138,10 +139,11 @@ class Training:
         done = len(self.progress.losses) - before
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
             watch.start()
-            for step, (X, y) in enumerate(self._minibatches(epoch, done, steps), before + done + 1):
+            batches = self._minibatches(epoch, done, steps)
+            for step, batch in enumerate(batches, before + done + 1):
                 if stops := self.process.anyone(self.stop.asked):
                     break
-                queued.append(self._step(step, X, y, bar, watch))
+                queued.append(self._step(step, batch, bar, watch))
                 last = step == before + steps
                 if self.checkpoints and not last and self.checkpoints.due(step, ends=False):
                     self._settle(queued, watch)
@@ -152,9 +154,10 @@ class Training:
         if self.process.anyone(self.stop.asked) or stops:
             self._stop()
 
-    def _step(self, step: int, X: Array, y: Array, bar: Bar, watch: Stopwatch) -> SupportsFloat:
+    def _step(self, step: int, batch: Batch, bar: Bar, watch: Stopwatch) -> SupportsFloat:
         """Queues a step; its loss stays where it is until someone waits for it."""
-        self.trace.before(step, X, y)
+        self.trace.before(step, *batch)
+        X, y = numbers(*batch, self.config.dtype)
         lr = learning_rate(self.config, step - 1)
         loss: SupportsFloat = self.chapter.train_batch(
             X, y, self.replicas, self.devices, lr, self.config.options
@@ -210,7 +213,7 @@ class Training:
         progress.seconds = 0.0
         self.report.epoch(figures, float(np.mean(progress.losses[-steps:])), epochs)
 
-    def _minibatches(self, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+    def _minibatches(self, epoch: int, skip: int, steps: int) -> Iterator[Batch]:
         """The minibatches of an epoch up to so many, but the first ones that it skips."""
         return islice(first_minibatches(self.config, self.data, epoch, skip), steps - skip)
 
@@ -225,9 +228,7 @@ class Training:
         return classes
 
 
-def first_minibatches(
-    config: Config, data: Dataset, epoch: int, skip: int = 0
-) -> Iterator[tuple[Array, Array]]:
+def first_minibatches(config: Config, data: Dataset, epoch: int, skip: int = 0) -> Iterator[Batch]:
     """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
     return minibatches(
         data.train_images,
@@ -235,7 +236,6 @@ def first_minibatches(
         batch_size=config.batch_size,
         seed=config.seed,
         epoch=epoch,
-        dtype=config.dtype,
         skip=skip,
     )
 

@@ -7,7 +7,7 @@ from resnet_judge import Array, Layer, ResNet18
 from common.chapters.chapters import SUITES
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.suites import Suite
-from common.data.minibatches import minibatches
+from common.data.minibatches import minibatches, pixels
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes
@@ -34,7 +34,7 @@ def test_no_unit_is_in_doubt(suite: Suite) -> None:
     )
     images, labels, *_ = synthetic(first=(n, 0))
     order = {"batch_size": batch_size, "seed": seed, "epoch": 0}
-    X, _ = next(minibatches(images, labels, **order, dtype="float64"))
+    X = pixels(next(minibatches(images, labels, **order))[0], "float64")
     weights = initial_weights(resnet18_shapes(width), seed, "float64")
     every_count = (*suite.devices, *suite.more_devices)
     for k in every_count if suite.settings["batch_norm"] == "per-device" else (1,):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from common.base.errors import RequestError
 from common.data.dataset import Dataset
-from common.data.minibatches import minibatches, pixels
+from common.data.minibatches import minibatches, numbers, pixels
 
 Bytes = NDArray[np.uint8]
 DATA = Dataset(
@@ -34,23 +34,19 @@ def test_the_order_is_the_permutation_of_seed_and_epoch(
     n: int, batch_size: int, seed: int, epoch: int
 ) -> None:
     images, labels = numbered(n)
-    batches = list(
-        minibatches(images, labels, batch_size=batch_size, seed=seed, epoch=epoch, dtype="float64")
-    )
+    batches = list(minibatches(images, labels, batch_size=batch_size, seed=seed, epoch=epoch))
     order = np.concatenate([y for _, y in batches])
     assert order.tolist() == np.random.RandomState([seed, epoch]).permutation(n).tolist()
     assert sorted(order) == list(range(n))
     assert [len(y) for _, y in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert len(batches[-1][1]) == (n % batch_size or batch_size)
     for X, y in batches:
-        assert np.array_equal(X, np.broadcast_to(y[:, None, None, None] / 255, (len(y), 1, 28, 28)))
+        assert np.array_equal(X, np.broadcast_to(y[:, None, None], (len(y), 28, 28)))
 
 
 def test_the_order_is_the_same_in_every_numpy() -> None:
     images, labels = numbered(8)
-    (_, first), (_, last) = minibatches(
-        images, labels, batch_size=5, seed=0, epoch=1, dtype="float32"
-    )
+    (_, first), (_, last) = minibatches(images, labels, batch_size=5, seed=0, epoch=1)
     assert first.tolist() == [0, 5, 6, 1, 3]
     assert last.tolist() == [2, 4, 7]
 
@@ -61,9 +57,7 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
         tuple(y)
         for seed in range(3)
         for epoch in range(3)
-        for _, y in minibatches(
-            images, labels, batch_size=100, seed=seed, epoch=epoch, dtype="float32"
-        )
+        for _, y in minibatches(images, labels, batch_size=100, seed=seed, epoch=epoch)
     }
     assert len(orders) == 9
 
@@ -80,15 +74,14 @@ def test_pixels_are_bytes_over_255_rounded_once(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_minibatches_have_the_types_of_the_interface(dtype: str) -> None:
-    images, labels = numbered(3)
-    ((X, y),) = minibatches(images, labels, batch_size=3, seed=0, epoch=0, dtype=dtype)
+    X, y = numbers(*numbered(3), dtype)
     assert (X.dtype, y.dtype) == (np.dtype(dtype), np.dtype(np.int64))
 
 
 def test_images_stay_bytes_until_their_minibatch_is_gathered() -> None:
     images, labels = np.zeros((20_000, 28, 28), np.uint8), np.zeros(20_000, np.uint8)
     tracemalloc.start()
-    next(minibatches(images, labels, batch_size=10, seed=0, epoch=0, dtype="float64"))
+    next(minibatches(images, labels, batch_size=10, seed=0, epoch=0))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < images.nbytes / 4

@@ -9,7 +9,8 @@ import pytest
 from numpy_concise import Net, NumpyConcise
 
 from common.base import files
-from common.base.arrays import Array, Weights
+from common.base.arrays import Weights
+from common.data.minibatches import Batch
 from common.models.nets import trainable
 from common.training.loop import Training, first_minibatches
 
@@ -48,7 +49,7 @@ def plant_writing_in_place(patch: pytest.MonkeyPatch) -> None:
 def plant_a_forgotten_place(patch: pytest.MonkeyPatch) -> None:
     """A run that goes on begins with the first minibatches of its epoch again."""
 
-    def again(self: Training, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+    def again(self: Training, epoch: int, skip: int, steps: int) -> Iterator[Batch]:
         return islice(first_minibatches(self.config, self.data, epoch), steps - skip)
 
     patch.setattr(Training, "_minibatches", again)
@@ -57,7 +58,7 @@ def plant_a_forgotten_place(patch: pytest.MonkeyPatch) -> None:
 def plant_a_forgotten_epoch(patch: pytest.MonkeyPatch) -> None:
     """A run that goes on counts its epochs from the first again: it shuffles as that one did."""
 
-    def first(self: Training, epoch: int, skip: int, steps: int) -> Iterator[tuple[Array, Array]]:
+    def first(self: Training, epoch: int, skip: int, steps: int) -> Iterator[Batch]:
         begun = self.checkpoints.record.resumed if self.checkpoints else []
         return islice(first_minibatches(self.config, self.data, 0 if begun else epoch, skip), steps)
 

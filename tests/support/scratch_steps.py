@@ -1,14 +1,14 @@
 """Minibatches and weights for the chapter from scratch, and how far its results are apart."""
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.distances import distance
-from common.data.minibatches import minibatches
+from common.data.minibatches import minibatches, numbers
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.models.nets import LENET
@@ -29,10 +29,10 @@ RATES = [LR * (1 - step / 6) for step in range(6)]
 def batches(count: int, batch_size: int, dtype: str) -> list[tuple[Array, Array]]:
     """The first minibatches of the first epochs."""
     every = (
-        minibatches(IMAGES, LABELS, batch_size=batch_size, seed=0, epoch=epoch, dtype=dtype)
+        minibatches(IMAGES, LABELS, batch_size=batch_size, seed=0, epoch=epoch)
         for epoch in range(count)
     )
-    return list(islice((batch for epoch in every for batch in epoch), count))
+    return [numbers(*batch, dtype) for batch in islice(chain.from_iterable(every), count)]
 
 
 def start(dtype: str) -> Weights:

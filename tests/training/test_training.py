@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from common.base.errors import RunError
 from common.data.dataset import Dataset
-from common.data.minibatches import minibatches, pixels
+from common.data.minibatches import minibatches, numbers, pixels
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.records.contents import PROBE
@@ -85,15 +85,10 @@ def test_epochs_train_on_the_minibatches_in_their_order() -> None:
     chapter, given = FakeChapter(), data()
     outcome = run(chapter)
     expected = [
-        batch
+        numbers(*batch, "float64")
         for epoch in range(2)
         for batch in minibatches(
-            given.train_images,
-            given.train_labels,
-            batch_size=20,
-            seed=5,
-            epoch=epoch,
-            dtype="float64",
+            given.train_images, given.train_labels, batch_size=20, seed=5, epoch=epoch
         )
     ]
     assert [len(y) for _, y in chapter.batches] == [20, 20, 10] * 2
