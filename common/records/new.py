@@ -25,18 +25,14 @@ from common.terminal.text import gist, storable
 
 
 def traffic(config: Config) -> Traffic | None:
-    """What one allreduce of the gradient moves; a framework's own collective does not tell."""
+    """What a step moves to sum the gradient; a framework's own collective does not tell."""
     if (name := config.options.schedule()) not in SCHEDULES:
         return None
     schedule = SCHEDULES[name](config.devices)
-    entries = sum(math.prod(shape) for key, shape in config.shapes().items() if trainable(key))
-    size = np.dtype(config.dtype).itemsize
-    sent, received = zip(*schedule.traffic(entries), strict=True)
-    return Traffic(
-        rounds=len(schedule.rounds),
-        sent=[size * each for each in sent],
-        received=[size * each for each in received],
-    )
+    sizes = [math.prod(shape) for key, shape in config.shapes().items() if trainable(key)]
+    entries = np.sum([schedule.traffic(size) for size in sizes], axis=0)
+    sent, received = (np.dtype(config.dtype).itemsize * entries).T.tolist()
+    return Traffic(rounds=len(sizes) * len(schedule.rounds), sent=sent, received=received)
 
 
 VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -36,7 +36,7 @@ class DataUsed(Strict):
 
 
 class Traffic(Strict):
-    """What the devices send and receive in one allreduce of the gradient, in bytes, each."""
+    """Of one step: the rounds in which a gradient's tensors are summed, and each device's bytes."""
 
     rounds: int
     sent: list[int]
