@@ -21,7 +21,8 @@ class Suite:
     They run side by side, each on one thread: what they show is no speed. Plain `nox` runs them on
     `devices`, `nox -s grid` on `more_devices` after it, and `nox -s hosts` those of `hosts`: how
     many hosts there are for each number of devices. All devices are of one `kind`, "cpu" or "gpu";
-    those on GPUs are run as far as there are so many.
+    those on GPUs are run as far as there are so many. Runs over hosts, or on GPUs, have to give the
+    numbers of those of the suite that theirs `repeats`.
     """
 
     chapter: str
@@ -32,6 +33,7 @@ class Suite:
     settings: Settings
     hosts: Mapping[int, int] = field(default_factory=dict)
     kind: str = "cpu"
+    repeats: str = ""
 
     def counts(
         self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
@@ -41,10 +43,6 @@ class Suite:
             return tuple(k for k in self.hosts if k <= over_hosts)
         counts = (*self.devices, *(self.more_devices if more_devices else ()))
         return tuple(k for k in counts if k <= gpus) if self.kind == "gpu" else counts
-
-    def on_one_host(self) -> bool:
-        """Whether all of its runs are."""
-        return all(count == 1 for count in self.hosts.values())
 
     def flags(self, devices: int, results: Path) -> list[str]:
         """The flags of one run of the suite, its record going below `results`."""
@@ -59,7 +57,7 @@ def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
     one, several = "one-host", "hosts"
     return (
         Suite(chapter, one, one, (), (), settings, {1: 1, 2: 1, 3: 1, 4: 1}),
-        Suite(chapter, several, several, (), (), settings, {1: 1, 2: 2, 3: 3, 4: 2}),
+        Suite(chapter, several, several, (), (), settings, {1: 1, 2: 2, 3: 3, 4: 2}, repeats=one),
     )
 
 
@@ -68,16 +66,12 @@ def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
     return [
         replace(
             each,
-            name=name_on_gpus(each.name),
+            name=f"{ON_GPUS}-{each.name}",
             folder=f"{ON_GPUS}/{each.folder}",
             settings={**each.settings, "deterministic": True},
             kind="gpu",
+            repeats=each.name,
         )
         for each in suites
         if not each.hosts
     ]
-
-
-def name_on_gpus(name: str) -> str:
-    """What a suite is called whose runs are on GPUs."""
-    return f"{ON_GPUS}-{name}"

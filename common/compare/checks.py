@@ -7,6 +7,8 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
+from common.compare.distances import compare
+from common.compare.findings import Finding, farthest, nearest_to_failing
 from common.compare.pinned import suite_of
 from common.compare.tolerances import Tolerance, Tolerances, criteria_of
 from common.records.contents import expected_arrays
@@ -123,6 +125,15 @@ def is_long(run: Run) -> bool:
 def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
     """The arrays, with the losses of the run's beginning alone."""
     return {**arrays, "losses": arrays.get("losses", np.empty(0))[: beginning(run)]}
+
+
+def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
+    """How far two runs are apart that compute the same: what comes nearest to failing."""
+    ours, theirs = head(run, run.arrays), head(run, other.arrays)
+    return nearest_to_failing(
+        farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
+        for name, (prefix, tolerance) in numerical_checks(run).items()
+    )
 
 
 def epoch_means(losses: Array, steps: Sequence[int]) -> Array:

@@ -1,7 +1,7 @@
 """What the checks of a run found."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel
@@ -118,6 +118,18 @@ def measured(check: str, quantity: str, worst: Distance, tolerance: Tolerance) -
         array=worst.array,
         step=worst.step,
     )
+
+
+def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance) -> Finding:
+    """What a check of distances found: the largest, and every array that is too far off."""
+    finding = measured(check, quantity, max(found, key=lambda each: each.far), tolerance)
+    diverged = [each.array for each in found if not each.far <= tolerance.limit]
+    return finding.model_copy(update={"diverged": diverged})
+
+
+def nearest_to_failing(found: Iterable[Finding]) -> Finding:
+    """Of several findings, the one that does."""
+    return max(found, key=lambda each: each.share)
 
 
 def with_hidden(finding: Finding, hidden: Sequence[Hidden]) -> Finding:

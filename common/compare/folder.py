@@ -1,6 +1,6 @@
 """Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -10,10 +10,9 @@ from common.base.errors import RequestError
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.suites import Suite
-from common.compare import on_gpus, over_hosts as hosts
+from common.compare import repeats
 from common.compare.checks import Run
 from common.compare.collect import Figures, LoadedRecord, device_counts, gather
-from common.compare.findings import Finding
 from common.compare.pinned import other_settings, suite_of
 from common.compare.reference import Reference, expected_of, references_of
 from common.compare.suite import SuiteResult, Verdict, compare_suite
@@ -55,8 +54,7 @@ def examine(
         _require_planned(suites, [s.name for s in SUITES if s.chapter in chapters and asked_for(s)])
     for chapter in chapters:
         exact: dict[int | None, Reference] = {}
-        singles: dict[tuple[str, int], Run] = {}
-        twins: dict[tuple[str, str, int], Run] = {}
+        done: dict[tuple[str, str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suites is not None
             place = folder / suite.folder
@@ -72,15 +70,13 @@ def examine(
             found = gather(place, chapter, names, counts, asked, elsewhere)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
-            beside = partial(_beside, suite, dict(singles), dict(twins))
+            beside = partial(repeats.findings, suite, done)
             compared = compare_suite(name, chapter, found, references, beside)
             compared.on_cpus = [each for each in frameworks if each not in names]
             runs = [each.run for each in found if each.run]
-            compared.on_one_host = hosts.on_one_host(suite, runs)
+            compared.on_one_host = repeats.on_one_host(suite, runs)
             examined.append(SuiteResult(compared, found, references))
-            twins |= on_gpus.twins_of(suite, runs)
-            if suite.hosts and suite.on_one_host():
-                singles |= {(run.record.framework, run.devices): run for run in runs}
+            done |= {(suite.name, run.record.framework, run.devices): run for run in runs}
             if suite.name.startswith("float64"):
                 exact |= references_of(found)
     if not examined:
@@ -95,18 +91,6 @@ def _require_planned(suites: Sequence[str], planned: Sequence[str]) -> None:
             f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus "
             "and --chapters; without --suites, whatever is there is compared"
         )
-
-
-def _beside(
-    suite: Suite,
-    singles: hosts.Singles,
-    twins: on_gpus.Twins,
-    run: Run,
-    scales: Mapping[str, float],
-) -> Iterator[Finding]:
-    """What there is to say of a run beside those on one host, and on CPU devices."""
-    yield from hosts.findings(suite, run, singles)
-    yield from on_gpus.findings(suite, run, scales, twins)
 
 
 def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:

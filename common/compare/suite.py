@@ -7,9 +7,9 @@ from pydantic import BaseModel
 
 from common.base.arrays import Weights
 from common.compare.accuracy import accuracy_checks
-from common.compare.apart import against, farthest, nearest_to_failing
 from common.compare.checks import (
     Run,
+    against,
     allowed,
     check_shapes,
     environment_of,
@@ -20,7 +20,14 @@ from common.compare.checks import (
 )
 from common.compare.collect import LoadedRecord
 from common.compare.distances import Distance, compare, distance
-from common.compare.findings import Check, Finding, measured, with_hidden
+from common.compare.findings import (
+    Check,
+    Finding,
+    farthest,
+    measured,
+    nearest_to_failing,
+    with_hidden,
+)
 from common.compare.pinned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, as_float64_decides

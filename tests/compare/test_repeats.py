@@ -9,7 +9,7 @@ import pytest
 from common.chapters.chapters import SUITES
 from common.compare.checks import Run
 from common.compare.findings import Finding
-from common.compare.over_hosts import findings, on_one_host
+from common.compare.repeats import findings, on_one_host
 
 SUITE = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
 
@@ -26,8 +26,8 @@ def run(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
 
 
 def found(over: Run, single: Run | None) -> list[Finding]:
-    singles = {} if single is None else {("pytorch", single.devices): single}
-    return list(findings(SUITE, over, singles))
+    known = {} if single is None else {("one-host", "pytorch", single.devices): single}
+    return list(findings(SUITE, known, over, {}))
 
 
 @pytest.mark.parametrize("weight", [0.1, 0.0])

@@ -1,4 +1,4 @@
-"""Whether a run over several hosts computed what one does: the same bits, or to rounding."""
+"""Whether a run over hosts, or on GPUs, computed what the run that it repeats did."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,30 +7,35 @@ import numpy as np
 from common.backends.frameworks import same_bits
 from common.base.arrays import Array
 from common.chapters.suites import Suite
-from common.compare.apart import against
-from common.compare.checks import NUMERICAL, Run
+from common.compare.checks import NUMERICAL, Run, against
 from common.compare.findings import Finding
 
-Singles = Mapping[tuple[str, int], Run]
-"""The runs on one host, by framework and number of devices."""
+Runs = Mapping[tuple[str, str, int], Run]
+"""Runs by suite, framework and number of devices."""
 
 
-def findings(suite: Suite, run: Run, singles: Singles) -> Iterator[Finding]:
-    """What there is to say of a run of a suite over hosts; nothing of one that needs one host."""
+def findings(suite: Suite, runs: Runs, run: Run, scales: Mapping[str, float]) -> Iterator[Finding]:
+    """Whether a run over hosts or on GPUs did what one of `runs` did; nothing of any other run."""
     hosts = suite.hosts.get(run.devices, 1)
-    if hosts == 1:
-        return
-    if note := _elsewhere(run, hosts):
-        yield Finding(check="hosts", passed=False, note=note)
-        return
-    single = singles.get((run.record.framework, run.devices))
-    if single is None:
-        note = "there is no run on one host to compare with"
-        yield Finding(check="hosts", passed=False, note=note)
-    elif same_bits(run.record.framework, run.record.chapter):
-        yield _equal(run, single)
-    else:
-        yield against("hosts", run, single, {})
+    repeated = runs.get((suite.repeats, run.record.framework, run.devices))
+    if hosts > 1:
+        yield _over_hosts(run, hosts, repeated)
+    elif suite.kind == "gpu" and repeated:
+        yield against("gpus", run, repeated, scales)
+    elif suite.kind == "gpu":
+        note = "there is no run on as many CPU devices to compare with"
+        yield Finding(check="gpus", passed=False, note=note)
+
+
+def _over_hosts(run: Run, hosts: int, single: Run | None) -> Finding:
+    """Whether it was over so many, and computed what a single one did: to the bit, if promised."""
+    note = _elsewhere(run, hosts)
+    if note or single is None:
+        note = note or "there is no run on one host to compare with"
+        return Finding(check="hosts", passed=False, note=note)
+    if same_bits(run.record.framework, run.record.chapter):
+        return _equal(run, single)
+    return against("hosts", run, single, {})
 
 
 def _elsewhere(run: Run, hosts: int) -> str:
