@@ -11,9 +11,8 @@ from rich.text import Text
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import destination, require_writable, write_text
 from common.chapters.suites import ON_GPUS
-from common.compare.findings import HEADINGS, Check
+from common.compare.findings import HEADINGS, Check, Hidden
 from common.compare.suite import Comparison, Verdict, failures, title
-from common.report.unseen import uncompared, unseen
 from common.terminal import tables
 
 VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
@@ -183,3 +182,23 @@ def _table(comparison: Comparison) -> Table:
     for heading, cells, limit in rows(comparison):
         made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
     return made
+
+
+def unseen(comparison: Comparison) -> list[str]:
+    """How much of a step rounding hides at most, and of how many steps too much to compare them."""
+    share = max((100 * each.hidden // each.entries for each in _hidden([comparison])), default=0)
+    most = f"rounding of the weights hides up to {share} % of the entries of a step"
+    return [*([most] if share else []), *uncompared([comparison])]
+
+
+def uncompared(comparisons: Sequence[Comparison]) -> list[str]:
+    """Of how many steps it is not known how they moved weights; nothing if of none."""
+    steps = _hidden(comparisons)
+    without = sum(not each.compared for each in steps)
+    told = f"how {without} of {len(steps)} steps moved weights was not compared: rounding hides it"
+    return [told] if without else []
+
+
+def _hidden(comparisons: Sequence[Comparison]) -> list[Hidden]:
+    checks = [check for comparison in comparisons for check in comparison.checks]
+    return [each for check in checks for each in check.hidden]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.machine import cores
-from common.settings.host_arguments import add_hosts
+from common.settings.arguments import add_hosts
 from common.terminal.command import Parser
 from common.terminal.values import ENTRIES, THREADS, above_zero, count
 

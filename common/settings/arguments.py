@@ -7,9 +7,8 @@ from typing import Final
 from common.base.machine import cores
 from common.chapters.chapters import LR_DECAYS, SPECS
 from common.chapters.spec import ChapterSpec
-from common.settings.host_arguments import add_hosts
 from common.terminal.command import Parser
-from common.terminal.values import DEVICES, STEPS, THREADS, above_zero, count, seed
+from common.terminal.values import DEVICES, JOIN, STEPS, THREADS, above_zero, count, rank, seed
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -182,4 +181,30 @@ def _add_checkpoints(made: Parser) -> None:
         metavar="FILE",
         help="go on from this checkpoint, of any framework and any number of devices: "
         "to the same numbers but for rounding",
+    )
+
+
+def add_hosts(made: Parser) -> None:
+    """Adds the flags by which a process finds the others of its run."""
+    add = made.add_argument_group("several hosts").add_argument
+    add(
+        "--launcher",
+        choices=("auto", "none"),
+        default="auto",
+        help="auto: join the other processes of the launcher that has started this one; "
+        "none: it has nothing to do with others (%(default)s)",
+    )
+    add(
+        "--coordinator",
+        metavar="HOST:PORT",
+        help="by hand, the same on each host: where the first process takes all others in",
+    )
+    add("--hosts", type=count(DEVICES), metavar="N", help="by hand: how many hosts there are")
+    add("--host-rank", type=rank, metavar="R", help="by hand: which one this is, from 0")
+    add(
+        "--join-timeout",
+        type=count(JOIN),
+        default=300,
+        metavar="S",
+        help="seconds in which all processes have to come (%(default)s)",
     )
