@@ -52,7 +52,7 @@ def on_gpus(workload: Workload, gpus: int) -> Workload:
 
 def options(framework: str, chapter: str) -> Options:
     """The options of the book's preset, as a framework has them by default."""
-    return Request.parsed(framework, chapter, ["--preset=book"]).with_preset(1, "cpu").options
+    return Request.from_settings(framework, chapter, preset="book").resolve(1, "cpu").options
 
 
 @dataclass(frozen=True)

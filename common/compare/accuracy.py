@@ -8,7 +8,7 @@ from typing import Final
 from common.compare.checks import Run
 from common.compare.distances import Distance
 from common.compare.findings import Finding, measured
-from common.compare.pinned import preset_of
+from common.compare.planned import preset_of
 from common.compare.tolerances import Setting, Tolerance, criteria_of
 from common.records.record import Record
 

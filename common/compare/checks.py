@@ -9,7 +9,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare.distances import compare
 from common.compare.findings import Finding, farthest, nearest_to_failing
-from common.compare.pinned import suite_of
+from common.compare.planned import suite_of
 from common.compare.tolerances import Tolerance, Tolerances, criteria_of
 from common.records.contents import expected_arrays
 from common.records.record import Record

@@ -13,7 +13,7 @@ from common.chapters.suites import Suite
 from common.compare import repeats
 from common.compare.checks import Run
 from common.compare.collect import Figures, LoadedRecord, device_counts, gather
-from common.compare.pinned import other_settings, suite_of
+from common.compare.planned import other_settings, suite_of
 from common.compare.reference import Reference, expected_of, references_of
 from common.compare.suite import SuiteResult, Verdict, compare_suite
 from common.settings.config import Config

@@ -28,7 +28,7 @@ from common.compare.findings import (
     nearest_to_failing,
     with_hidden,
 )
-from common.compare.pinned import preset_of
+from common.compare.planned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, as_float64_decides
 from common.compare.side_by_side import replays

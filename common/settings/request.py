@@ -68,6 +68,12 @@ class Request:
         """What a command line with these flags asks. Raises SystemExit if it is wrong."""
         return cls.of(framework, chapter, parser(framework, chapter).parse_args(list(flags)))
 
+    @classmethod
+    def from_settings(cls, framework: str, chapter: str, **settings: Any) -> Self:
+        """What a command line asks that sets these flags, "_" for "-"; none of them is checked."""
+        defaults = vars(parser(framework, chapter).parse_args([]))
+        return cls.of(framework, chapter, argparse.Namespace(**defaults | settings))
+
     @property
     def spec(self) -> ChapterSpec:
         """What is known of the chapter."""
@@ -87,7 +93,12 @@ class Request:
             process.own(range(here.count))
         return here
 
-    def with_preset(self, devices: int, kind: str) -> Self:
+    def require_shareable(self, process: Process) -> None:
+        """Raises RequestError if all cannot share devices and minibatch, as far as is known yet."""
+        self.on_each(process)
+        self.resolve(self.devices or 1, "cpu")
+
+    def resolve(self, devices: int, kind: str) -> Self:
         """The same with nothing left open, on so many devices of a kind ("cpu", "gpu").
 
         `auto` is the book's preset, where that is no matter of hours. Raises RequestError if a

@@ -110,7 +110,7 @@ class Job:
         """
         if self.request.tf32 and kind == "cpu":
             raise RequestError("--tf32 needs GPUs: CPUs multiply all bits of the mantissa")
-        request = self.request.with_preset(devices, kind)
+        request = self.request.resolve(devices, kind)
         data = request.examples(self.data)
         return request.config(data), data
 

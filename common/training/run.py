@@ -55,9 +55,8 @@ def run(
         return
     process = here.process
     with first_speaks(process):
-        request.on_each(process)
+        request.require_shareable(process)
         report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
-        request.with_preset(request.devices or 1, "cpu")
         require_flags(request)
         if process.rank == 0:  # it writes for all
             require_places(request)

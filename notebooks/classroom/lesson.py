@@ -103,7 +103,7 @@ class Lesson:
         count = request.devices or len(self.devices)
         if count > len(self.devices):
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {count}")
-        request = request.with_preset(count, self.kind)
+        request = request.resolve(count, self.kind)
         live = Live(quiet=request.quiet)
         data = loaded(request.dataset, request.data_dir)
         work = Work(request, request.examples(data), weights)

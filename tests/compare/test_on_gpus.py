@@ -17,7 +17,7 @@ from gpu_runs import (
 from numpy_chapter import NumpyChapter
 
 from common.compare.folder import judge
-from common.compare.pinned import preset_of
+from common.compare.planned import preset_of
 from common.compare.suite import Verdict
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
@@ -94,7 +94,7 @@ def test_the_reference_is_that_of_cpus(folder: Path) -> None:
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_a_preset_is_held_to_its_accuracy_on_gpus_too(kind: str, deterministic: bool) -> None:
-    asked = Request.parsed("jax", "scratch", ["--preset=quick"]).with_preset(2, kind)
+    asked = Request.from_settings("jax", "scratch", preset="quick").resolve(2, kind)
     data = Dataset("synthetic", *synthetic(40, 100)).first(40, 100)
     config = asked.config(data).model_copy(
         update={"train_examples": 4800, "test_examples": 2000, "deterministic": deterministic}

@@ -18,8 +18,7 @@ RESNET = initial_weights(resnet18_shapes(4), 0, "float32")
 
 
 def request(path: Path, width: int | None = None) -> Request:
-    flags = [f"--init-weights={path}", *([f"--width={width}"] if width else [])]
-    return Request.parsed("jax", "concise", flags)
+    return Request.from_settings("jax", "concise", init_weights=path, width=width)
 
 
 def test_the_weights_set_the_width_that_no_flag_has_set(tmp_path: Path) -> None:

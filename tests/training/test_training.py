@@ -1,5 +1,7 @@
 """The training loop, with a chapter that needs no framework."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from fake_chapter import CONFIG, FakeChapter
@@ -122,16 +124,18 @@ def test_the_rate_stays_or_falls_to_0_over_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "decay"),
+    ("settings", "decay"),
     [
-        (["--epochs=2"], "linear"),
-        (["--steps=2"], "none"),
-        (["--steps=2", "--lr-decay=linear"], "linear"),
-        (["--epochs=2", "--lr-decay=none"], "none"),
+        ({"epochs": 2}, "linear"),
+        ({"steps": 2}, "none"),
+        ({"steps": 2, "lr_decay": "linear"}, "linear"),
+        ({"epochs": 2, "lr_decay": "none"}, "none"),
     ],
 )
-def test_the_preset_lets_the_rate_fall_over_whole_epochs(flags: list[str], decay: str) -> None:
-    filled = Request.parsed("jax", "concise", flags).with_preset(1, "cpu")
+def test_the_preset_lets_the_rate_fall_over_whole_epochs(
+    settings: dict[str, Any], decay: str
+) -> None:
+    filled = Request.from_settings("jax", "concise", **settings).resolve(1, "cpu")
     assert (filled.lr, filled.lr_decay) == (0.03, decay)
 
 
@@ -176,11 +180,11 @@ def test_the_logits_are_of_the_same_probe_before_and_after() -> None:
 def test_the_books_preset_is_that_of_each_device_where_the_book_says_so(
     chapter: str, devices: int, batch_size: int, lr: float
 ) -> None:
-    filled = Request.parsed("jax", chapter, ["--preset=book"]).with_preset(devices, "gpu")
+    filled = Request.from_settings("jax", chapter, preset="book").resolve(devices, "gpu")
     assert (filled.preset, filled.batch_size, filled.device_kind) == ("book", batch_size, "gpu")
     assert filled.lr == pytest.approx(lr)
-    by_hand = Request.parsed("jax", chapter, ["--preset=book", "--batch-size=60", "--lr=0.7"])
-    assert (by_hand.with_preset(devices, "gpu").batch_size, by_hand.lr) == (60, 0.7)
+    by_hand = Request.from_settings("jax", chapter, preset="book", batch_size=60, lr=0.7)
+    assert (by_hand.resolve(devices, "gpu").batch_size, by_hand.lr) == (60, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -188,4 +192,4 @@ def test_the_books_preset_is_that_of_each_device_where_the_book_says_so(
     [("concise", "cpu", "quick"), ("concise", "gpu", "book"), ("scratch", "cpu", "book")],
 )
 def test_without_a_gpu_resnet_takes_its_quick_preset(chapter: str, kind: str, preset: str) -> None:
-    assert Request.parsed("jax", chapter).with_preset(2, kind).preset == preset
+    assert Request.parsed("jax", chapter).resolve(2, kind).preset == preset

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from common.base.errors import RequestError
@@ -21,10 +20,10 @@ EXAMPLES: Final = {
 """The sizes of the data sets: a preset that names no number of examples takes all."""
 
 
-def pinned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[str, Any]:
-    """The settings of a run of a suite, as its flags and its preset make them."""
-    asked = Request.parsed(framework, suite.chapter, suite.flags(devices, Path()))
-    request = asked.with_preset(devices, suite.kind)
+def planned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[str, Any]:
+    """The settings of a run of a suite, as it and its preset make them."""
+    asked = Request.from_settings(framework, suite.chapter, **suite.settings)
+    request = asked.resolve(devices, suite.kind)
     preset = request.spec.presets[request.preset]
     settings = vars(request) | asdict(request.options)
     for name, all_there_are in EXAMPLES[dataset].items():
@@ -54,7 +53,7 @@ def other_settings(config: Config, suite: Suite) -> dict[str, Any]:
     if config.chapter != suite.chapter:
         return {"chapter": suite.chapter}
     try:
-        asked = pinned(suite, config.framework, config.devices, config.dataset)
+        asked = planned(suite, config.framework, config.devices, config.dataset)
     except RequestError:  # its minibatch cannot be shared by so many
         return {"devices": "fewer"}
     found = config.settings()
