@@ -4,7 +4,7 @@ Shapes: n examples in a minibatch, k devices. `X` is (n, 1, 28, 28) pixels in 0.
 class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsFloat, TypeVar
 
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process

@@ -1,6 +1,6 @@
 """Which launcher has started this process, and as which of how many.
 
-`place` reads the environment. The flags of a start by hand come first, then the framework's own
+`launched` reads the environment. The flags of a start by hand come first, then the framework's own
 variables, then Open MPI, then Slurm: the inner one of two launchers decides.
 """
 
@@ -11,12 +11,14 @@ from typing import Any, Final, Self
 
 from common.backends.devices import Process
 from common.base.errors import RequestError
-from common.hosts import openmpi, own, slurm
-from common.hosts.place import NothingToDoError as NothingToDoError, Place as Place
+from common.hosts import openmpi, slurm
+from common.hosts.framework_variables import ADDRESS, READ, SIGNS, TORCHRUN, sign
 from common.hosts.variables import (
     IGNORE,
     Address,
     Environ,
+    Launched as Launched,
+    NothingToDoError as NothingToDoError,
     address_of,
     host_of,
     is_loopback,
@@ -45,9 +47,9 @@ class ByHand:
         return cls(flags.coordinator, flags.hosts, flags.host_rank)
 
 
-def place(
+def launched(
     framework: str, launcher: str, by_hand: ByHand, environ: Mapping[str, str] = os.environ
-) -> Place:
+) -> Launched:
     """Which process this is; `launcher` is "auto" or "none", which ignores the environment.
 
     Raises RequestError if what is there does not go together, and NothingToDoError if others do
@@ -57,7 +59,7 @@ def place(
     where = None if given is None else address_of(given, "--coordinator")
     if by_hand.hosts is not None or by_hand.host_rank is not None:
         return _plain_if_alone(_by_hand(by_hand, where))
-    found = Place() if launcher == "none" else _from(framework, environ, where)
+    found = Launched() if launcher == "none" else _from(framework, environ, where)
     if where and found.launcher not in {"", *(each.NAME for each in FOR_ALL)}:
         raise RequestError(
             f"--coordinator contradicts {found.launcher}, which says where the first process is: "
@@ -71,11 +73,11 @@ def place(
     return _plain_if_alone(found)
 
 
-def _plain_if_alone(found: Place) -> Place:
-    return found if found.process.count > 1 else Place()
+def _plain_if_alone(found: Launched) -> Launched:
+    return found if found.process.count > 1 else Launched()
 
 
-def _by_hand(flags: ByHand, where: Address | None) -> Place:
+def _by_hand(flags: ByHand, where: Address | None) -> Launched:
     hosts, rank = flags.hosts, flags.host_rank
     if where is None or hosts is None or rank is None:
         raise RequestError("--coordinator, --hosts and --host-rank go together: give all three")
@@ -84,37 +86,37 @@ def _by_hand(flags: ByHand, where: Address | None) -> Place:
             f"--host-rank {rank} is none of --hosts {hosts}: the first host is 0, the last is one "
             "less than their number"
         )
-    return Place(BY_HAND, Process(rank, hosts), where)
+    return Launched(BY_HAND, Process(rank, hosts), where)
 
 
-def _from(framework: str, environ: Environ, where: Address | None) -> Place:
+def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
     """What the environment says; the first process listens at `where`, if that is given."""
     outer = next((each for each in FOR_ALL if each.started(environ)), None)
-    mine = own.sign(framework, environ)
+    mine = sign(framework, environ)
     if outer and (not mine or _address_alone(framework, environ)):
         process = outer.process(environ)
         if process.count > 1:
             where = where or _address(framework, environ) or outer.coordinator(environ)
             _require_reachable(where, process, outer.NAME)
-        return Place(outer.NAME, process, where)
+        return Launched(outer.NAME, process, where)
     if mine:
-        found = own.READ[framework](environ)
-        if outer and mine != own.TORCHRUN:  # torchrun starts several for each of Slurm's tasks
+        found = READ[framework](environ)
+        if outer and mine != TORCHRUN:  # torchrun starts several for each of Slurm's tasks
             _require_same(found, mine, outer.process(environ), outer.NAME)
         return found
     _require_none_of_others(framework, environ)
-    return Place()
+    return Launched()
 
 
 def _address_alone(framework: str, environ: Environ) -> bool:
     """Whether, of the framework's own variables, only those of the address are set."""
-    names = set(own.SIGNS[framework]) - set(own.ADDRESS.get(framework, ()))
+    names = set(SIGNS[framework]) - set(ADDRESS.get(framework, ()))
     return not any(environ.get(name) for name in names)
 
 
 def _address(framework: str, environ: Environ) -> Address | None:
     """The address that the framework's own variables give, if they do. Raises RequestError."""
-    names = own.ADDRESS.get(framework, ())
+    names = ADDRESS.get(framework, ())
     values = [environ.get(name, "") for name in names]
     if not any(values):
         return None
@@ -134,20 +136,20 @@ def _require_reachable(where: Address, process: Process, launcher: str) -> None:
         )
 
 
-def _require_same(found: Place, sign: str, process: Process, launcher: str) -> None:
+def _require_same(found: Launched, variable: str, process: Process, launcher: str) -> None:
     """Raises RequestError if two launchers contradict each other, and each has started several."""
     told, other = found.process, process
     if other.count > 1 and (told.rank, told.count) != (other.rank, other.count):
         raise RequestError(
-            f"{sign} is set, and says that this is process {told.rank} of {told.count}, but "
+            f"{variable} is set, and says that this is process {told.rank} of {told.count}, but "
             f"{launcher} says {other.rank} of {other.count}: unset it, {IGNORE}"
         )
 
 
 def _require_none_of_others(framework: str, environ: Environ) -> None:
     """Raises RequestError if only another framework is told who it is: each would run alone."""
-    for other in own.SIGNS:
-        if other != framework and (name := own.sign(other, environ)):
+    for other in SIGNS:
+        if other != framework and (name := sign(other, environ)):
             raise RequestError(
                 f"{name} is set, which {framework} does not read: start it with Slurm, Open MPI, "
                 f"or --coordinator, --hosts and --host-rank, {IGNORE}"

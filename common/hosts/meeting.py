@@ -19,7 +19,7 @@ from common.base.network import connected
 from common.base.pulse import BEAT, Watch
 from common.base.signals import ENDING, Stop
 from common.hosts.hub import Hub
-from common.hosts.launchers import BY_HAND, Place
+from common.hosts.launchers import BY_HAND, Launched
 from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in, listener, name_of
 
 LOOK: Final = 0.2
@@ -45,7 +45,7 @@ class Meeting:
     `asked` is what all have to be asked alike; `notice` tells who is missing.
     """
 
-    place: Place
+    here: Launched
     asked: Message
     notice: Callable[[str], None]
     limit: float
@@ -56,7 +56,7 @@ class Meeting:
 
         Raises RequestError if it has no port.
         """
-        hub = self._hub() if self.place.process.rank == 0 else None
+        hub = self._hub() if self.here.process.rank == 0 else None
         try:
             yield
         finally:
@@ -84,15 +84,15 @@ class Meeting:
 
     def hello(self) -> Message:
         """What a process says of itself when it comes."""
-        return {"rank": self.place.process.rank, "host": socket.gethostname(), "asked": self.asked}
+        return {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
 
     def where(self) -> tuple[str, int]:
         """Host and port of the hub, for this process. Raises RequestError if nobody has said so."""
-        if self.place.coordinator is None:
-            raise RequestError(f"{self.place.launcher} does not tell where: name --coordinator")
-        host, port = self.place.coordinator
+        if self.here.coordinator is None:
+            raise RequestError(f"{self.here.launcher} does not tell where: name --coordinator")
+        host, port = self.here.coordinator
         # "localhost" may be ::1, and all others would be told that this process has IPv6.
-        return ("127.0.0.1" if self.place.process.rank == 0 else host), port
+        return ("127.0.0.1" if self.here.process.rank == 0 else host), port
 
     def _hub(self) -> BaseProcess:
         _, port = self.where()
@@ -104,7 +104,7 @@ class Meeting:
                 "name another one in --coordinator"
             ) from None
         with taking:
-            hub = Hub(taking, self.place.process.count, self.hello(), self.limit)
+            hub = Hub(taking, self.here.process.count, self.hello(), self.limit)
             return fork(_serve, hub)
 
     def _reach(self, stop: Stop) -> Wire:
@@ -115,7 +115,7 @@ class Meeting:
                 return Wire(connected(host, port, ENOUGH))
             except OSError as error:
                 if time.monotonic() - began > self.limit:
-                    who = name_of(self.place.process.rank, socket.gethostname())
+                    who = name_of(self.here.process.rank, socket.gethostname())
                     raise RunError(
                         f"{who} cannot reach the first one at {host}:{port} "
                         f"({error.strerror or error}) within {self.limit:g} seconds: start it"
@@ -124,7 +124,7 @@ class Meeting:
         raise _stopped(stop)
 
     def _placed(self, wire: Wire, stop: Stop) -> Process:
-        process, shown, told = self.place.process, "", time.monotonic()
+        process, shown, told = self.here.process, "", time.monotonic()
         watch = Watch(["hub"])
         wire.send(**self.hello())
         while not stop.asked:
@@ -136,10 +136,10 @@ class Meeting:
                 if "everyone" in message:
                     return _among(process, message["everyone"])
                 if "missing" in message and process.rank == 0:
-                    shown = _missing(self.place, message["missing"])
+                    shown = _missing(self.here, message["missing"])
                 _require_welcome(process, message)
             if wire.closed or watch.silent():
-                first = name_of(0, self.place.coordinator[0] if self.place.coordinator else "")
+                first = name_of(0, self.here.coordinator[0] if self.here.coordinator else "")
                 raise RunError(f"{first} {GONE if wire.closed else SILENT}")
             if shown and time.monotonic() - told > ENOUGH:
                 self.notice(shown)
@@ -191,10 +191,10 @@ def _require_welcome(process: Process, message: Message) -> None:
         raise failure_in(message["over"]).error
 
 
-def _missing(place: Place, missing: list[int]) -> str:
+def _missing(here: Launched, missing: list[int]) -> str:
     """Who is missing, and who says so: variables may be left over from another job."""
-    count, ranks = place.process.count, ", ".join(map(str, missing))
+    count, ranks = here.process.count, ", ".join(map(str, missing))
     told = f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
-    if place.launcher == BY_HAND:
+    if here.launcher == BY_HAND:
         return told
-    return f"{told}, as the environment says ({place.launcher}); --launcher none ignores it"
+    return f"{told}, as the environment says ({here.launcher}); --launcher none ignores it"

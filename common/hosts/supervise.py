@@ -20,9 +20,9 @@ from common.base.endings import KILLED, Ending, cause, killed, tell_ending, to_p
 from common.base.errors import StoppedError
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
+from common.hosts.connectivity import require_reach
 from common.hosts.hub import DOUBT
 from common.hosts.meeting import Meeting
-from common.hosts.reach import require_reach
 from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in
 
 Work = Callable[[Process], None]

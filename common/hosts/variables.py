@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import Final
 
+from common.backends.devices import Process
 from common.base.errors import RequestError
 
 Environ = Mapping[str, str]
@@ -16,6 +18,26 @@ IGNORE: Final = "or let --launcher none ignore the environment"
 
 FREE: Final = range(61000, 65536)
 """Ports that Linux gives to nobody who does not ask for one: 60999 is the last that it gives."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a launcher has told a process.
+
+    `launcher` in words, for messages and the record; empty if there is none, or one process alone.
+    The first process listens at `coordinator`, a host and a port; None if there is one process.
+    Where a launcher does not tell which of them share a host, each seems to be alone on its own.
+    """
+
+    launcher: str = ""
+    process: Process = field(default_factory=Process)
+    coordinator: Address | None = None
+
+
+class NothingToDoError(Exception):
+    """The work that a process has been started for is done by others. Exit status 0."""
+
+    status = 0
 
 
 def shown(value: str | None) -> str:

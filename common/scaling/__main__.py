@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
-from common.hosts.launchers import ByHand, NothingToDoError, Place, place
+from common.hosts.launchers import ByHand, Launched, NothingToDoError, launched
 from common.scaling.arguments import parser
 from common.terminal.command import status
 
@@ -28,7 +28,7 @@ def scale(flags: argparse.Namespace) -> None:
     from common.training.run import first_speaks
 
     try:
-        here = Place() if flags.measured else found_place(flags)
+        here = Launched() if flags.measured else launched_as(flags)
     except NothingToDoError as reason:
         print(reason)
         return
@@ -57,13 +57,13 @@ def scale(flags: argparse.Namespace) -> None:
         finish(measure_now(flags))
 
 
-def found_place(flags: argparse.Namespace) -> Place:
+def launched_as(flags: argparse.Namespace) -> Launched:
     """Which process this is. Raises RequestError if there are others, but no framework is named."""
     there = [name for name in FRAMEWORKS if installed(name)]
     framework = flags.framework or next(iter(there), None)
     if framework is None:
-        return Place()
-    here = place(framework, flags.launcher, ByHand.of(flags))
+        return Launched()
+    here = launched(framework, flags.launcher, ByHand.of(flags))
     if here.process.count > 1 and not flags.framework:
         raise RequestError("there are several processes: name the --framework that all measure")
     return here
@@ -101,7 +101,7 @@ def write(flags: argparse.Namespace, measured: "Measured", cluster: "Constants")
 
 
 def measure_with_others(
-    here: Place, flags: argparse.Namespace, finish: Callable[["Measured"], None]
+    here: Launched, flags: argparse.Namespace, finish: Callable[["Measured"], None]
 ) -> None:
     """Measures between processes on several hosts; the first one finishes."""
     from common.scaling.between import Task, do_with_others

@@ -16,8 +16,8 @@ from common.backends.loading import engine, import_backend
 from common.base.errors import StoppedError
 from common.base.signals import stoppable
 from common.chapters.scratch import ALLREDUCES, ScratchOptions
+from common.hosts.launchers import Launched
 from common.hosts.meeting import Meeting
-from common.hosts.place import Place
 from common.hosts.supervise import with_others
 from common.parallel.schedules import SCHEDULES
 from common.scaling.lessons import Lessons, lessons
@@ -74,7 +74,7 @@ class Task:
         chapter.launch(work, request, ScratchOptions(), process)
 
 
-def do_with_others(here: Place, task: Task, notice: Callable[[str], None], limit: float) -> None:
+def do_with_others(here: Launched, task: Task, notice: Callable[[str], None], limit: float) -> None:
     """Does a task as one of several processes, which meet within `limit` seconds.
 
     Raises RequestError or RunError, which says what has failed on which host.

@@ -23,7 +23,7 @@ from common.base.errors import RequestError, Terminated
 from common.base.machine import now
 from common.base.signals import stoppable
 from common.data.dataset import load
-from common.hosts.launchers import ByHand, NothingToDoError, place
+from common.hosts.launchers import ByHand, NothingToDoError, launched
 from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
 from common.models.weights_file import load_weights, shape_in
@@ -49,7 +49,7 @@ def run(
     """
     request = Request.of(framework, chapter, flags)
     try:
-        here = place(framework, request.launcher, ByHand.of(request))
+        here = launched(framework, request.launcher, ByHand.of(request))
     except NothingToDoError as reason:
         Reporter(quiet=request.quiet).notice(str(reason))
         return
@@ -91,7 +91,7 @@ def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
         chapter.launch(job, request.on_each(process), request.options, process)
 
     # As soon as one has ended, a launcher asks the others to stop: that is not why they end.
-    with stoppable(), marked(job) if meeting.place.process.rank == 0 else nullcontext():
+    with stoppable(), marked(job) if meeting.here.process.rank == 0 else nullcontext():
         with_others(meeting, work)
 
 

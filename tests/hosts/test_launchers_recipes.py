@@ -21,13 +21,13 @@ ROOT: Final = Path(__file__).parents[2]
 STAND_IN: Final = """
 import argparse, json, os, pathlib, signal, socket, sys, time
 from dataclasses import asdict
-from common.hosts.launchers import ByHand, place
+from common.hosts.launchers import ByHand, launched
 made = argparse.ArgumentParser()
 made.add_argument("--coordinator")
 made.add_argument("--hosts", type=int)
 made.add_argument("--host-rank", type=int)
 flags, rest = made.parse_known_args()
-found = place(__spec__.name.split(".")[1], "auto", ByHand(**vars(flags)))
+found = launched(__spec__.name.split(".")[1], "auto", ByHand(**vars(flags)))
 process, host = found.process, socket.gethostname()
 seen = [found.launcher, process.rank, process.count, found.coordinator, host, *rest]
 restart = os.environ.get("SLURM_RESTART_COUNT", "")

@@ -5,7 +5,7 @@ from hosts_told import DMLC, JAX, PLAIN, SEEN, Told, auto, tf, without
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.hosts.launchers import ByHand, place
+from common.hosts.launchers import ByHand, launched
 
 SLURM = SEEN["srun 3"]
 MPI = SEEN["mpirun"]
@@ -124,5 +124,5 @@ def test_what_does_not_go_together_is_one_line(name: str, told: Told, why: str) 
 )
 def test_flags_that_do_not_go_together_are_one_line(flags: ByHand, seen: str, why: str) -> None:
     with pytest.raises(RequestError, match=why) as error:
-        place("pytorch", "auto", flags, SEEN.get(seen, {}))
+        launched("pytorch", "auto", flags, SEEN.get(seen, {}))
     assert "\n" not in str(error.value)

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 WHO = """
 import json
 from dataclasses import astuple
-from common.hosts.launchers import ByHand, place
-found = place("jax", "auto", ByHand())
+from common.hosts.launchers import ByHand, launched
+found = launched("jax", "auto", ByHand())
 process = found.process
 print(json.dumps([found.launcher, process.rank, process.count, process.local_rank,
                   process.local_count, found.coordinator, __import__("socket").gethostname()]))

@@ -8,7 +8,7 @@ from together import Together, wait_until
 from together_fixture import together as together
 
 from common.backends.devices import Process
-from common.hosts.launchers import Place
+from common.hosts.launchers import Launched
 
 LEFT_OVER = [
     ("pytorch", PLAIN, "RANK and WORLD_SIZE"),
@@ -25,8 +25,8 @@ LEFT_OVER = [
 def test_who_waits_says_by_whose_variables(
     together: Together, name: str, told: Mapping[str, str], launcher: str
 ) -> None:
-    here = Place(auto(name, told).launcher, Process(0, 3), ("localhost", together.port))
-    run = together.start(0, patches={"common.training.run.place": lambda *_: here})
+    here = Launched(auto(name, told).launcher, Process(0, 3), ("localhost", together.port))
+    run = together.start(0, patches={"common.training.run.launched": lambda *_: here})
     wait_until(lambda: "\n" in run.err())
     assert run.err().splitlines()[0] == (
         "1 of 3 processes have come; waiting for 1, 2, as the environment says "

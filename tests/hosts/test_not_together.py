@@ -126,10 +126,11 @@ def test_what_another_one_alone_refuses_it_says(together: Together) -> None:
 
 
 def test_a_process_that_has_nothing_to_do_says_why(together: Together) -> None:
-    def place(*_: object) -> None:
+    def launched(*_: object) -> None:
         raise NothingToDoError("others do it")
 
-    started = together.command([*FLAGS], SummingChapter(), {"common.training.run.place": place})
+    patches = {"common.training.run.launched": launched}
+    started = together.command([*FLAGS], SummingChapter(), patches)
     assert started.ended() == (0, "others do it\n")
     assert not (together.folder / RECORD).exists()
 

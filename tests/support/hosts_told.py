@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from common.hosts.launchers import ByHand, Place, place
+from common.hosts.launchers import ByHand, Launched, launched
 
 SEEN: Final[dict[str, dict[str, str]]] = json.loads(
     Path(__file__).with_name("hosts_told.json").read_text()
@@ -34,8 +34,8 @@ def tf(kind: str, index: object, cluster: object = TF["cluster"]) -> dict[str, s
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
 
 
-def auto(name: str, told: Told, coordinator: str | None = None) -> Place:
-    return place(name, "auto", ByHand(coordinator), told)
+def auto(name: str, told: Told, coordinator: str | None = None) -> Launched:
+    return launched(name, "auto", ByHand(coordinator), told)
 
 
 def without(told: Told, name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from hosts_fixtures import hosts as hosts
 from common.backends.devices import Process
 from common.base.errors import RunError
 from common.base.network import connected
-from common.hosts import reach
+from common.hosts import connectivity
 from common.hosts.wire import listener
 
 ROOT: Final = Path(__file__).parents[2]
@@ -23,13 +23,13 @@ PORT: Final = 29500
 COME: Final = f"""
 import sys
 from common.base.errors import RunError
-from common.hosts.launchers import ByHand, place
+from common.hosts.launchers import ByHand, launched
 from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
-from common.hosts import reach
-reach.LOST = 3
+from common.hosts import connectivity
+connectivity.LOST = 3
 exec(sys.argv[2])
-here = place("jax", "auto", ByHand("n1:{PORT}", 2, int(sys.argv[1])))
+here = launched("jax", "auto", ByHand("n1:{PORT}", 2, int(sys.argv[1])))
 try:
     with_others(Meeting(here, {{}}, print, 20), lambda process: print("worked"))
 except RunError as error:
@@ -37,16 +37,16 @@ except RunError as error:
 """
 DIES: Final = """
 import os, signal, time
-others = reach._first_of_others
+others = connectivity._first_of_others
 def hurt(process):
     if process.rank:
         for each in (os.getppid(), os.getpid()):
             os.kill(each, signal.SIGKILL)
     time.sleep(1)
     return others(process)
-reach._first_of_others = hurt
+connectivity._first_of_others = hurt
 """
-IN_TIME: Final = reach.PATIENCE + 10
+IN_TIME: Final = connectivity.PATIENCE + 10
 
 
 def come(hosts: Hosts, hurt: str = "") -> list[tuple[int, str, str]]:
@@ -107,4 +107,4 @@ def test_hosts_that_have_both_meet_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_address_that_only_others_know_is_named() -> None:
     process = Process(0, 2, hosts=("n1", "n2"), addresses=("192.0.2.1", "192.0.2.2"))
     with pytest.raises(RunError, match=r"others see this host at 192\.0\.2\.1, which"):
-        reach.require_reach(process)
+        connectivity.require_reach(process)

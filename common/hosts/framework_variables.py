@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from common.backends.devices import Process
 from common.base.errors import RequestError
-from common.hosts.place import NothingToDoError, Place
 from common.hosts.variables import (
     IGNORE,
     Environ,
+    Launched,
+    NothingToDoError,
     address_of,
     free_port,
     host_of,
@@ -47,8 +48,8 @@ def sign(framework: str, environ: Environ) -> str:
     return next((name for name in SIGNS.get(framework, ()) if environ.get(name)), "")
 
 
-def pytorch(environ: Environ) -> Place:
-    """The place among processes that torchrun has started, or that RANK and WORLD_SIZE tell of."""
+def pytorch(environ: Environ) -> Launched:
+    """What torchrun, or RANK and WORLD_SIZE, tell a process."""
     found = sign("pytorch", environ)
     by_torchrun, starter = found == TORCHRUN, "torchrun" if found == TORCHRUN else "a launcher"
     rank, count = pair(environ, found, ("RANK", "WORLD_SIZE"), starter)
@@ -64,28 +65,28 @@ def pytorch(environ: Environ) -> Place:
         )
     process = Process(rank, count, local_rank, local_count)
     if count == 1:
-        return Place(process=process)
+        return Launched(process=process)
     host = host_of(needed(environ, "MASTER_ADDR", found), "MASTER_ADDR")
     port = port_of(needed(environ, "MASTER_PORT", found), "MASTER_PORT")
     if by_torchrun:  # it listens at MASTER_PORT itself
-        return Place("torchrun", process, (host, free_port(port)))
-    return Place("RANK and WORLD_SIZE", process, (host, port))
+        return Launched("torchrun", process, (host, free_port(port)))
+    return Launched("RANK and WORLD_SIZE", process, (host, port))
 
 
-def tensorflow(environ: Environ) -> Place:
-    """The place that TF_CONFIG tells of: the chief is the first process, then come the workers."""
+def tensorflow(environ: Environ) -> Launched:
+    """What TF_CONFIG tells a process: the chief is the first process, then come the workers."""
     cluster, kind, index = _tf_config(environ["TF_CONFIG"])
     chief, workers = cluster.get("chief", []), cluster.get("worker", [])
     addresses = [address_of(each, "TF_CONFIG") for each in (*chief, *workers)]
-    own = {"chief": chief, "worker": workers}[kind]
-    if index >= len(own) or len(chief) > 1 or len(set(addresses)) < len(addresses):
+    alike = {"chief": chief, "worker": workers}[kind]
+    if index >= len(alike) or len(chief) > 1 or len(set(addresses)) < len(addresses):
         raise RequestError(
             f"TF_CONFIG has {len(chief)} chiefs and {len(workers)} workers, and this is {kind} "
             f"{index}: name at most one chief, each address once, and this process, {IGNORE}"
         )
     rank = index + (len(chief) if kind == "worker" else 0)
     of_host = local([host for host, _ in addresses], rank, "TF_CONFIG")
-    return Place("TF_CONFIG", Process(rank, len(addresses), *of_host), addresses[0])
+    return Launched("TF_CONFIG", Process(rank, len(addresses), *of_host), addresses[0])
 
 
 def _tf_config(text: str) -> tuple[dict[str, list[str]], str, int]:
@@ -114,17 +115,17 @@ def _tf_config(text: str) -> tuple[dict[str, list[str]], str, int]:
     return cluster, kind, index
 
 
-def jax(environ: Environ) -> Place:
-    """The place that JAX's variables tell of."""
+def jax(environ: Environ) -> Launched:
+    """What the variables of JAX tell a process."""
     names = ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
     rank, count = pair(environ, sign("jax", environ), names, "a launcher")
     name = "JAX_COORDINATOR_ADDRESS"
     where = address_of(needed(environ, name, names[1]), name) if count > 1 else None
-    return Place("JAX", Process(rank, count), where)
+    return Launched("JAX", Process(rank, count), where)
 
 
-def mxnet(environ: Environ) -> Place:
-    """The place that DMLC's variables tell of. Raises NothingToDoError in a server or scheduler."""
+def mxnet(environ: Environ) -> Launched:
+    """What the variables of DMLC tell a worker. Raises NothingToDoError in other processes."""
     found = sign("mxnet", environ)
     role = needed(environ, "DMLC_ROLE", found)
     if role in {"server", "scheduler"}:
@@ -136,10 +137,10 @@ def mxnet(environ: Environ) -> Place:
     rank, count = pair(environ, found, ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"), "a launcher")
     host = host_of(needed(environ, "DMLC_PS_ROOT_URI", found), "DMLC_PS_ROOT_URI")
     port = port_of(needed(environ, "DMLC_PS_ROOT_PORT", found), "DMLC_PS_ROOT_PORT")
-    return Place("DMLC", Process(rank, count), (host, port))
+    return Launched("DMLC", Process(rank, count), (host, port))
 
 
-READ: Final[dict[str, Callable[[Environ], Place]]] = {
+READ: Final[dict[str, Callable[[Environ], Launched]]] = {
     "pytorch": pytorch,
     "tensorflow": tensorflow,
     "jax": jax,
