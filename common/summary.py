@@ -67,7 +67,7 @@ def row(record: Record) -> list[str]:
     speeds = [epoch.images_per_second for epoch in record.epochs]
     second = f"{record.epochs[1].test_accuracy:.3f}" if len(record.epochs) > 1 else ""
     return [
-        record.framework,
+        who(record),
         str(record.config.devices),
         f"{accuracy(record):.3f}",
         second,
@@ -76,6 +76,11 @@ def row(record: Record) -> list[str]:
         f"{(record.peak_memory or 0) / 2**20:,.0f} MiB",
         str(stops(record)),
     ]
+
+
+def who(record: Record) -> str:
+    """The framework, and its way to split if there are several."""
+    return f"{record.framework} {record.config.options.way()}".rstrip()
 
 
 def stops(record: Record) -> int:
@@ -104,7 +109,7 @@ def draw(found: Sequence[Record], path: Path) -> None:
     for record in found:
         colour = f"C{FRAMEWORKS.index(record.framework)}"
         line = "-" if record.config.devices == 1 else "--"
-        label = f"{record.framework}, {record.config.devices}"
+        label = f"{who(record)}, {record.config.devices}"
         left.plot(*_smooth(record.losses), line, color=colour, linewidth=0.8)
         epochs = [epoch.epoch for epoch in record.epochs]
         right.plot(

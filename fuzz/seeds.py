@@ -14,7 +14,6 @@ from common.base.arrays import Weights
 from common.chapters.chapters import SPECS
 from common.models.nets import trainable
 from common.models.weights_file import digest, save_weights
-from common.records.new import traffic
 from common.records.record import DataUsed, Epoch, Record
 from common.records.store import write_record
 from common.records.trace import trace_shapes
@@ -160,7 +159,7 @@ def _record(chapter: str, devices: int) -> Record:
             )
             for number, planned in enumerate(steps, start=1)
         ],
-        traffic=traffic(config),
+        traffic=config.traffic(),
     )
 
 

@@ -47,7 +47,10 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
     def replicate(
         self, weights: Mapping[str, Array], devices: Sequence[Device], options: Options_contra, /
     ) -> Replicas:
-        """One copy of `weights` on each device, in their dtype; no two copies share memory."""
+        """`weights` on the devices, in their dtype; nothing shares memory.
+
+        In data parallelism each device has a copy; a chapter may split them in another way.
+        """
 
     def train_batch(
         self,
@@ -60,6 +63,8 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
         /,
     ) -> SupportsFloat:
         """One SGD step, in place, on one minibatch split over the devices.
+
+        With momentum m, v = m v + g and then w = w - lr v.
 
         `lr` may be another one at every step, and costs no new compilation.
         Returns the mean loss before the step, without waiting for it: `float()` waits.
@@ -80,13 +85,15 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
         """The logits of a batch of any size, split over the devices as well."""
 
     def export(self, replicas: Replicas, /) -> Weights:
-        """The weights. Raises RunError if the replicas are not the same bit for bit."""
+        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
 
     def save(self, replicas: Replicas, /) -> Weights:
         """All that the next step depends on; moves nothing.
 
-        The weights by their canonical names, running statistics as (k, channels): every device's
-        own. Every process calls it. Raises RunError if the replicas are not the same bit for bit.
+        The whole weights by their canonical names, running statistics as (k, channels): every
+        device's own. With momentum, also `momentum/NAME`: the whole velocity v of each weight, in
+        units of its gradient. So no tensor tells how the weights were split. Every process calls
+        it. Raises RunError if copies of one are not the same bit for bit.
         """
 
     def restore(

@@ -1,5 +1,6 @@
 """The chapter from scratch: LeNet and a hand-written allreduce."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -7,6 +8,7 @@ from typing import Any, ClassVar, Final
 from common.chapters.spec import ChapterSpec, Options, Preset
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import LENET, Shapes
+from common.parallel.schedules import SCHEDULES, Traffic
 
 ALLREDUCES: Final = {
     "star": "sum on the first device, then broadcast, as in the book",
@@ -50,9 +52,12 @@ class ScratchOptions(Options):
         """The allreduce, in the suite that is there for it."""
         return [f"allreduce {suite}"] if self.allreduce == suite else []
 
-    def schedule(self) -> str | None:
-        """The schedule that sums gradients; a framework's own collective has none."""
-        return None if self.allreduce == "native" else self.allreduce
+    def traffic(self, devices: int, itemsize: int) -> Traffic | None:
+        """What a schedule moves; a framework's own collective does not tell."""
+        if self.allreduce not in SCHEDULES:
+            return None
+        sizes = map(math.prod, self.shapes().values())
+        return Traffic.of(SCHEDULES[self.allreduce](devices), sizes, itemsize)
 
 
 def add_flags(add: Callable[..., Any], framework: str) -> None:

@@ -4,12 +4,13 @@ Only the standard library, as for `--help` and for the plan of runs.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, make_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
 from keyword import iskeyword
 from typing import Any, ClassVar, Self
 
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
+from common.parallel.schedules import Traffic
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class Options:
     MEANS: ClassVar[tuple[str, ...]] = ()
     """Options that say by which means a run computes, as opposed to what."""
 
+    momentum = 0.0
+    """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
+
     def net(self) -> str:
         """The net, in words."""
         raise NotImplementedError
@@ -67,9 +71,23 @@ class Options:
         """How many shards are normalized each for itself; None where devices do not count."""
         return None
 
-    def schedule(self) -> str | None:
-        """The schedule that sums gradients, if it is one of the project's own."""
+    def parts(self, devices: int) -> int:
+        """Into how many parts a minibatch is cut, each of which has to get an example."""
+        return devices
+
+    def traffic(self, devices: int, itemsize: int) -> Traffic | None:
+        """What the devices send and receive to sum one gradient, if that is known.
+
+        A number has so many bytes.
+        """
         return None
+
+    def way(self) -> str:
+        """The way to split, as names of runs tell it: a word that begins with a letter.
+
+        Empty if the chapter has one way alone. No preset decides it.
+        """
+        return ""
 
     def in_processes(self) -> bool:
         """Whether each device has a process of its own."""
@@ -131,6 +149,11 @@ class ChapterSpec:
     suites: tuple[Suite, ...]
     without_gpu: str = "book"
     of_weights: Callable[[Callable[[str], tuple[int, ...]]], Settings] = lambda shape_in: {}
+
+    def way(self, settings: Settings) -> str:
+        """The way to split of runs with these settings: see `Options.way`."""
+        own = {each.name for each in fields(self.options)} & settings.keys()
+        return self.options(**{name: settings[name] for name in own}).way()
 
     def of_the_book(self) -> Options:
         """The options of the book's preset."""

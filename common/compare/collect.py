@@ -14,7 +14,7 @@ from common.base.errors import RunError
 from common.chapters.chapters import SPECS
 from common.compare.checks import Run
 from common.records.fingerprint import source_digest
-from common.records.record import Record
+from common.records.record import ANY, Record, record_name
 from common.records.store import overtaken, read_record, read_tensors, unfinished
 from common.records.trust import contradiction, distrust
 from common.settings.config import Config
@@ -44,6 +44,7 @@ class LoadedRecord:
 def gather(
     folder: Path,
     chapter: str,
+    way: str,
     frameworks: Iterable[str],
     devices: Iterable[int],
     asked: Asked,
@@ -54,7 +55,7 @@ def gather(
     `elsewhere` names the runs of other folders, by their seconds; those found here are added.
     """
     counts = list(devices)
-    found = [_find(folder, name, chapter, k) for name in frameworks for k in counts]
+    found = [_find(folder, name, chapter, k, way) for name in frameworks for k in counts]
     known = {} if elsewhere is None else elsewhere
     found = [_as_asked(each, asked) for each in _apart(found, known)]
     identities = {id(each): _shared(each.run) for each in found if each.run}
@@ -64,27 +65,28 @@ def gather(
     ]
 
 
-def device_counts(folder: Path, chapter: str, frameworks: Iterable[str]) -> list[int]:
+def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
     """The device counts of which `folder` has a record of any of the frameworks, and 1.
 
     Empty if there are no records at all.
     """
     counts: set[int] = set()
     for framework in frameworks:
-        for path in folder.glob(f"{framework}-{chapter}-*dev.json"):
-            count = path.stem.removeprefix(f"{framework}-{chapter}-").removesuffix("dev")
+        before, after = record_name(framework, chapter, ANY, way).split(ANY)
+        for path in folder.glob(f"{before}{ANY}{after}"):
+            count = path.name.removeprefix(before).removesuffix(after)
             counts |= {int(count)} if count.isdecimal() else set()
     return sorted(counts | {1}) if counts else []
 
 
-def _find(folder: Path, framework: str, chapter: str, devices: int) -> LoadedRecord:
-    path = folder / f"{framework}-{chapter}-{devices}dev.json"
+def _find(folder: Path, framework: str, chapter: str, devices: int, way: str) -> LoadedRecord:
+    path = folder / record_name(framework, chapter, devices, way)
     if not path.is_file():
         return LoadedRecord(framework, devices, None, f"there is no {path}")
     record = None
     try:
         record = read_record(path)
-        if trouble := _another(record, framework, chapter, devices):
+        if trouble := _another(record, framework, chapter, devices, way):
             raise RunError(f"{trouble} ({path})")
         if record.status == "complete" and (trouble := overtaken(path)):
             with suppress(RunError):  # what became of the later run is what matters
@@ -105,12 +107,14 @@ def load(path: Path, record: Record) -> Run:
     return Run(record, {**arrays, "losses": np.array(record.losses)})
 
 
-def _another(record: Record, framework: str, chapter: str, devices: int) -> str:
+def _another(record: Record, framework: str, chapter: str, devices: int, way: str) -> str:
     """Why a record is not the one that its name promises; empty if it is."""
     if (record.framework, record.chapter) != (framework, chapter):
         return f"is of {record.framework} {record.chapter}"
     if record.config.devices != devices:
         return f"ran on {record.config.devices} devices"
+    if record.file_name() != record_name(framework, chapter, devices, way):
+        return f"is of {record.name()}"
     if record.source_sha256 != source_digest(framework):
         return "stale, as the code has changed since: run it again"
     return ""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.machine import now
-from common.chapters.chapters import CHAPTERS, SUITES
+from common.chapters.chapters import CHAPTERS, SPECS, SUITES
 from common.chapters.suites import Suite
 from common.compare import repeats
 from common.compare.checks import Run
@@ -60,14 +60,15 @@ def examine(
             place = folder / suite.folder
             everyone = suite.kind == "cpu" or not gpus
             names = [each for each in frameworks if everyone or each in gpus]
+            way = SPECS[chapter].way(suite.settings)
             if planned:
                 counts = [] if suites and suite.name not in suites else [*asked_for(suite)]
             else:
-                counts = device_counts(place, chapter, names)
+                counts = device_counts(place, chapter, way, names)
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(place, chapter, names, counts, asked, elsewhere)
+            found = gather(place, chapter, way, names, counts, asked, elsewhere)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)

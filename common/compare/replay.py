@@ -14,15 +14,15 @@ from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance
 from common.compare.findings import Hidden
-from common.compare.movement import Seen, movement, scales_of
+from common.compare.movement import Seen, acceleration, movement, scales_of
 from common.compare.taken import Taken, part, taken, weights_after
 from common.compare.units import decided
 from common.data.minibatches import pixels
 from common.records.trace import traced_steps
 
-KINDS = ("update", "statistics", "loss", "logits")
-"""What is compared of a step: how it moves each weight, running statistics, its loss; and after the
-last one, the logits."""
+KINDS = ("update", "velocity", "statistics", "loss", "logits")
+"""What is compared of a step: how it moves each weight, what momentum keeps of it, running
+statistics, its loss; and after the last one, the logits."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,10 @@ def replay(run: Run) -> Replay | None:
         if not hidden[-1].compared and max(each.far for each in update) <= most["update"].limit:
             update = []
         flipped += found.flipped
+        if step.velocity_after:
+            kept = acceleration(step).beside(found.gradients)
+            velocity = compare(kept, found.gradients, "", right.added)
+            steps["velocity"] += at_step(number, velocity)
         for kind, distances in {"update": update, **compared(step, right)}.items():
             steps[kind] += at_step(number, distances)
     steps["logits"] = at_step(last, compare(run.arrays, after, "logits/after"))

@@ -1,7 +1,9 @@
 """The steps that a run has taken and kept: from which weights, on what, to which weights."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.checks import Run
@@ -12,7 +14,11 @@ from common.settings.steps import learning_rate
 
 @dataclass(frozen=True)
 class Taken:
-    """One step that a run has taken: from which weights, on which minibatch, to which weights."""
+    """One step that a run has taken: from which weights, on which minibatch, to which weights.
+
+    With `momentum`, also from which velocities to which. Nothing moves before the first step, so
+    none is kept of that, nor any after the last one: there they are empty.
+    """
 
     chapter: str
     number: int
@@ -23,6 +29,14 @@ class Taken:
     after: Weights
     loss: float
     shards: Sequence[tuple[int, int]]
+    momentum: float = 0.0
+    velocity_before: Weights = field(default_factory=dict)
+    velocity_after: Weights = field(default_factory=dict)
+
+    def carried(self, name: str) -> Array:
+        """What momentum adds to the gradient of a weight: m v."""
+        velocity = self.velocity_before.get(name, np.zeros(self.before[name].shape))
+        return self.momentum * velocity.astype(np.float64)
 
 
 def weights_after(run: Run, step: int) -> Weights:
@@ -49,4 +63,7 @@ def taken(run: Run, number: int) -> Taken:
         weights_after(run, number),
         run.record.losses[number - 1],
         shard_bounds(len(y), run.shards or 1),
+        config.options.momentum,
+        part(run.arrays, f"trace/momentum/{number - 1}/"),
+        part(run.arrays, f"trace/momentum/{number}/"),
     )

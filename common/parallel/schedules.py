@@ -7,7 +7,7 @@ vectors into chunks and knows nothing else of them, and of no framework: a backe
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from common.parallel.shards import shard_sizes
 
@@ -43,6 +43,31 @@ class Schedule:
             sent[transfer.source] += entries
             received[transfer.target] += entries
         return list(zip(sent, received, strict=True))
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Of one step: the rounds in which a gradient's tensors are summed, and each device's bytes.
+
+    Each tensor is summed by itself. The loss, which is one number, is not counted.
+    """
+
+    # Pydantic reads it: a record with more fields is no record.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    rounds: int
+    sent: list[int]
+    received: list[int]
+
+    @classmethod
+    def of(cls, schedule: Schedule, sizes: Iterable[int], itemsize: int) -> Self:
+        """That of a schedule and of tensors of these sizes, with entries of `itemsize` bytes."""
+        tensors = [schedule.traffic(size) for size in sizes]
+        sent, received = (
+            [itemsize * sum(pair[i] for pair in device) for device in zip(*tensors, strict=True)]
+            for i in (0, 1)
+        )
+        return cls(len(tensors) * len(schedule.rounds), sent, received)
 
 
 Chunk = TypeVar("Chunk")

@@ -12,7 +12,7 @@ from common.base.errors import RunError
 from common.chapters.chapters import SPECS
 from common.models.nets import trainable
 from common.records.record import Record
-from common.records.trace import snapshots, trace_shapes, traced_steps
+from common.records.trace import trace_shapes
 from common.records.trust import inconsistencies
 from common.settings.steps import number_of_steps, steps_before
 
@@ -74,15 +74,15 @@ def _shapes(record: Record) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]
         # A framework may keep running statistics in double precision.
         trained = trainable(name)
         wanted[f"state/{name}"] = (shape, own) if trained else ((-1, *shape), either)
+    for name, shape in config.velocities().items():
+        wanted[f"state/momentum/{name}"] = (shape, own)
     if record.epochs:
         predictions = (len(record.epochs), config.test_examples)
         wanted["test/predictions"] = (predictions, ("uint8",))
-    kept = {step for step in snapshots(config) if step <= done}
-    kept_batches = {step for step in traced_steps(config) if step <= done}
     for name, shape in trace_shapes(config).items():
         _, kind, step, *_ = name.split("/")
-        if int(step) in (kept if kind == "weights" else kept_batches):
-            wanted[name] = (shape, own if kind == "weights" else ("uint8",))
+        if int(step) <= done:
+            wanted[name] = (shape, ("uint8",) if kind in ("images", "labels") else own)
     return wanted
 
 

@@ -26,7 +26,7 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
         "test/predictions": (len(record.epochs), config.test_examples),
     }
     for name, shape in trace_shapes(config).items():
-        (shapes if name.startswith("trace/weights/") else small)[name] = shape
+        (small if name.startswith(("trace/images/", "trace/labels/")) else shapes)[name] = shape
     return {
         **{name: (shape, config.dtype) for name, shape in shapes.items()},
         **{name: (shape, "uint8") for name, shape in small.items()},

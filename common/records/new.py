@@ -1,13 +1,10 @@
 """The record of a run that is about to start."""
 
-import math
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from common.backends.driver import find_driver, in_words
 from common.backends.loading import distributions
@@ -15,25 +12,11 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.machine import describe_machine
 from common.data.dataset import Dataset
-from common.models.nets import trainable
 from common.models.weights_file import digest
-from common.parallel.schedules import SCHEDULES
 from common.records.fingerprint import ROOT, source_digest, versions
-from common.records.record import DataUsed, Failure, Record, Traffic
+from common.records.record import DataUsed, Failure, Record
 from common.settings.config import Config
 from common.terminal.text import gist, storable
-
-
-def traffic(config: Config) -> Traffic | None:
-    """What a step moves to sum the gradient; a framework's own collective does not tell."""
-    if (name := config.options.schedule()) not in SCHEDULES:
-        return None
-    schedule = SCHEDULES[name](config.devices)
-    sizes = [math.prod(shape) for key, shape in config.shapes().items() if trainable(key)]
-    entries = np.sum([schedule.traffic(size) for size in sizes], axis=0)
-    sent, received = (np.dtype(config.dtype).itemsize * entries).T.tolist()
-    return Traffic(rounds=len(sizes) * len(schedule.rounds), sent=sent, received=received)
-
 
 VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
 """As it was in the beginning: a run hides the GPUs that it does not use."""
@@ -76,7 +59,7 @@ def new_record(
             test_examples=config.test_examples,
         ),
         initial_weights_sha256=digest(weights),
-        traffic=traffic(config),
+        traffic=config.traffic(),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from common.parallel.schedules import Traffic
 from common.settings.config import Config, Count
 
 SCHEMA: Final = 6
@@ -33,14 +34,6 @@ class DataUsed(Strict):
     sha256: str
     train_examples: Count
     test_examples: Count
-
-
-class Traffic(Strict):
-    """Of one step: the rounds in which a gradient's tensors are summed, and each device's bytes."""
-
-    rounds: int
-    sent: list[int]
-    received: list[int]
 
 
 class TensorFile(Strict):
@@ -134,16 +127,21 @@ class Record(Strict):
 
     def name(self) -> str:
         """What all files of the run are called, but for their ends."""
-        return run_name(self.framework, self.chapter, self.config.devices)
+        config = self.config
+        return run_name(self.framework, self.chapter, config.devices, config.options.way())
 
     def file_name(self) -> str:
         """The record's name in its folder."""
         return f"{self.name()}.json"
 
 
-def run_name(framework: str, chapter: str, devices: int | str) -> str:
-    """What all files of a run are called, but for their ends; "*" matches any number of devices."""
-    return f"{framework}-{chapter}-{devices}dev"
+ANY: Final = "[0-9]*"
+"""In the place of a number of devices: a pattern for names of runs on any number of them."""
+
+
+def run_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
+    """What all files of a run are called, but for their ends; `way` is `Options.way`, or empty."""
+    return "-".join(filter(None, (framework, chapter, way, f"{devices}dev")))
 
 
 def files_of(name: str) -> re.Pattern[str]:
@@ -153,6 +151,6 @@ def files_of(name: str) -> re.Pattern[str]:
     )
 
 
-def record_name(framework: str, chapter: str, devices: int | str) -> str:
-    """The name of a run's record in its folder; "*" matches any number of devices."""
-    return f"{run_name(framework, chapter, devices)}.json"
+def record_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
+    """The name of a run's record in its folder."""
+    return f"{run_name(framework, chapter, devices, way)}.json"

@@ -1,11 +1,12 @@
 """What a run keeps of its way, so that single steps of it can be computed again, each on its own.
 
 A step's error then stays a step's error: what later steps make of it does not count. By name in the
-run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial ones), and
-`trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
+run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial ones);
+`trace/momentum/T/NAME`, with momentum, the velocities after step T, but for 0, where they are zero;
+and `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -33,7 +34,7 @@ ENDS: Final = 10
 """It also keeps at most this many last steps of epochs: they show weights late in training."""
 
 MOST_BYTES: Final = 32 * 2**20
-"""The most bytes of weights that a run keeps."""
+"""The most bytes of weights and velocities that a run keeps."""
 
 MOST_OPERATIONS: Final = 15 * 10**10
 """The most operations that computing its steps again may take: some ten seconds."""
@@ -62,8 +63,8 @@ def around(steps: Sequence[int]) -> list[int]:
 
 
 def snapshot_bytes(config: Config) -> int:
-    """The size of one copy of the weights."""
-    shapes = config.shapes().values()
+    """The size of one copy of the weights and, with momentum, velocities."""
+    shapes = [*config.shapes().values(), *config.velocities().values()]
     return sum(int(np.prod(shape)) for shape in shapes) * np.dtype(config.dtype).itemsize
 
 
@@ -75,11 +76,13 @@ def snapshots(config: Config) -> list[int]:
 
 def trace_shapes(config: Config) -> Shapes:
     """The name and shape of every array of the trace."""
-    weights = config.shapes()
+    kept = {"weights": config.shapes(), "momentum": config.velocities()}
     shapes = {
-        f"trace/weights/{step}/{name}": shape
+        f"trace/{kind}/{step}/{name}": shape
         for step in snapshots(config)
-        for name, shape in weights.items()
+        for kind, of_kind in kept.items()
+        for name, shape in of_kind.items()
+        if step or kind == "weights"
     }
     for step in traced_steps(config):
         examples = minibatch_size(config, step)
@@ -103,7 +106,7 @@ class Trace:
         """Begins with the initial weights."""
         self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
         self.tensors: Weights = {}
-        self._keep_weights(0, weights)
+        self.after(0, weights, {})
 
     def before(self, step: int, images: Bytes, labels: Bytes) -> None:
         """Keeps the minibatch of a step."""
@@ -111,11 +114,10 @@ class Trace:
             self.tensors[f"trace/images/{step}"] = images
             self.tensors[f"trace/labels/{step}"] = labels
 
-    def after(self, step: int, export: Callable[[], Weights]) -> None:
-        """Keeps the weights after a step."""
-        self._keep_weights(step, export())
-
-    def _keep_weights(self, step: int, weights: Mapping[str, Array]) -> None:
+    def after(
+        self, step: int, weights: Mapping[str, Array], velocities: Mapping[str, Array]
+    ) -> None:
+        """Keeps weights and velocities after a step."""
         if step in self.snapshots:
-            kept = {f"trace/weights/{step}/{name}": np.array(weights[name]) for name in weights}
-            self.tensors |= kept
+            for kind, found in (("weights", weights), ("momentum", velocities)):
+                self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in found.items()}

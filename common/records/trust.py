@@ -10,7 +10,6 @@ from common.base.arrays import Array
 from common.chapters.chapters import SPECS
 from common.models.initial import initial_weights
 from common.models.weights_file import digest
-from common.records.new import traffic
 from common.records.record import Record
 from common.records.store import seal
 from common.settings.steps import (
@@ -108,7 +107,7 @@ def _of_options(record: Record) -> Iterator[str]:
     wrong = config.options.troubles(config.framework)
     for name, value in wrong.items():
         yield f"its {name} is {value}, which there is not"
-    if not wrong and record.traffic != traffic(config):
+    if not wrong and record.traffic != config.traffic():
         yield "its traffic is not that of its allreduce"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import require_regular
-from common.chapters.chapters import SUITES
+from common.chapters.chapters import SPECS, SUITES
 from common.compare.findings import Check
 from common.compare.suite import Verdict
 from common.records.record import Record, record_name
@@ -70,13 +70,16 @@ def read_verdict(path: Path) -> Verdict:
 
 def records_of(folder: Path, framework: str, verdict: Verdict) -> Iterator[Record]:
     """The records of its runs on GPUs. Raises RunError if one is not what the verdict is on."""
-    folders = {(each.name, each.chapter): each.folder for each in SUITES if each.kind == "gpu"}
+    suites = {(each.name, each.chapter): each for each in SUITES if each.kind == "gpu"}
     for comparison in verdict.comparisons:
-        place = folders.get((comparison.suite, comparison.chapter))
-        for check in comparison.checks if place else ():
+        suite = suites.get((comparison.suite, comparison.chapter))
+        if suite is None:
+            continue
+        for check in comparison.checks:
             if check.framework == framework and check.check == "record" and check.passed:
-                name = record_name(framework, comparison.chapter, check.devices)
-                path = folder / str(place) / name
+                way = SPECS[suite.chapter].way(suite.settings)
+                name = record_name(framework, suite.chapter, check.devices, way)
+                path = folder / suite.folder / name
                 record = read_record(path)
                 whose = record.framework, record.chapter, record.config.devices
                 expected = framework, comparison.chapter, check.devices

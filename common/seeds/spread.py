@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from common.base.arrays import Array
 from common.base.errors import RequestError, RunError
 from common.base.machine import now
+from common.chapters.chapters import SPECS
 from common.compare.accuracy import accuracy
 from common.compare.collect import device_counts, gather, identity
 from common.records.record import Record
@@ -118,7 +119,8 @@ def read_spread(folder: Path) -> Spread | None:
 def seeds_in(folder: Path, chapter: str, frameworks: Sequence[str]) -> list[int]:
     """The seeds that have a folder with a record of the chapter, in order."""
     places = (path for path in folder.glob("*") if path.name.isdecimal() and path.is_dir())
-    return sorted(int(path.name) for path in places if device_counts(path, chapter, frameworks))
+    whose = chapter, SPECS[chapter].way({}), frameworks
+    return sorted(int(path.name) for path in places if device_counts(path, *whose))
 
 
 def records_of(
@@ -128,6 +130,7 @@ def records_of(
     found = gather(
         folder / str(seed),
         chapter,
+        SPECS[chapter].way({}),
         frameworks,
         [devices],
         lambda config: {} if config.seed == seed else {"seed": seed},

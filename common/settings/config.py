@@ -17,13 +17,17 @@ from pydantic import (
 
 from common.chapters.chapters import SPECS
 from common.chapters.spec import Options, foreign
-from common.models.nets import Shapes
+from common.models.nets import Shapes, trainable
+from common.parallel.schedules import Traffic
 from common.terminal.values import COUNT, LARGEST_SEED
 
 MEANS: Final = (
     *("framework", "devices", "device_kind", "threads", "deterministic", "preset", "init_weights"),
 )
 """How and where a run computes, as opposed to what. Initial weights are known by their digest."""
+
+ITEMSIZE: Final = {"float32": 4, "float64": 8}
+"""The bytes of a number."""
 
 Count = Annotated[int, Field(gt=0, le=COUNT)]
 """A number of things that there are."""
@@ -91,6 +95,15 @@ class Config(BaseModel):
     def shapes(self) -> Shapes:
         """Canonical names and shapes of the net's weights."""
         return self.options.shapes()
+
+    def velocities(self) -> Shapes:
+        """Names and shapes of what momentum keeps: one for each weight that is trained."""
+        trained = {name: shape for name, shape in self.shapes().items() if trainable(name)}
+        return trained if self.options.momentum else {}
+
+    def traffic(self) -> Traffic | None:
+        """What the devices send and receive to sum one gradient, where that is known."""
+        return self.options.traffic(self.devices, ITEMSIZE[self.dtype])
 
     def shards(self) -> int | None:
         """How many shards are normalized each for itself; None where the devices do not count."""

@@ -102,7 +102,7 @@ class Request:
         """The same with nothing left open, on so many devices of a kind ("cpu", "gpu").
 
         `auto` is the book's preset, where that is no matter of hours. Raises RequestError if a
-        minibatch cannot give every device an example.
+        minibatch cannot give every part of it an example.
         """
         name = self.preset
         if name == "auto":
@@ -120,8 +120,18 @@ class Request:
             epochs=preset.epochs if self.epochs is None and self.steps is None else self.epochs,
             options=self.options.filled(preset.options),
         )
-        check_batch(filled.batch_size, devices)
+        filled.require_examples(devices)
         return filled
+
+    def require_examples(self, devices: int) -> None:
+        """Raises RequestError if a minibatch cannot give every part of it an example."""
+        parts, batch = self.options.parts(devices), self.batch_size
+        if parts > (batch or parts):
+            who = f"{devices} devices" if parts == devices else f"{parts} parts of a step"
+            raise RequestError(
+                f"{who} cannot share a minibatch of {batch}: "
+                "ask for fewer --devices or a larger --batch-size"
+            )
 
     def _decay(self, preset: Preset) -> str:
         """Single steps are to be what they are in the book."""
@@ -150,15 +160,6 @@ class Request:
         }
         known: dict[str, Any] = {name: getattr(self, name) for name in shown}
         return Config(**known | settled)
-
-
-def check_batch(batch_size: int | None, devices: int) -> None:
-    """Raises RequestError if a minibatch cannot give every device an example."""
-    if devices > (batch_size or devices):
-        raise RequestError(
-            f"{devices} devices cannot share a minibatch of {batch_size}: "
-            "ask for fewer --devices or a larger --batch-size"
-        )
 
 
 def _at_most(wanted: int | None, available: int) -> int:

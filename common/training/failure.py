@@ -6,7 +6,7 @@ from common.backends.devices import Process
 from common.base.errors import BusyError, RequestError, RunError, StoppedError
 from common.base.locks import PATIENCE, held
 from common.records.new import failure_of
-from common.records.record import Record, record_name
+from common.records.record import ANY, Record, record_name
 from common.records.store import read_record, unfinished
 from common.training.job import Job
 
@@ -38,7 +38,9 @@ def mark_failed(job: Job, error: BaseException) -> None:
 def _begun(job: Job) -> Record | None:
     """The record that the run has left so far."""
     found = []
-    first = job.request.out / record_name(job.request.framework, job.request.chapter, "*")
+    request = job.request
+    name = record_name(request.framework, request.chapter, ANY, request.options.way())
+    first = request.out / name
     for pattern in (first.name, unfinished(first).name):
         for path in first.parent.glob(pattern):
             with suppress(RunError):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import Any, Final, SupportsFloat
 
@@ -166,9 +165,17 @@ class Training:
         if step in self.trace.snapshots:
             self.chapter.synchronize(self.replicas)  # what is queued is training
             watch.stop()
-            self.trace.after(step, partial(exported, self.chapter, self.replicas, step))
+            weights = exported(self.chapter, self.replicas, step)
+            self.trace.after(step, weights, self._velocities())
             watch.start()
         return loss
+
+    def _velocities(self) -> Weights:
+        """What momentum keeps, by the weights' names."""
+        if not self.config.velocities():
+            return {}
+        saved, prefix = self.chapter.save(self.replicas), "momentum/"
+        return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
 
     def _settle(self, queued: list[SupportsFloat], watch: Stopwatch) -> None:
         """Waits for what is queued; its losses count from now on, if they are numbers."""

@@ -25,7 +25,8 @@ def require_places(request: Request, devices: int | None = None) -> None:
     if request.checkpoint_dir is not None:
         require_folder(request.checkpoint_dir, "--checkpoint-dir")
     devices = devices or request.devices
-    record = request.out / record_name(request.framework, request.chapter, devices or 0)
+    way = request.options.way()
+    record = request.out / record_name(request.framework, request.chapter, devices or 0, way)
     beside = record.with_suffix(".safetensors")
     written = {"the record": record, "its file of tensors": beside} if devices else {}
     for path in written.values():

@@ -8,7 +8,7 @@ from typing import Any
 
 from common.base.errors import RequestError, RunError
 from common.records.fingerprint import source_digest
-from common.records.record import Record, Resumption, run_name
+from common.records.record import ANY, Record, Resumption, run_name
 from common.records.store import read_record
 from common.settings.config import Config
 from common.settings.request import Request
@@ -84,7 +84,8 @@ def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
 
 def _require_no_other(folder: Path, record: Record) -> None:
     """Raises RequestError if a run on other devices would go on there: nobody starts it anew."""
-    files = folder.glob(f"{run_name(record.framework, record.chapter, '*')}-step*.json")
+    way = record.config.options.way()
+    files = folder.glob(f"{run_name(record.framework, record.chapter, ANY, way)}-step*.json")
     for name in sorted({path.name.rpartition("-step")[0] for path in files}):
         for newest in checkpoints_in(folder, name)[:1]:
             with suppress(RunError):  # what cannot be read is in nobody's way

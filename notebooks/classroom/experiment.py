@@ -15,7 +15,7 @@ from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.chapters.chapters import SUITES
+from common.chapters.chapters import SPECS, SUITES
 from common.compare.checks import Run
 from common.pairs.runs import read_run
 from common.records.record import record_name
@@ -97,7 +97,7 @@ def command(framework: str, python: Path, chapter: str, flags: Sequence[str]) ->
 def read_runs(folder: Path, chapter: str, frameworks: Iterable[str]) -> Runs:
     """What each framework has left in a folder, in the project's order."""
     return {
-        name: read_run(folder / record_name(name, chapter, 1))
+        name: read_run(folder / record_name(name, chapter, 1, SPECS[chapter].way({})))
         for name in FRAMEWORKS
         if name in set(frameworks)
     }

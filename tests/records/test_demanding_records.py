@@ -17,7 +17,6 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.compare.collect import load
 from common.models.weights_file import digest
-from common.records.new import traffic
 from common.records.record import Record
 from common.records.store import read_record, seal, write_record
 from common.records.trust import contradiction, distrust
@@ -77,7 +76,7 @@ def test_a_net_whose_weights_are_not_there_is_not_drawn_from_its_seed() -> None:
     record = sealed(
         CONCISE, {"init_weights": None, "options": {"width": 1024, "wrapper": "sharding"}}
     )
-    record = sealed(record, {}, traffic=traffic(record.config))
+    record = sealed(record, {}, traffic=record.config.traffic())
     with little_memory():
         assert distrust(record) == ""
         assert contradiction(record, {}) == ""

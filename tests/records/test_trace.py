@@ -13,6 +13,7 @@ from numpy_concise import NumpyConcise
 
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
+from common.chapters.scratch import ScratchOptions
 from common.compare import numpy_nets
 from common.compare.checks import Run
 from common.compare.folder import judge
@@ -75,6 +76,17 @@ def test_the_last_minibatch_of_an_epoch_may_be_short() -> None:
     assert shapes["trace/images/6"] == (10, 28, 28)
     assert shapes["trace/weights/5/fc2.bias"] == (10,)
     assert "trace/weights/6/fc2.bias" not in shapes
+
+
+def test_with_momentum_velocities_are_kept_beside_the_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ScratchOptions, "momentum", 0.9)
+    short = config(epochs=None, steps=3)
+    shapes = {name: shape for name, shape in trace_shapes(short).items() if "/momentum/" in name}
+    assert shapes == {f"trace/momentum/{t}/{name}": LENET[name] for t in (1, 2) for name in LENET}
+    monkeypatch.setattr("common.records.trace.MOST_BYTES", 3 * 129_068 * 8)
+    assert traced_steps(short) == []  # weights alone would leave one step
 
 
 class AtStepThree(chapters.NumpyChapter):

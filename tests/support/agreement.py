@@ -82,7 +82,7 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
     launch(backend, JobOf(request, data, weights, flags, now(), backend=backend, config=config))
-    return folder / record_name(framework, config.chapter, devices)
+    return folder / record_name(framework, config.chapter, devices, config.options.way())
 
 
 def failed(verdict: Verdict) -> set[tuple[str, str, int]]:

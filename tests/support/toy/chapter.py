@@ -1,4 +1,4 @@
-"""A chapter of one dense layer, as whoever adds a chapter writes it."""
+"""A chapter of one dense layer, its columns split over the devices, as its author writes it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,17 @@ from common.chapters.spec import ChapterSpec, Options, Preset
 from common.chapters.suites import Suite
 from common.models.nets import Shapes
 
+SPLITS = ("columns", "reversed")
+
 
 @dataclass(frozen=True)
 class ToyOptions(Options):
-    """By how much the images are multiplied."""
+    """The momentum, and whether the first device has the first columns or the last ones."""
 
-    gain: int = 1
+    MEANS = ("split",)
+
+    momentum: float = 0.9
+    split: str = "columns"
 
     def net(self) -> str:
         """The net, in words."""
@@ -27,29 +32,41 @@ class ToyOptions(Options):
         return 1
 
     def troubles(self, framework: str) -> dict[str, Any]:
-        """A gain that no flag can ask for."""
-        return {} if self.gain > 0 else {"gain": self.gain}
+        """Options that no flag can ask for."""
+        wrong = {} if 0 <= self.momentum < 1 else {"momentum": self.momentum}
+        return wrong if self.split in SPLITS else {**wrong, "split": self.split}
+
+    def parts(self, devices: int) -> int:
+        """Every device takes the whole minibatch."""
+        return 1
+
+    def way(self) -> str:
+        """The way to split."""
+        return self.split
 
 
 def add_flags(add: Any, framework: str) -> None:
     """Adds the chapter's own flags."""
-    add(
-        "--gain", type=int, default=1, metavar="N", help="images are multiplied by it (%(default)s)"
-    )
+    add("--momentum", type=float, default=0.9, metavar="M", help="(%(default)s)")
+    add("--split", choices=SPLITS, default=SPLITS[0], help="(%(default)s)")
 
 
-SETTINGS = {"batch_size": 7, "lr": 0.1, "steps": 5, "train_examples": 40, "test_examples": 20}
+SETTINGS = {
+    **{"batch_size": 7, "lr": 0.1, "steps": 5, "train_examples": 40, "test_examples": 20},
+    **{"dtype": "float64", "momentum": 0.9},
+}
 
 TOY = ChapterSpec(
     name="toy",
     net="one layer",
-    title="One dense layer",
+    title="One dense layer, its columns split",
     heading="One dense layer",
     options=ToyOptions,
     add_flags=add_flags,
     presets={"book": Preset(batch_size=256, lr=0.1, epochs=10)},
     criteria="common.compare.toy",
-    suites=(
-        Suite("toy", "double", "double", (1, 2), (3,), {**SETTINGS, "dtype": "float64", "gain": 1}),
+    suites=tuple(
+        Suite("toy", f"float64-{split}", "float64", (1, 2, 3), (), {**SETTINGS, "split": split})
+        for split in SPLITS
     ),
 )

@@ -13,11 +13,12 @@ class OneLayer(Pass):
         return self.chain(X, ("flatten",), ("dense", "fc"))
 
 
-QUANTITIES = ("forward", "gradient", "trajectory", "weights", "outcome", "update", "loss", "logits")
+OF_RUNS = ("forward", "gradient", "trajectory", "weights", "outcome")
+OF_STEPS = ("update", "velocity", "loss", "logits")
 
 CRITERIA = Criteria(
     net=OneLayer,
-    tolerances={"float64": dict.fromkeys(QUANTITIES, Tolerance(1e-12, 1e-15))},
+    tolerances={"float64": dict.fromkeys((*OF_RUNS, *OF_STEPS), Tolerance(1e-12, 1e-15))},
     beginning=20,
     curve=Tolerance(0.1, 0.01),
 )

@@ -1,4 +1,4 @@
-"""One dense layer on several devices."""
+"""One dense layer: each device has some of its columns, and the velocity of these alone."""
 
 if __name__ == "__main__":
     from common.training.cli import main
@@ -6,6 +6,7 @@ if __name__ == "__main__":
     raise SystemExit(main("toy", "toy"))
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from common.chapters.toy import ToyOptions
@@ -13,7 +14,16 @@ from common.chapters.toy import ToyOptions
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.backends.launch import launch as launch
 from common.base.arrays import Array, Weights
-from common.parallel.shards import same_everywhere, shard_bounds
+from common.parallel.shards import shard_bounds
+
+
+@dataclass
+class Part:
+    """What one device has: columns of the weights, and of the velocities with momentum."""
+
+    columns: slice
+    weights: Weights
+    velocities: Weights
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[str]:
@@ -24,73 +34,97 @@ def devices(process: Process, request: DeviceRequest) -> Devices[str]:
 
 def replicate(
     weights: Mapping[str, Array], devices: Sequence[str], options: ToyOptions
-) -> list[Weights]:
-    """One copy of the weights on each device."""
-    return [{name: values.copy() for name, values in weights.items()} for _ in devices]
+) -> list[Part]:
+    """Each device's columns; 10 of them need not be even."""
+    bounds = shard_bounds(10, len(devices))
+    if options.split == "reversed":
+        bounds.reverse()
+    parts = [Part(slice(a, b), {}, {}) for a, b in bounds]
+    for part in parts:
+        part.weights = columns_of(weights, part)
+        if options.momentum:
+            part.velocities = {name: 0 * values for name, values in part.weights.items()}
+    return parts
 
 
-def logits(X: Array, weights: Weights) -> Array:
-    """The logits (n, 10) of images `X` (n, 1, 28, 28)."""
-    found: Array = X.reshape(len(X), -1) @ weights["fc.weight"] + weights["fc.bias"]
-    return found
+def columns_of(whole: Mapping[str, Array], part: Part) -> Weights:
+    """A copy of a device's columns."""
+    return {name: values[..., part.columns].copy() for name, values in whole.items()}
 
 
-def forward_backward(X: Array, y: Array, replicas: list[Weights]) -> tuple[float, Weights]:
-    """The mean loss over the minibatch, and its gradient."""
-    loss, total = 0.0, {name: np.zeros_like(values) for name, values in replicas[0].items()}
-    for (a, b), weights in zip(shard_bounds(len(X), len(replicas)), replicas, strict=True):
-        exponentials = np.exp(logits(X[a:b], weights))
-        p = exponentials / exponentials.sum(axis=1, keepdims=True)
-        loss -= float(np.log(p[np.arange(b - a), y[a:b]]).sum()) / len(X)
-        p[np.arange(b - a), y[a:b]] -= 1
-        total["fc.weight"] += X[a:b].reshape(b - a, -1).T @ p / len(X)
-        total["fc.bias"] += p.sum(axis=0) / len(X)
-    return loss, total
+def gathered(parts: Sequence[Part], held: Sequence[Weights]) -> Weights:
+    """What all devices hold, each of its own columns, as a whole."""
+    order = sorted(range(len(parts)), key=lambda device: parts[device].columns.start)
+    return {
+        name: np.concatenate([held[device][name] for device in order], axis=-1) for name in held[0]
+    }
+
+
+def predict(X: Array, parts: list[Part], devices: Sequence[str]) -> Array:
+    """The logits (n, 10) of images `X` (n, 1, 28, 28), some columns from each device."""
+    rows = X.reshape(len(X), -1)
+    made = [{"y": rows @ part.weights["fc.weight"] + part.weights["fc.bias"]} for part in parts]
+    return gathered(parts, made)["y"]
+
+
+def forward_backward(X: Array, y: Array, parts: list[Part]) -> tuple[float, list[Weights]]:
+    """The mean loss of a minibatch, and its gradient: of each device's columns."""
+    exponentials = np.exp(predict(X, parts, []))
+    p = exponentials / exponentials.sum(axis=1, keepdims=True)
+    every = np.arange(len(y))
+    loss = -float(np.log(p[every, y]).mean())
+    p[every, y] -= 1
+    p /= len(y)
+    grads = []
+    for part in parts:
+        own = p[:, part.columns]
+        grads.append({"fc.weight": X.reshape(len(X), -1).T @ own, "fc.bias": own.sum(axis=0)})
+    return loss, grads
 
 
 def train_batch(
     X: Array,
     y: Array,
-    replicas: list[Weights],
+    parts: list[Part],
     devices: Sequence[str],
     lr: float,
     options: ToyOptions,
 ) -> float:
-    """One step of SGD on one minibatch; returns its mean loss."""
-    loss, grads = forward_backward(options.gain * X, y, replicas)
-    for weights in replicas:
-        for name, values in weights.items():
-            values -= lr * grads[name]
+    """One step of SGD with momentum on one minibatch; returns its mean loss."""
+    loss, grads = forward_backward(X, y, parts)
+    for part, grad in zip(parts, grads, strict=True):
+        for name, step in grad.items():
+            if options.momentum:
+                step = part.velocities[name] = options.momentum * part.velocities[name] + step
+            part.weights[name] -= lr * step
     return loss
 
 
 def gradients(
-    X: Array, y: Array, replicas: list[Weights], devices: Sequence[str], options: ToyOptions
+    X: Array, y: Array, parts: list[Part], devices: Sequence[str], options: ToyOptions
 ) -> Weights:
     """The gradient of the mean loss over the minibatch, by canonical names."""
-    return forward_backward(options.gain * X, y, replicas)[1]
+    return gathered(parts, forward_backward(X, y, parts)[1])
 
 
-def predict(X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
-    """The logits (n, 10) of a batch."""
-    return logits(X, replicas[0])
+def export(parts: list[Part]) -> Weights:
+    """The whole weights."""
+    return gathered(parts, [part.weights for part in parts])
 
 
-def export(replicas: list[Weights]) -> Weights:
-    """The weights; checks that all replicas are the same."""
-    return same_everywhere(replicas)
-
-
-def save(replicas: list[Weights]) -> Weights:
+def save(parts: list[Part]) -> Weights:
     """All that the next step depends on."""
-    return export(replicas)
+    velocities = gathered(parts, [part.velocities for part in parts])
+    return export(parts) | {f"momentum/{name}": values for name, values in velocities.items()}
 
 
-def restore(saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]) -> None:
-    """Puts every device's copy where `save` found others."""
-    for weights in replicas:
-        weights.update({name: values.copy() for name, values in saved.items()})
+def restore(saved: Mapping[str, Array], parts: list[Part], devices: Sequence[str]) -> None:
+    """Gives every device its columns of what was saved, however that was split."""
+    for part in parts:
+        own = columns_of(saved, part)
+        part.velocities = {name: own.pop(f"momentum/{name}") for name in part.velocities}
+        part.weights = own
 
 
-def synchronize(replicas: list[Weights]) -> None:
+def synchronize(parts: list[Part]) -> None:
     """There is nothing to wait for."""
