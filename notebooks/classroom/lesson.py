@@ -51,8 +51,8 @@ class Lesson:
             alone = one_thread_each(framework)
             self.threads = 1 if alone else cores()
             self.made: Any = import_backend(framework, chapter, self.threads)
-            # TensorFlow tells a notebook, but no script, of every reduction.
-            logging.getLogger(framework).setLevel(logging.WARNING)
+            # TensorFlow tells a notebook of every reduction, and of all that it compiles anew.
+            logging.getLogger(framework).setLevel(logging.ERROR)
             found = self.made.devices(Process(), DeviceRequest(None, device_kind, self.threads))
             self.kind, self.device_names, self.devices = found.kind, found.names, found.own
         self._introduce()
