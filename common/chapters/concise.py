@@ -148,7 +148,6 @@ CONCISE: Final = ChapterSpec(
         ),
     },
     without_gpu="quick",
-    criteria="common.compare.concise",
     suites=(
         Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),
         *over_hosts("concise", {**_SHORT, "steps": 3, "dtype": "float64"}),

@@ -135,7 +135,6 @@ class ChapterSpec:
     `heading` is what a report calls it. `without_gpu` names the preset that `auto` is where there
     is no GPU; else it is "book". `add_flags` adds the flags of `options` to a parser, for a
     framework. `of_weights` tells the options that the shapes in a file of weights decide.
-    `criteria` is the module in which `CRITERIA` says what runs are held to.
     """
 
     name: str
@@ -145,7 +144,6 @@ class ChapterSpec:
     options: type[Options]
     add_flags: Callable[[Callable[..., Any], str], None]
     presets: Mapping[str, Preset]
-    criteria: str
     suites: tuple[Suite, ...]
     without_gpu: str = "book"
     of_weights: Callable[[Callable[[str], tuple[int, ...]]], Settings] = lambda shape_in: {}

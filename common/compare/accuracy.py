@@ -6,10 +6,11 @@ from statistics import fmean, median
 from typing import Final
 
 from common.compare.checks import Run
+from common.compare.criteria import CRITERIA
 from common.compare.distances import Distance
 from common.compare.findings import Finding, measured
 from common.compare.planned import preset_of
-from common.compare.tolerances import Setting, Tolerance, criteria_of
+from common.compare.tolerances import Setting, Tolerance
 from common.records.record import Record
 
 EQUAL: Final = 1e-12
@@ -62,7 +63,7 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
     farthest, gap = spread(framework, runs)
     where = "next to the median" if farthest == framework else f"from {farthest}"
     worst = Distance("accuracy", gap, where)
-    limit = criteria_of(run.record.chapter).spread[setting(run.record)]
+    limit = CRITERIA[run.record.chapter].spread[setting(run.record)]
     yield measured("spread", "spread", worst, limit)
 
 
@@ -81,7 +82,7 @@ def accuracy_floor(record: Record) -> Tolerance | None:
 
     It is known of a whole preset: one flag by hand, and it may be another.
     """
-    floors = criteria_of(record.chapter).floor
+    floors = CRITERIA[record.chapter].floor
     return floors.get(setting(record)) if preset_of(record.config) else None
 
 

@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
+from common.compare.criteria import CRITERIA
 from common.compare.distances import compare
 from common.compare.findings import Finding, farthest, nearest_to_failing
 from common.compare.planned import suite_of
-from common.compare.tolerances import Tolerance, Tolerances, criteria_of
+from common.compare.tolerances import Tolerance, Tolerances
 from common.records.contents import expected_arrays
 from common.records.record import Record
 from common.records.trace import traced_steps
@@ -22,6 +23,11 @@ class Run:
 
     record: Record
     arrays: Weights
+
+    @property
+    def name(self) -> str:
+        """What its files are called: no other run of its folder has that name."""
+        return self.record.name()
 
     @property
     def devices(self) -> int:
@@ -88,7 +94,7 @@ def median(runs: Sequence[Run]) -> Weights:
 
 def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
-    held_to, dtype = criteria_of(run.record.chapter), run.record.config.dtype
+    held_to, dtype = CRITERIA[run.record.chapter], run.record.config.dtype
     found = held_to.tolerances.get(dtype, {})
     return {**found, **held_to.long.get(dtype, {})} if found and is_long(run) else found
 
@@ -109,7 +115,7 @@ def beginning(run: Run) -> int:
     In float32 that is known of the suites alone; else the first step is certain.
     """
     exact = run.record.config.dtype == "float64" or suite_of(run.record.config) is not None
-    return criteria_of(run.record.chapter).beginning if exact or not is_traced(run) else 1
+    return CRITERIA[run.record.chapter].beginning if exact or not is_traced(run) else 1
 
 
 def is_traced(run: Run) -> bool:

@@ -58,11 +58,9 @@ def gather(
     found = [_find(folder, name, chapter, k, way) for name in frameworks for k in counts]
     known = {} if elsewhere is None else elsewhere
     found = [_as_asked(each, asked) for each in _apart(found, known)]
-    identities = {id(each): _shared(each.run) for each in found if each.run}
-    common = _most_common(list(identities.values()))
-    return [
-        _like_others(each, identities[id(each)], common) if each.run else each for each in found
-    ]
+    shared = [_shared(each.run) if each.run else {} for each in found]
+    common = _most_common([each for each in shared if each])
+    return [_like_others(*each, common) for each in zip(found, shared, strict=True)]
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
@@ -162,18 +160,18 @@ def _apart(found: Sequence[LoadedRecord], elsewhere: dict[Figures, str]) -> Iter
     No two runs take the same time, to the last digit, in all of their epochs.
     """
     names: dict[Figures, list[str]] = {seconds: [name] for seconds, name in elsewhere.items()}
-    seconds_of = {
-        id(each): tuple(epoch.seconds for epoch in each.run.record.epochs)
-        for each in found
-        if each.run
-    }
-    for each in (each for each in found if each.run):
-        names.setdefault(seconds_of[id(each)], []).append(f"{each.framework} on {each.devices}")
     for each in found:
-        same = names[seconds_of[id(each)]] if each.run else []
+        if each.run:
+            names.setdefault(_figures(each.run), []).append(f"{each.framework} on {each.devices}")
+    for each in found:
+        same = names[_figures(each.run)] if each.run else []
         trouble = f"{' and '.join(same)} are one run: its figures are the same to the last digit"
         yield replace(each, run=None, trouble=trouble) if len(same) > 1 else each
     elsewhere |= {seconds: f"{name[0]} elsewhere" for seconds, name in names.items()} | elsewhere
+
+
+def _figures(run: Run) -> Figures:
+    return tuple(epoch.seconds for epoch in run.record.epochs)
 
 
 def _as_asked(found: LoadedRecord, asked: Asked) -> LoadedRecord:

@@ -11,9 +11,9 @@ from typing import Final
 from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.compare.checks import Run, check_shapes, median, numerical_checks
+from common.compare.criteria import CRITERIA
 from common.compare.distances import compare
 from common.compare.suite import SuiteResult, title
-from common.compare.tolerances import criteria_of
 
 TIMES: Final = ("before", "after")
 """When: before training and after it."""
@@ -128,5 +128,5 @@ def limit_of(run: Run, when: str) -> float | None:
     """
     dtype, checks = run.record.config.dtype, numerical_checks(run)
     if when == "before":
-        return criteria_of(run.record.chapter).layers[dtype].limit
+        return CRITERIA[run.record.chapter].layers[dtype].limit
     return checks["weights"][1].limit if dtype == "float64" and "weights" in checks else None

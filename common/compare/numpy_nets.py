@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
+from common.compare.criteria import CRITERIA
 from common.compare.numpy_layers import Bounds, Pass, Unit
-from common.compare.tolerances import criteria_of
 
 DOUBT: Final = 4.0
 """A unit is in doubt if its input is near 0: at most this many times as far from it as rounding
@@ -41,7 +41,7 @@ class Step:
 
 def net_of(chapter: str) -> type[Pass]:
     """The net of a chapter."""
-    return criteria_of(chapter).net
+    return CRITERIA[chapter].net
 
 
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:

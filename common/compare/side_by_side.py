@@ -21,12 +21,12 @@ Of 99 % of it, one pass took 0.75 GiB for LeNet and 0.37 to 0.72 for ResNet-18, 
 """
 
 
-def replays(runs: Sequence[Run], description: str) -> dict[int, Replay | None]:
-    """What each run should have computed, by its `id`; the description stands beside a bar."""
+def replays(runs: Sequence[Run], description: str) -> dict[str, Replay | None]:
+    """What each run should have computed, by its name; the description stands beside a bar."""
     # Unlike an executor's, these threads hold up nobody who is interrupted.
     with ThreadPool(at_once(runs)) as pool:
         made = zip(tracked(runs, description), pool.imap(replay, runs), strict=True)
-        return {id(run): each for run, each in made}
+        return {run.name: each for run, each in made}
 
 
 def at_once(runs: Sequence[Run]) -> int:

@@ -19,6 +19,7 @@ from common.compare.checks import (
     numerical_checks,
 )
 from common.compare.collect import LoadedRecord
+from common.compare.criteria import CRITERIA
 from common.compare.distances import Distance, compare, distance
 from common.compare.findings import (
     Check,
@@ -32,7 +33,6 @@ from common.compare.planned import preset_of
 from common.compare.reference import Reference
 from common.compare.replay import Replay, as_float64_decides
 from common.compare.side_by_side import replays
-from common.compare.tolerances import criteria_of
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs
@@ -122,7 +122,7 @@ def _findings(
     found: LoadedRecord,
     runs: Sequence[Run],
     references: Mapping[int | None, Reference],
-    computed: Mapping[int, Replay | None],
+    computed: Mapping[str, Replay | None],
     elsewhere: Elsewhere,
 ) -> Iterator[Finding]:
     """What each check of one record found."""
@@ -137,7 +137,7 @@ def _findings(
         note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
         yield Finding(check="forward", passed=False, note=note)
         return
-    reference, replayed = references[found.run.shards], computed.get(id(found.run))
+    reference, replayed = references[found.run.shards], computed.get(found.run.name)
     if len(runs) < 2 or (reference.runs < 2 and replayed is None):
         note = "no other run is of this setting: run another framework, or other --devices"
         yield Finding(check="peers", passed=False, note=note)
@@ -171,16 +171,16 @@ def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Fin
         far, index = distance(curves[0], curves[1])
         where = f"epoch {index[0] + 1}" if index else ""
         farthest_off = Distance("losses", far, where)
-        yield measured("curve", "curve", farthest_off, criteria_of(run.record.chapter).curve)
+        yield measured("curve", "curve", farthest_off, CRITERIA[run.record.chapter].curve)
 
 
-def _devices(run: Run, single: Run | None, computed: Mapping[int, Replay | None]) -> Finding:
+def _devices(run: Run, single: Run | None, computed: Mapping[str, Replay | None]) -> Finding:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
     if single is None:
         note = "there is no run on one device to compare with"
         return Finding(check="devices", passed=False, note=note)
-    ours, theirs = (as_float64_decides(each, computed.get(id(each))) for each in (run, single))
-    replayed = computed.get(id(run))
+    ours, theirs = (as_float64_decides(each, computed.get(each.name)) for each in (run, single))
+    replayed = computed.get(run.name)
     return against("devices", ours, theirs, replayed.scales if replayed else {})
 
 

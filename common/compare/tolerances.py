@@ -7,10 +7,8 @@ leaves room for other processors and thread counts, which round in another order
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
-from common.chapters.chapters import SPECS
 from common.compare.numpy_layers import Pass
 
 
@@ -54,13 +52,6 @@ class Criteria:
     spread: Mapping[Setting, Tolerance] = field(default_factory=dict)
     floor: Mapping[Setting, Tolerance] = field(default_factory=dict)
     flattened: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-def criteria_of(chapter: str) -> Criteria:
-    """What the runs of a chapter are held to."""
-    module: Any = import_module(SPECS[chapter].criteria)
-    found: Criteria = module.CRITERIA
-    return found
 
 
 def measured_by(origin: str, tolerances: Tolerances) -> Tolerances:

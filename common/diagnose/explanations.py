@@ -12,8 +12,8 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.checks import Run
+from common.compare.criteria import CRITERIA
 from common.compare.distances import distance
-from common.compare.tolerances import criteria_of
 from common.models.nets import MOMENTUM, trainable
 
 AXES: Final = ("channel", "row", "column")
@@ -41,7 +41,7 @@ def explanations(run: Run, expected: Weights, diverged: Sequence[str]) -> list[E
     ours = {name: values.astype(np.float64) for name, values in run.arrays.items()}
     with np.errstate(all="ignore"):
         return [
-            *flatten_orders(criteria_of(run.record.chapter).flattened, ours, expected),
+            *flatten_orders(CRITERIA[run.record.chapter].flattened, ours, expected),
             *reordered(ours, expected, diverged),
             *scaled(run, ours, expected),
             *statistics(run, ours, expected, diverged),

@@ -12,7 +12,7 @@ from common.chapters.chapters import SPECS
 from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL, Run, epoch_means, head, is_long, numerical_checks
 from common.compare.collect import identity, load
-from common.compare.tolerances import criteria_of
+from common.compare.criteria import CRITERIA
 from common.models.nets import trainable
 from common.pairs.arrays import allowed_by, alone, pair_up
 from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
@@ -90,7 +90,7 @@ def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
         most = limits[check][1].limit if check in limits else math.inf
         yield check, *_chosen(prefix, first, second), most
         if check == "trajectory" and long:
-            yield "curve", _curve(ours), _curve(expected), 2 * criteria_of(chapter).curve.limit
+            yield "curve", _curve(ours), _curve(expected), 2 * CRITERIA[chapter].curve.limit
 
 
 def _chosen(prefix: str, ours: Weights, expected: Weights) -> tuple[Weights, Weights]:

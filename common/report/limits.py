@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 from common.compare.accuracy import setting
 from common.compare.checks import Run, allowed
+from common.compare.criteria import CRITERIA
 from common.compare.findings import Check
-from common.compare.tolerances import Tolerance, criteria_of
+from common.compare.tolerances import Tolerance
 
 
 def tolerance_of(check: Check, run: Run) -> Tolerance | None:
     """The tolerance that a check applied; None if it asked for equality, or found none."""
     if check.tolerance is None:
         return None
-    held_to = criteria_of(run.record.chapter)
+    held_to = CRITERIA[run.record.chapter]
     if check.check == "curve":
         return held_to.curve
     if check.check in ("accuracy", "spread"):

@@ -26,14 +26,14 @@ def several(good: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 def test_each_run_gets_what_is_its_own(several: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(MOST)
 
-    def slow(run: Run) -> int:
+    def slow(run: Run) -> str:
         together.wait(20)  # as many as there are cores are computed at the same time
         time.sleep(0.01 * (12 - several.index(run)))  # the last ones are done first
-        return id(run)
+        return run.name
 
     monkeypatch.setattr("common.compare.side_by_side.replay", slow)
-    found: dict[int, Any] = {**replays(several, "")}
-    assert [*found.items()] == [(id(run), id(run)) for run in several]
+    found: dict[str, Any] = {**replays(several, "")}
+    assert [*found.items()] == [(run.name, run.name) for run in several]
 
 
 @pytest.mark.parametrize("error", [RunError, KeyboardInterrupt])

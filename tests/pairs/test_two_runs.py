@@ -10,13 +10,13 @@ import pytest
 from agreement import edit, make, rewrite
 from paired_runs import compared, configure, failed
 
-from common.chapters.chapters import SPECS
 from common.chapters.concise import ConciseOptions
 from common.chapters.scratch import ScratchOptions
 from common.chapters.spec import Options
 from common.compare.checks import NUMERICAL, Run
+from common.compare.criteria import CRITERIA
 from common.compare.taken import part
-from common.compare.tolerances import Tolerance, criteria_of
+from common.compare.tolerances import Tolerance
 from common.models.nets import LENET
 from common.models.weights_file import digest
 from common.pairs.runs import compare_runs, read_run
@@ -152,9 +152,7 @@ def test_float32_is_held_to_its_own_limits_on_either_side(two: Path, theirs: Pat
     for first, second in ((single, theirs), (theirs, single)):
         verdict = compared(first, second)
         assert verdict.passed
-        assert (
-            verdict.arrays[0].limit == criteria_of("scratch").tolerances["float32"]["forward"].limit
-        )
+        assert verdict.arrays[0].limit == CRITERIA["scratch"].tolerances["float32"]["forward"].limit
         assert verdict.arrays[0].distance
 
 
@@ -188,7 +186,7 @@ def test_a_long_run_is_held_to_its_beginning_and_its_curve(two: Path) -> None:
     "limits",
     [
         table
-        for held_to in map(criteria_of, SPECS)
+        for held_to in CRITERIA.values()
         for by_dtype in (held_to.tolerances, held_to.long)
         for table in by_dtype.values()
     ],

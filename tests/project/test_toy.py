@@ -1,4 +1,4 @@
-"""A further chapter and a further framework are new files, and one line in a list each.
+"""A further chapter and a further framework are new files, and a line in each list.
 
 This chapter splits its weights, has momentum, and takes minibatches of any size.
 """
@@ -26,10 +26,14 @@ FILES = {
 LINES = {
     "common/backends/frameworks.py": ('"mxnet")\n', '"mxnet", "toy")\n'),
     "common/chapters/chapters.py": ("(SCRATCH, CONCISE)", "(SCRATCH, CONCISE, TOY)"),
+    "common/compare/criteria.py": ("CRITERIA,\n}", 'CRITERIA,\n    "toy": toy.CRITERIA,\n}'),
 }
 """The line that changes in each list."""
 
-IMPORT = "from common.chapters.toy import TOY\n"
+IMPORTS = {
+    "common/chapters/chapters.py": "from common.chapters.toy import TOY\n",
+    "common/compare/criteria.py": "from common.compare import toy\n",
+}
 SPLITS = ("columns", "reversed")
 PARITY = ["common.parity", "out", "--frameworks=toy", "--chapters=toy"]
 PLANNED = ["--suites", *(f"float64-{split}" for split in SPLITS)]
@@ -75,8 +79,9 @@ def house(tmp_path: Path) -> Path:
         text = (tmp_path / name).read_text()
         assert text.count(line) == 1
         (tmp_path / name).write_text(text.replace(line, longer))
-    chapters = tmp_path / "common/chapters/chapters.py"
-    chapters.write_text(chapters.read_text().replace("\n\nSPECS", f"\n{IMPORT}\nSPECS", 1))
+    for name, line in IMPORTS.items():
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text.replace("from common", f"{line}from common", 1))
     return tmp_path
 
 

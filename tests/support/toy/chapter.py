@@ -64,7 +64,6 @@ TOY = ChapterSpec(
     options=ToyOptions,
     add_flags=add_flags,
     presets={"book": Preset(batch_size=256, lr=0.1, epochs=10)},
-    criteria="common.compare.toy",
     suites=tuple(
         Suite("toy", f"float64-{split}", "float64", (1, 2, 3), (), {**SETTINGS, "split": split})
         for split in SPLITS
