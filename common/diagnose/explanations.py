@@ -5,7 +5,6 @@ Each explanation can be read off the record and the arrays that were expected; n
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from common.compare.checks import Run
 from common.compare.criteria import CRITERIA
 from common.compare.distances import distance
 from common.models.nets import MOMENTUM, trainable
+from common.pairs.rearranged import flattenings
 
 AXES: Final = ("channel", "row", "column")
 
@@ -70,13 +70,12 @@ def _order(ours: Array, theirs: Array, planes: tuple[int, ...]) -> str:
     """The order in which `ours` (rows,) fits `theirs`, in words; empty if it is no other."""
     standing, right = correlation(ours, theirs), ", ".join(AXES)
     fits = {}
-    for axes in list(permutations(range(3)))[1:]:
-        other, back = ", ".join(AXES[axis] for axis in axes), np.argsort(axes)
-        there = ours.reshape([planes[axis] for axis in axes]).transpose(back)
+    for axes, order in flattenings(planes):
+        other = ", ".join(AXES[axis] for axis in axes)
         stand = f"stand in the order ({other}), not ({right})"
-        fits[stand] = correlation(there.ravel(), theirs)
+        fits[stand] = correlation(ours[np.argsort(order)], theirs)
         taken = f"were brought into the order ({right}) as if they had stood in ({other})"
-        fits[taken] = correlation(ours.reshape(planes).transpose(axes).ravel(), theirs)
+        fits[taken] = correlation(ours[order], theirs)
     found, best = max(fits.items(), key=lambda item: item[1])
     if best < FITS or standing > DIFFERS:
         return ""

@@ -6,6 +6,7 @@ numbers are such that they would not agree by chance.
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -136,8 +137,19 @@ def _words(order: Array, axis: int, axes: int) -> str:
     n = len(order)
     what = "the entries" if axes == 1 else f"the {n} slices along axis {axis}"
     for outer in (each for each in range(2, n) if n % each == 0):
-        if np.array_equal(order, np.arange(n).reshape(outer, -1).T.ravel()):
-            inner = n // outer
+        inner = n // outer
+        ((_, swapped),) = flattenings((outer, inner))
+        if np.array_equal(order, swapped):
             flattened = f", {outer} × {inner} flattened as {inner} × {outer}"
             return f"{what} in another order{flattened}"
     return f"{what} in another order"
+
+
+def flattenings(shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """Every other order of the axes in which an array may be flattened, and what that makes of it.
+
+    Of each entry (n,) then: at which place it stands where the array is flattened as it is.
+    """
+    places = np.arange(prod(shape)).reshape(shape)
+    for axes in list(permutations(range(len(shape))))[1:]:
+        yield axes, places.transpose(axes).ravel()
