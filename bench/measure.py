@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.d2l_package import home
-from bench.gpus import require_gpu
 from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry
 from bench.products import PRODUCTS
+from bench.rivals_on_gpus import require_gpu
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import (

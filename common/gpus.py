@@ -13,8 +13,7 @@ from typing import Final
 
 from common.base.files import write_text
 from common.records.store import read_json
-from common.report.gpu_folder import summary
-from common.report.gpus import Summary
+from common.report.gpu_session import Summary, summary
 from common.terminal.command import Parser, status
 from common.terminal.tables import between
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from common.terminal.text import gist, printable
 
-PATIENCE: Final = 30
+DRIVER_TIMEOUT: Final = 30
 """Seconds in which it answers: a driver that has to be loaded for it takes some."""
 
 PLACES: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
@@ -93,12 +93,12 @@ def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
     except OSError as error:
         return 1, f"it cannot be run: {error.strerror}"
     try:
-        said, _ = running.communicate(timeout=PATIENCE)
+        said, _ = running.communicate(timeout=DRIVER_TIMEOUT)
     except subprocess.TimeoutExpired:
         running.kill()
         with suppress(subprocess.TimeoutExpired):  # a driver that hangs keeps it from ending
             running.communicate(timeout=1)
-        return 1, f"nothing within {PATIENCE} s"
+        return 1, f"nothing within {DRIVER_TIMEOUT} s"
     return running.returncode, said.decode(errors="replace")
 
 

@@ -13,19 +13,19 @@ from common.base.errors import BusyError
 LOCK: Final = ".lock"
 """How the names of files end by which processes keep each other out."""
 
-PATIENCE: Final = 5
+LOCK_TIMEOUT: Final = 5
 """Seconds in which what a run has started ends, once the run is gone."""
 
 
 @contextmanager
-def held(folder: Path, name: str, patience: float = PATIENCE) -> Iterator[None]:
+def held(folder: Path, name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Holds `name` in a folder, which is made, meanwhile; it goes again if nothing is in it.
 
-    Raises BusyError if another process holds it for longer than `patience`, in seconds, and OSError
+    Raises BusyError if another process holds it for longer than `timeout`, in seconds, and OSError
     if no file can be made there. Where the file system knows no locks, nobody is kept out.
     """
     path, folders, made = folder / lock_of(name), (folder, *folder.parents), set[Path]()
-    limit = time.monotonic() + patience
+    limit = time.monotonic() + timeout
     while True:
         made |= {each for each in folders if not each.exists()}
         if (file := _open(path)) is not None:

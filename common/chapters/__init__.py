@@ -1,1 +1,1 @@
-"""What is known of each chapter before a framework is loaded: one `ChapterSpec` each."""
+"""Each chapter as such: its `ChapterSpec`, and what the harness needs beside its listings."""

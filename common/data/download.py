@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from common.base.files import destination, remove_temporaries, sha256, write_atomically
-from common.data.receive import PATIENCE, pieces
+from common.data.receive import ANSWER_TIMEOUT, pieces
 from common.terminal.progress import counted
 
 SHA256: Final = {
@@ -40,7 +40,7 @@ MIRRORS: Final = (
 
 
 STALE: Final = 3600
-"""Seconds in which nobody has written to a file: `PATIENCE` ends whoever still would."""
+"""Seconds in which nobody has written to a file: `ANSWER_TIMEOUT` ends whoever still would."""
 
 
 class DownloadError(Exception):
@@ -63,8 +63,8 @@ def download(
 ) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
-    `notify` is told where from. Without a network it gives up within `PATIENCE` seconds, and so it
-    does where a mirror sends next to nothing. Raises DownloadError.
+    `notify` is told where from. Without a network, or where mirrors send next to nothing, it gives
+    up within `ANSWER_TIMEOUT` seconds. Raises DownloadError.
     """
     reasons: list[str] = []
     _remove_stale(folder)
@@ -93,12 +93,12 @@ def _as_they_answer(mirrors: Sequence[str], reasons: list[str]) -> Iterator[str]
     # Daemons, because looking up a host name can hang for longer than anyone should wait.
     for mirror in mirrors:
         threading.Thread(target=_ask, args=(mirror, answers), daemon=True).start()
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + ANSWER_TIMEOUT
     for _ in mirrors:
         try:
             mirror, trouble = answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            reasons.append(f"the other mirrors did not answer within {PATIENCE:.0f} s")
+            reasons.append(f"the other mirrors did not answer within {ANSWER_TIMEOUT:.0f} s")
             return
         if trouble:
             reasons.append(f"{_host(mirror)}: {trouble}")
@@ -111,7 +111,7 @@ def _ask(mirror: str, answers: "queue.Queue[tuple[str, str]]") -> None:
 
     try:
         url = mirror + next(iter(SHA256))
-        requests.head(url, timeout=PATIENCE, allow_redirects=True).raise_for_status()
+        requests.head(url, timeout=ANSWER_TIMEOUT, allow_redirects=True).raise_for_status()
     except requests.ConnectionError:
         answers.put((mirror, "cannot be reached"))
     except (ValueError, OSError) as error:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-PATIENCE: Final = 10.0
+ANSWER_TIMEOUT: Final = 10.0
 """Seconds in which a server must have answered, and have sent `LEAST` bytes, again and again."""
 
 LEAST: Final = 10_000
@@ -30,13 +30,13 @@ def pieces(url: str) -> Iterator[bytes]:
     arrived: queue.Queue[bytes | Exception] = queue.Queue()
     over = threading.Event()
     threading.Thread(target=_listen, args=(url, arrived, over), daemon=True).start()
-    limit, enough = time.monotonic() + PATIENCE, 0
+    limit, enough = time.monotonic() + ANSWER_TIMEOUT, 0
     try:
         while piece := _next(arrived, limit):
             yield piece
             enough += len(piece)
             if enough >= LEAST:
-                limit, enough = time.monotonic() + PATIENCE, 0
+                limit, enough = time.monotonic() + ANSWER_TIMEOUT, 0
     finally:
         over.set()
 
@@ -46,7 +46,7 @@ def _next(arrived: "queue.Queue[bytes | Exception]", limit: float) -> bytes:
     try:
         found = arrived.get(timeout=max(0.0, limit - time.monotonic()))
     except queue.Empty:
-        raise ValueError(f"it sent fewer than {LEAST:,} bytes in {PATIENCE:.0f} s") from None
+        raise ValueError(f"it sent fewer than {LEAST:,} bytes in {ANSWER_TIMEOUT:.0f} s") from None
     if isinstance(found, Exception):
         raise found
     return found
@@ -68,7 +68,7 @@ def _answer(url: str) -> Iterator[bytes]:
 
     with requests.Session() as session:
         session.max_redirects = REDIRECTS
-        with session.get(url, stream=True, timeout=PATIENCE) as response:
+        with session.get(url, stream=True, timeout=ANSWER_TIMEOUT) as response:
             response.raise_for_status()
             size = 0
             for piece in response.iter_content(PIECE):

@@ -11,7 +11,7 @@ from common.backends.devices import Process
 from common.base.errors import RunError
 from common.hosts.wire import name_of
 
-PATIENCE: Final = 10
+CONNECT_TIMEOUT: Final = 10
 """Seconds in which a host answers that it is there."""
 
 LOST: Final = 18
@@ -31,7 +31,7 @@ def require_reach(process: Process) -> None:
         for rank in _first_of_others(process):
             place = process.addresses[rank], ports[rank]
             try:
-                socket.create_connection(place, timeout=PATIENCE).close()
+                socket.create_connection(place, timeout=CONNECT_TIMEOUT).close()
             except OSError as error:
                 time.sleep(max(0, began + LOST - time.monotonic()))
                 raise RunError(

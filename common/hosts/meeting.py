@@ -28,7 +28,7 @@ LOOK: Final = 0.2
 ENOUGH: Final = 2
 """Seconds after which one wants to know who is missing."""
 
-PATIENCE: Final = 20
+HUB_TIMEOUT: Final = 20
 """Seconds in which all others end, once one has ended in order."""
 
 SOONER: Final = 3
@@ -64,7 +64,7 @@ class Meeting:
                 if hub.pid and is_stopped(hub.pid):
                     time.sleep(SOONER * BEAT)
                 if not (hub.pid and is_stopped(hub.pid)):  # a frozen one would not end
-                    hub.join(PATIENCE)
+                    hub.join(HUB_TIMEOUT)
                 end([hub])
 
     def meet(self, stop: Stop) -> tuple[Process, Wire]:

@@ -18,7 +18,7 @@ SILENT: Final = f"{FROZEN}, or its host is gone"
 LONGEST: Final = 1 << 20
 """Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
 
-PATIENCE: Final = 5
+SEND_TIMEOUT: Final = 5
 """Seconds in which a few bytes can be sent to whoever is there."""
 
 Message = dict[str, Any]
@@ -30,7 +30,7 @@ class Wire:
     def __init__(self, connection: socket.socket) -> None:
         """Takes over a connection that is there."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.settimeout(PATIENCE)
+        connection.settimeout(SEND_TIMEOUT)
         self.connection, self.rest, self.closed = connection, b"", False
         self.inbox: list[Message] = []
 

@@ -1,1 +1,1 @@
-"""The nets: names and shapes of their weights, files of weights, how much arithmetic they take."""
+"""The nets: names and shapes of their weights, initial weights, files of weights."""

@@ -1,1 +1,1 @@
-"""What a run is to do: chapters, presets, flags, the configuration."""
+"""Flags, what they ask of a run, and its configuration."""

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from common.backends.devices import Process
 from common.base.errors import BusyError, RequestError, RunError, StoppedError
-from common.base.locks import PATIENCE, held
+from common.base.locks import LOCK_TIMEOUT, held
 from common.records.new import failure_of
 from common.records.record import ANY, Record, record_name
 from common.records.store import read_record, unfinished
@@ -29,7 +29,7 @@ def mark_failed(job: Job, error: BaseException) -> None:
         if record is None or record.status not in ("running", "interrupted"):
             return
         # A process of this run may need a moment to let go.
-        with held(job.request.out, record.name(), PATIENCE if begun else 0):
+        with held(job.request.out, record.name(), LOCK_TIMEOUT if begun else 0):
             if not begun or _begun(job):
                 failure = None if stopped else failure_of(error)
                 job.write(record.model_copy(update={**ended, "failure": failure}))

@@ -36,7 +36,7 @@ from common.training.output_paths import require_places
 from common.training.reporter import Reporter
 from common.training.resume import require_flags
 
-PATIENCE: Final = 5
+LAUNCHER_TIMEOUT: Final = 5
 """Seconds in which the first process ends: a launcher then ends the others."""
 
 
@@ -138,7 +138,7 @@ def first_speaks(process: Process) -> Iterator[None]:
     except RequestError as error:
         if process.rank:
             try:
-                time.sleep(PATIENCE)
+                time.sleep(LAUNCHER_TIMEOUT)
             except Terminated:  # nobody has asked the run to stop: it could not begin
                 raise SystemExit(error.status) from None
         raise

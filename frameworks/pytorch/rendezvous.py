@@ -21,7 +21,7 @@ from common.base.errors import RunError
 from common.base.network import interface_of
 from frameworks.pytorch.hosts import gathered_values
 
-PATIENCE = timedelta(seconds=120)
+PEER_TIMEOUT = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
 ANSWER: Final = 5
@@ -77,7 +77,7 @@ def run_in_group(
             store=store,
             rank=process.rank,
             world_size=process.count,
-            timeout=PATIENCE,
+            timeout=PEER_TIMEOUT,
         )
     try:
         worker(replace(process, gather=gathered_values))

@@ -24,7 +24,7 @@ from notebooks.text.sources import ROOT
 AT_ONCE: Final = 2
 """Runs that go on at the same time."""
 
-PATIENCE: Final = 300.0
+RUN_TIMEOUT: Final = 300.0
 """Seconds that a run may take."""
 
 SLOWEST: Final = ("jax", "tensorflow", "pytorch", "mxnet")
@@ -128,7 +128,7 @@ def run(one: Command) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=RUN_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_rival_that_sees_no_gpu_is_not_timed(framework: str) -> None:
-    code = f"from bench.gpus import require_gpu; require_gpu({framework!r})"
+    code = f"from bench.rivals_on_gpus import require_gpu; require_gpu({framework!r})"
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(

@@ -38,11 +38,11 @@ def test_who_waits_makes_the_folder_again_that_goes_meanwhile(
 def test_a_folder_that_cannot_be_is_said_at_once(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "x"
     folder.touch() if kind == "file" else folder.symlink_to("nowhere")
-    with pytest.raises(FileExistsError), held(folder, "run", patience=0.5):
+    with pytest.raises(FileExistsError), held(folder, "run", timeout=0.5):
         pass
 
 
 def test_nobody_waits_longer_than_its_patience(tmp_path: Path) -> None:
-    with held(tmp_path, "run"), pytest.raises(BusyError), held(tmp_path, "run", patience=0.2):
+    with held(tmp_path, "run"), pytest.raises(BusyError), held(tmp_path, "run", timeout=0.2):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -40,7 +40,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         monkeypatch.setitem(SHA256, name, hashlib.sha256(content).hexdigest())
     monkeypatch.setenv("no_proxy", "*")
     for module in ("download", "receive"):
-        monkeypatch.setattr(f"common.data.{module}.PATIENCE", 1.0)
+        monkeypatch.setattr(f"common.data.{module}.ANSWER_TIMEOUT", 1.0)
     monkeypatch.setattr("common.data.receive.MOST", MOST)
     started: list[Mirror] = []
 

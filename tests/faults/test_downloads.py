@@ -41,7 +41,7 @@ def cache(hurt: Hurt, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in CONTENTS.items():
         monkeypatch.setitem(SHA256, name, hashlib.sha256(content).hexdigest())
     for module in ("download", "receive"):
-        monkeypatch.setattr(f"common.data.{module}.PATIENCE", 1.0)
+        monkeypatch.setattr(f"common.data.{module}.ANSWER_TIMEOUT", 1.0)
     monkeypatch.setattr("common.data.receive.MOST", MOST)
     return cache_folder()
 

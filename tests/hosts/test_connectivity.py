@@ -46,7 +46,7 @@ def hurt(process):
     return others(process)
 connectivity._first_of_others = hurt
 """
-IN_TIME: Final = connectivity.PATIENCE + 10
+IN_TIME: Final = connectivity.CONNECT_TIMEOUT + 10
 
 
 def come(hosts: Hosts, hurt: str = "") -> list[tuple[int, str, str]]:

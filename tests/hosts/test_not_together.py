@@ -107,7 +107,7 @@ def test_what_all_refuse_alike_is_said_by_the_first_before_others(
     together: Together, flag: str
 ) -> None:
     began = time.monotonic()
-    runs = together.all(flag, patches={"common.training.run.PATIENCE": SOON})
+    runs = together.all(flag, patches={"common.training.run.LAUNCHER_TIMEOUT": SOON})
     status, said = runs[0].ended()
     assert (status, said.count("\n")) == (2, 1)
     assert time.monotonic() - began < SOON

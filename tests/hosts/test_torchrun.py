@@ -13,7 +13,7 @@ from killed_runs import ROOT
 from safetensors.numpy import load_file
 from started import CONCISE, SECONDS, flags
 
-from common.training.run import PATIENCE
+from common.training.run import LAUNCHER_TIMEOUT
 
 Torchrun = Callable[[str, str], None]
 
@@ -79,7 +79,7 @@ def test_what_all_refuse_alike_the_first_one_says_at_once(
 ) -> None:
     waits: list[float] = []
     monkeypatch.setattr("common.training.run.time.sleep", waits.append)
-    for rank, waited in (("0", []), ("1", [PATIENCE])):
+    for rank, waited in (("0", []), ("1", [LAUNCHER_TIMEOUT])):
         torchrun(rank, processes)
         assert start(*wrong) == 2
         out, err = capsys.readouterr()

@@ -140,7 +140,7 @@ def test_no_bytes_are_too_odd(place: Path) -> None:
 
 
 def test_one_that_hangs_is_not_waited_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "PATIENCE", 1)
+    monkeypatch.setattr(driver, "DRIVER_TIMEOUT", 1)
     fake(place, "exec sleep 60")
     begun = time.monotonic()
     assert find_driver(None) == "no GPU can be used, nvidia-smi says: nothing within 1 s"

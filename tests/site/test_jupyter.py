@@ -19,7 +19,7 @@ from notebooks.text.notebook import failure, notebook, read, write
 
 ROOT = Path(__file__).parents[2]
 
-PATIENCE = 300
+CHAPTER_TIMEOUT = 300
 """Seconds for all cells of a chapter, in which a class would train twice."""
 
 pytestmark = NEEDED
@@ -113,7 +113,7 @@ def run_all(lab: Page) -> None:
 
 def finished(lab: Page, path: Path) -> Any:
     """The notebook once every cell has run, as Jupyter saves it."""
-    until, left = time.monotonic() + PATIENCE, ""
+    until, left = time.monotonic() + CHAPTER_TIMEOUT, ""
     while time.monotonic() < until:
         lab.wait_for_timeout(2000)
         lab.keyboard.press("Control+s")

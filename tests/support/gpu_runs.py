@@ -75,7 +75,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="folder")
 def with_gpu_runs(gpu_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in ("compare.planned", "compare.folder", "report.gpu_folder"):
+    for module in ("compare.planned", "compare.folder", "report.gpu_session"):
         monkeypatch.setattr(f"common.{module}.SUITES", BOTH)
     return Path(shutil.copytree(gpu_runs, tmp_path / "made"))
 
