@@ -11,10 +11,10 @@ from common.settings.request import Request
 
 def test_each_part_of_a_minibatch_needs_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ScratchOptions, "parts", lambda options, devices: 4 * devices)
-    short, enough = (Request.parsed("jax", "scratch", [f"--batch-size={n}"]) for n in (7, 8))
+    short, enough = (Request.from_settings("jax", "scratch", batch_size=n) for n in (7, 8))
     with pytest.raises(RequestError, match="8 parts of a step cannot share a minibatch of 7"):
-        short.with_preset(2, "cpu")
-    assert enough.with_preset(2, "cpu").batch_size == 8
+        short.resolve(2, "cpu")
+    assert enough.resolve(2, "cpu").batch_size == 8
 
 
 def test_the_way_to_split_is_in_the_name_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def suites(monkeypatch: pytest.MonkeyPatch) -> None:
     """The small suites in the place of the project's."""
-    for module in ("pinned", "folder"):
+    for module in ("planned", "folder"):
         monkeypatch.setattr(f"common.compare.{module}.SUITES", PLANNED)
 
 
