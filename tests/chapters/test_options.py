@@ -5,6 +5,7 @@ import pytest
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS
 from common.chapters.scratch import ScratchOptions
+from common.chapters.suites import Settings
 from common.records.record import run_name
 from common.settings.request import Request
 
@@ -18,7 +19,7 @@ def test_each_part_of_a_minibatch_needs_an_example(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_way_to_split_is_in_the_name_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"allreduce": "ring", "batch_size": 100}
+    settings: Settings = {"allreduce": "ring", "batch_size": 100}
     assert run_name("jax", "scratch", 2, SPECS["scratch"].way(settings)) == "jax-scratch-2dev"
     monkeypatch.setattr(ScratchOptions, "way", lambda options: options.allreduce)
     assert run_name("jax", "scratch", 2, SPECS["scratch"].way(settings)) == "jax-scratch-ring-2dev"
