@@ -82,7 +82,7 @@ for each in FRAMEWORKS:
         run_framework(session, framework)
 
     _run.__doc__ = (
-        f"Run {each}, in {python_of.place(each)}; or e.g. `-- scratch --devices 4 --epochs 3`."
+        f"Run {each}, in {python_of.folder_of(each)}; or e.g. `-- scratch --devices 4 --epochs 3`."
     )
     nox.session(name=each, venv_backend="none")(_run)
 

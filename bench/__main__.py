@@ -102,7 +102,7 @@ def one_round(
 
     `failed` gets the reason of each that fails. Where it is None, that raises RunError.
     """
-    for place, entry in enumerate(plan, start=1):
+    for number, entry in enumerate(plan, start=1):
         begun = time.perf_counter()
         told = ""
         try:
@@ -112,7 +112,7 @@ def one_round(
                 raise
             failed[entry] = told = str(error)
         took = time.perf_counter() - begun
-        progress = f"{name}, {place}/{len(plan)}: {told or entry.key()}, {took:.0f} s"
+        progress = f"{name}, {number}/{len(plan)}: {told or entry.key()}, {took:.0f} s"
         print(progress, file=sys.stderr, flush=True)
 
 

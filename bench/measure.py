@@ -56,7 +56,7 @@ class Measurement:
         if self.entry.contender == "ours":
             chapter: Any = backend(self.entry.framework, self.entry.chapter)
             devices = chapter.devices(process, self.entry.wanted)
-            return Ours(chapter, workload, devices.own, self.entry.options)
+            return Ours(chapter, workload, devices.local, self.entry.options)
         return rival(self.entry)
 
     def figures(self, contender: Contender) -> dict[str, float]:

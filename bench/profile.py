@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     wanted, chosen = DeviceRequest(1, "cpu", cores()), options(flags.framework, flags.chapter)
 
     def work(process: Process) -> None:
-        devices = backend.devices(process, wanted).own
+        devices = backend.devices(process, wanted).local
         report(Ours(backend, WORKLOADS[flags.chapter], devices, chosen), flags)
 
     # As DistributedDataParallel wants it; one device needs no other process.

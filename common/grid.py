@@ -66,7 +66,7 @@ def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
 
 
 @dataclass(frozen=True)
-class Run:
+class StartedRun:
     """A run under way; what it says lands in a file without a name, which nobody has to remove."""
 
     command: str
@@ -84,11 +84,11 @@ class Run:
         return abs(status)
 
 
-def begin(framework: str, chapter: str, flags: list[str]) -> Run:
+def begin(framework: str, chapter: str, flags: list[str]) -> StartedRun:
     """Begins a run in a process of its own."""
     said = tempfile.TemporaryFile()  # noqa: SIM115
     command = f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}"
-    return Run(command, said, fork(work, framework, chapter, flags, said.fileno()))
+    return StartedRun(command, said, fork(work, framework, chapter, flags, said.fileno()))
 
 
 def work(framework: str, chapter: str, flags: list[str], said: int) -> None:
@@ -108,7 +108,7 @@ def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
     # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
     preload(framework, "common.training.run")
     waiting, failed = iter(todo), 0
-    running: dict[Any, Run] = {}  # by what becomes ready when it ends
+    running: dict[Any, StartedRun] = {}  # by what becomes ready when it ends
     try:
         while True:
             for command in islice(waiting, 0 if failed else at_once - len(running)):

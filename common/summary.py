@@ -57,7 +57,7 @@ def records(folder: Path) -> list[Record]:
             raise RunError(f"{why} ({folder / record.file_name()})")
     if not complete:
         raise RequestError(f"there are no complete records in {folder}")
-    order = {name: place for place, name in enumerate(FRAMEWORKS)}
+    order = {name: number for number, name in enumerate(FRAMEWORKS)}
     return sorted(complete, key=lambda each: (order[each.framework], each.config.devices))
 
 

@@ -9,7 +9,7 @@ import nox
 
 from sessions import accelerators, audit as about, environments as python_of, pins as pin_files
 from sessions.accelerators import Choice
-from sessions.support import available, places_of_pip
+from sessions.support import available, sources_of_pip
 
 CONSTRAINTS = Path("constraints")
 GPU_MACHINE = "x86_64-manylinux_2_28"
@@ -45,7 +45,7 @@ def pins(session: nox.Session) -> None:
         tried = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
         tried += [f"--python={python_of.common(session)}", f"--python-platform={GPU_MACHINE}"]
         # Wheels that lie here may be of builds for CPUs.
-        indexes = {k: v for k, v in places_of_pip().items() if k != "UV_FIND_LINKS"}
+        indexes = {k: v for k, v in sources_of_pip().items() if k != "UV_FIND_LINKS"}
         for framework in accelerators.BUILDS:
             build = Choice(framework, True, "")
             alone, beside = python_of.pins_of(build), python_of.pins_beside_rivals(build)

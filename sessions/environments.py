@@ -102,7 +102,7 @@ def choices(session: nox.Session, frameworks: Iterable[str]) -> list[Choice]:
         session.error(str(error))
 
 
-def place(framework: str) -> str:
+def folder_of(framework: str) -> str:
     """The folder of a framework's environment, for those who look."""
     try:
         return f".nox/{accelerators.choice(framework).name}"

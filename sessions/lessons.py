@@ -26,8 +26,8 @@ def lab(session: nox.Session) -> None:
     name, *flags = session.posargs or ["pytorch"]
     require_known(session, [name], [*FRAMEWORKS, SHARED])
     python = python_of.site(session) if name == SHARED else python_of.notebook(session, name)
-    place = f"notebooks/{SHARED}.ipynb" if name == SHARED else f"notebooks/{name}"
-    session.run(python, "-m", "jupyterlab", place, *flags)
+    target = f"notebooks/{SHARED}.ipynb" if name == SHARED else f"notebooks/{name}"
+    session.run(python, "-m", "jupyterlab", target, *flags)
 
 
 @nox.session(venv_backend="none")

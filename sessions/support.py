@@ -62,9 +62,9 @@ class Environment:
         *others, last = self.ways()
         for way in others:
             with suppress(Exception):
-                places = places_of_pip()
+                sources = sources_of_pip()
                 for command in way:
-                    run(*command, env=places)
+                    run(*command, env=sources)
                 self.confirm()
                 return
         for command in last:
@@ -117,7 +117,7 @@ class Environment:
 
 
 def is_offered(build: Path) -> bool:
-    """Whether the places that pip looks in have the version of PyTorch that a file names."""
+    """Whether the sources of pip have the version of PyTorch that a file names."""
     asked = [sys.executable, "-m", "pip", "index", "versions", "torch"]
     listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     return versions(build.read_text(encoding="utf-8"))["torch"] in re.findall(r"[^\s,]+", listed)
@@ -136,7 +136,7 @@ def pip_settings() -> dict[str, str]:
     }
 
 
-def places_of_pip() -> dict[str, str]:
+def sources_of_pip() -> dict[str, str]:
     """The variables that make uv look for packages where pip has been told to, and as pip does.
 
     uv reads neither pip's files nor its variables: it would take CUDA's PyTorch in place of the
@@ -144,11 +144,11 @@ def places_of_pip() -> dict[str, str]:
     address may hold a password.
     """
     told = pip_settings()
-    places = {uv: told[pip] for pip, uv in UV_VARIABLES.items() if told.get(pip)}
-    if "UV_FIND_LINKS" in places:
-        places["UV_FIND_LINKS"] = ",".join(places["UV_FIND_LINKS"].split())
-    # As pip, uv then takes the best version of all places, not the first place that has any.
-    return {**places, "UV_INDEX_STRATEGY": "unsafe-best-match"} if places else {}
+    sources = {uv: told[pip] for pip, uv in UV_VARIABLES.items() if told.get(pip)}
+    if "UV_FIND_LINKS" in sources:
+        sources["UV_FIND_LINKS"] = ",".join(sources["UV_FIND_LINKS"].split())
+    # As pip, uv then takes the best version of all sources, not of the first that has any.
+    return {**sources, "UV_INDEX_STRATEGY": "unsafe-best-match"} if sources else {}
 
 
 def mxnet_is_missing() -> str:

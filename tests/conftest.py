@@ -140,7 +140,7 @@ def concise(framework: str) -> Any:
 @pytest.fixture(scope="session")
 def all_devices(scratch: Any) -> Sequence[Any]:
     """As many virtual devices as any test takes: some frameworks fix their number at the start."""
-    devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).own
+    devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local
     return devices
 
 

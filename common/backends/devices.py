@@ -46,7 +46,7 @@ class Process:
         """Whether any process says so; every process asks at the same step."""
         return any(self.gather(says_so))
 
-    def own(self, devices: Sequence[Device]) -> list[Device]:
+    def share_of(self, devices: Sequence[Device]) -> list[Device]:
         """The process's share of all devices of the host: the same number for each process.
 
         Raises RequestError if they cannot be shared so.
@@ -112,15 +112,15 @@ class DeviceRequest:
 
 @dataclass(frozen=True)
 class Devices(Generic[Device]):
-    """The devices of a run: their kind, the names of all, and this process's own."""
+    """The devices of a run: their kind, the names of all, and those of this process."""
 
     kind: str
     names: list[str]
-    own: list[Device]
+    local: list[Device]
 
     @classmethod
     def of(cls, kind: str, devices: Sequence[Device], process: Process) -> "Devices[Device]":
         """All `devices` of this host, of which a process has its share."""
-        own = process.own(devices)
-        names = process.names(kind, len(own)) or [str(device) for device in devices]
-        return cls(kind, names, own)
+        local = process.share_of(devices)
+        names = process.names(kind, len(local)) or [str(device) for device in devices]
+        return cls(kind, names, local)

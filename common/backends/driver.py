@@ -16,7 +16,7 @@ from common.terminal.text import gist, printable
 DRIVER_TIMEOUT: Final = 30
 """Seconds in which it answers: a driver that has to be loaded for it takes some."""
 
-PLACES: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
+FOLDERS: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
 """Where it is that PATH may leave out: under Windows, and in containers."""
 
 FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
@@ -56,7 +56,8 @@ def find_driver(visible: str | None) -> Driver | str:
 
     `visible` is CUDA_VISIBLE_DEVICES, which hides cards.
     """
-    command = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=os.pathsep.join(PLACES))
+    elsewhere = os.pathsep.join(FOLDERS)
+    command = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=elsewhere)
     if command is None:
         return _loaded_alone()
     status, said = _ask(command, FIELDS)

@@ -49,8 +49,7 @@ class Environment:
 
     def found(self) -> dict[str, str]:
         """What may change rounding, where it is not as in other runs: by name, as it is set."""
-        own = self.defaults
-        return {k: storable(v) for k, v in _set(self.rounding) if v != own.get(k)}
+        return {k: storable(v) for k, v in _set(self.rounding) if v != self.defaults.get(k)}
 
     def suspects(self) -> str:
         """The variables that may be why a run failed, in words; empty if none is set."""

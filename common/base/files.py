@@ -144,7 +144,7 @@ def require_apart(files: Mapping[str, Path]) -> None:
     The keys say what they are.
     """
     for this, that in combinations(files, 2):
-        (here, ours), (there, theirs) = _place(files[this]), _place(files[that])
+        (here, ours), (there, theirs) = _identity(files[this]), _identity(files[that])
         # A name below another would make a folder of it: `zip` sees that, too.
         same = all(a == b for a, b in zip(ours, theirs, strict=False))
         if same and os.path.samestat(here, there):
@@ -187,8 +187,8 @@ def _nearest(path: Path) -> Path:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
-def _place(path: Path) -> tuple[os.stat_result, tuple[str, ...]]:
-    """A file's place, however it is spelled: what there is of its path, and the names below."""
+def _identity(path: Path) -> tuple[os.stat_result, tuple[str, ...]]:
+    """A file, however it is spelled: what there is of its path, and the names below."""
     real = Path(os.path.realpath(path))
     nearest = _nearest(real)
     return nearest.stat(), real.relative_to(nearest).parts

@@ -42,8 +42,8 @@ class ConciseOptions(Options):
         """Canonical names and shapes of ResNet-18's weights and running statistics."""
         return resnet18_shapes(self.channels())
 
-    def places(self, layer: str) -> int:
-        """At how many places of an image a layer is applied."""
+    def positions(self, layer: str) -> int:
+        """At how many positions of an image a layer is applied."""
         return 1 if layer == "fc" else (28, 14, 7, 4)[stage_of(layer) - 1] ** 2
 
     def troubles(self, framework: str) -> Settings:

@@ -23,7 +23,7 @@ def layer_operations(options: Options) -> dict[str, int]:
     """Floating-point operations of each layer's forward pass, for each image."""
     shapes = options.shapes()
     return {
-        layer: 2 * options.places(layer) * math.prod(shapes[f"{layer}.weight"])
+        layer: 2 * options.positions(layer) * math.prod(shapes[f"{layer}.weight"])
         for layer in products(shapes)
     }
 

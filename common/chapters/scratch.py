@@ -20,8 +20,8 @@ ALLREDUCES: Final = {
 }
 """The ways to sum gradients over devices, in words; the first is the default."""
 
-PLACES: Final = {"conv1": 26 * 26, "conv2": 9 * 9, "fc1": 1, "fc2": 1}
-"""At how many places each layer of LeNet is applied to an image."""
+POSITIONS: Final = {"conv1": 26 * 26, "conv2": 9 * 9, "fc1": 1, "fc2": 1}
+"""At how many positions of an image each layer of LeNet is applied."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class ScratchOptions(Options):
         """Canonical names and shapes of LeNet's weights."""
         return LENET
 
-    def places(self, layer: str) -> int:
-        """At how many places of an image a layer is applied."""
-        return PLACES[layer]
+    def positions(self, layer: str) -> int:
+        """At how many positions of an image a layer is applied."""
+        return POSITIONS[layer]
 
     def troubles(self, framework: str) -> Settings:
         """The allreduce, if there is no such one."""

@@ -55,8 +55,8 @@ class Options:
         """Canonical names and shapes of the net's weights."""
         raise NotImplementedError
 
-    def places(self, layer: str) -> int:
-        """At how many places of an image a layer is applied."""
+    def positions(self, layer: str) -> int:
+        """At how many positions of an image a layer is applied."""
         raise NotImplementedError
 
     def troubles(self, framework: str) -> Mapping[str, Any]:

@@ -186,10 +186,10 @@ def _as_asked(found: LoadedRecord, asked: Asked) -> LoadedRecord:
 
 
 def _like_others(
-    found: LoadedRecord, own: Mapping[str, Any], common: Mapping[str, Any]
+    found: LoadedRecord, shared: Mapping[str, Any], common: Mapping[str, Any]
 ) -> LoadedRecord:
     """`found`, unless it is of another setting than the others."""
-    for name, value in own.items():
+    for name, value in shared.items():
         if common[name] != value:
             trouble = f"{name} is {value}, and others have {common[name]}"
             return replace(found, run=None, trouble=trouble)

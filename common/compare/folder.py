@@ -57,18 +57,18 @@ def examine(
         done: dict[tuple[str, str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suites is not None
-            place = folder / suite.folder
+            below = folder / suite.folder
             everyone = suite.kind == "cpu" or not gpus
             names = [each for each in frameworks if everyone or each in gpus]
             way = SPECS[chapter].way(suite.settings)
             if planned:
                 counts = [] if suites and suite.name not in suites else [*asked_for(suite)]
             else:
-                counts = device_counts(place, chapter, way, names)
+                counts = device_counts(below, chapter, way, names)
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(place, chapter, way, names, counts, asked, elsewhere)
+            found = gather(below, chapter, way, names, counts, asked, elsewhere)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)

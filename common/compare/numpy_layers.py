@@ -75,8 +75,8 @@ class Pass:
         matrix = weight.reshape(len(weight), -1)
         # With images last, patches are copied in long runs.
         padded = np.pad(X.transpose(1, 2, 3, 0), ((0, 0), edge, edge, (0, 0)))
-        places = [(side - weight.shape[2]) // stride + 1 for side in padded.shape[1:3]]
-        shape = (len(weight), *places, len(X))
+        positions = [(side - weight.shape[2]) // stride + 1 for side in padded.shape[1:3]]
+        shape = (len(weight), *positions, len(X))
         out = (matrix @ patches(padded, weight.shape[2], stride)).reshape(shape)
 
         def backward(d: Array) -> Array:
@@ -184,7 +184,7 @@ def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
 
 
 def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[Any, ...]]:
-    """Where each entry of a window of `size` x `size` lies, for all places of images.
+    """Where each entry of a window of `size` x `size` lies, for all positions in images.
 
     `shape` is (channels, rows, columns, n).
     """

@@ -29,26 +29,26 @@ def require_reach(process: Process) -> None:
     with _listener(process) as taking:
         ports = process.gather(taking.getsockname()[1])
         for rank in _first_of_others(process):
-            place = process.addresses[rank], ports[rank]
+            address = process.addresses[rank], ports[rank]
             try:
-                socket.create_connection(place, timeout=CONNECT_TIMEOUT).close()
+                socket.create_connection(address, timeout=CONNECT_TIMEOUT).close()
             except OSError as error:
                 time.sleep(max(0, began + LOST - time.monotonic()))
                 raise RunError(
-                    f"cannot reach {name_of(rank, process.hosts[rank])} at {place[0]}, port "
-                    f"{place[1]} ({error.strerror or error}): open all ports between the hosts"
+                    f"cannot reach {name_of(rank, process.hosts[rank])} at {address[0]}, port "
+                    f"{address[1]} ({error.strerror or error}): open all ports between the hosts"
                 ) from None
         process.gather(None)  # until then, somebody may still want to reach this one
 
 
 def _listener(process: Process) -> socket.socket:
-    own = process.addresses[process.rank]
-    family = socket.AF_INET6 if ":" in own else socket.AF_INET
+    address = process.addresses[process.rank]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((own, 0), family=family, backlog=process.count)
+        return socket.create_server((address, 0), family=family, backlog=process.count)
     except OSError as error:
         raise RunError(
-            f"others see this host at {own}, which it does not have itself ({error.strerror}): "
+            f"others see this host at {address}, which it does not have itself ({error.strerror}): "
             "give in --coordinator an address of the network that the hosts share"
         ) from None
 

@@ -84,10 +84,10 @@ def address(connection: socket.socket, end: str) -> str:
     return str(found[0]).removeprefix("::ffff:")
 
 
-def reachable(own: str, seen: Iterable[str]) -> str:
+def reachable(found: str, seen: Iterable[str]) -> str:
     """An address, or the first one that others see if no other host can reach this one by it."""
     outside = (each for each in seen if not ip_address(each).is_loopback)
-    return next(outside, own) if ip_address(own).is_loopback else own
+    return next(outside, found) if ip_address(found).is_loopback else found
 
 
 def listener(port: int) -> socket.socket:

@@ -30,10 +30,8 @@ def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
 def _save(weights: Weights, temporary: Path) -> None:
     # safetensors has a temporary file of its own, and leaves it under a name that is nobody's if it
     # is killed: in a folder it goes with the folder.
-    place = TemporaryDirectory(
-        prefix=f"{temporary.name}.", dir=temporary.parent, ignore_cleanup_errors=True
-    )
-    with place as folder:
+    prefix, parent = f"{temporary.name}.", temporary.parent
+    with TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as folder:
         written = Path(folder, "weights")
         save_file(weights, written)
         written.replace(temporary)

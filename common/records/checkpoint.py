@@ -68,21 +68,21 @@ def _of_tensors(record: Record, tensors: Mapping[str, Array]) -> Iterator[str]:
 def _shapes(record: Record) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
     """The shape and the dtypes of every tensor; -1 stands for any number of devices."""
     config, done = record.config, len(record.losses)
-    own, either = (config.dtype,), ("float32", "float64")
+    trained_in, either = (config.dtype,), ("float32", "float64")
     wanted: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {"epoch/seconds": ((1,), either)}
     for name, shape in config.shapes().items():
         # A framework may keep running statistics in double precision.
         trained = trainable(name)
-        wanted[f"state/{name}"] = (shape, own) if trained else ((-1, *shape), either)
+        wanted[f"state/{name}"] = (shape, trained_in) if trained else ((-1, *shape), either)
     for name, shape in config.velocities().items():
-        wanted[f"state/momentum/{name}"] = (shape, own)
+        wanted[f"state/momentum/{name}"] = (shape, trained_in)
     if record.epochs:
         predictions = (len(record.epochs), config.test_examples)
         wanted["test/predictions"] = (predictions, ("uint8",))
     for name, shape in trace_shapes(config).items():
         _, kind, step, *_ = name.split("/")
         if int(step) <= done:
-            wanted[name] = (shape, ("uint8",) if kind in ("images", "labels") else own)
+            wanted[name] = (shape, ("uint8",) if kind in ("images", "labels") else trained_in)
     return wanted
 
 

@@ -67,7 +67,7 @@ class Resumption(Strict):
     differences: list[str] = []
 
 
-class Member(Strict):
+class ProcessOnHost(Strict):
     """One of the processes of a run over hosts: where it was, and with how many devices.
 
     `waited` are the seconds in which it waited for others before a step. What a process that only
@@ -86,7 +86,7 @@ class Cluster(Strict):
     launcher: str
     engine: str
     transport: str
-    processes: list[Member] = Field(min_length=2)
+    processes: list[ProcessOnHost] = Field(min_length=2)
 
 
 class Record(Strict):

@@ -14,8 +14,8 @@ def new_figure(width: float, height: float, **style: Any) -> Any:
     from matplotlib.figure import Figure
 
     mpl.rcdefaults()  # a file of the user's may ask for LaTeX, or for other sizes and colours
-    own: dict[Any, Any] = {name.replace("_", "."): value for name, value in style.items()}
-    mpl.rcParams.update(own | {"svg.hashsalt": "parity"})  # and no random names
+    settings: dict[Any, Any] = {name.replace("_", "."): value for name, value in style.items()}
+    mpl.rcParams.update(settings | {"svg.hashsalt": "parity"})  # and no random names
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -124,14 +124,14 @@ def summary(folder: Path) -> Summary:
             if check.framework == name and comparison.suite.startswith("gpu-")
         ]
         if checks or any(name in each.on_cpus for each in verdict.comparisons):
-            own = records[name]
+            runs = records[name]
             made[name] = OnGpus(
                 date=verdict.created[:10],
                 gpus=gpus,
                 driver=driver,
-                versions=own[0].versions if own else {},
-                source_sha256=own[0].source_sha256 if own else "",
-                devices=sorted({each.config.devices for each in own}),
+                versions=runs[0].versions if runs else {},
+                source_sha256=runs[0].source_sha256 if runs else "",
+                devices=sorted({each.config.devices for each in runs}),
                 checks=counted(checks),
                 tests=tests(folder / f"{name}-tests.xml"),
                 images_per_second=rates(bench, name) if bench else {},

@@ -93,7 +93,7 @@ def short(number: float) -> str:
 
 
 def anchor(found: LoadedRecord, examined: SuiteResult) -> str:
-    """The name of a run's place on the page."""
+    """The anchor of a run on the page."""
     comparison = examined.comparison
     return f"{comparison.chapter}-{comparison.suite}-{found.framework}-{found.devices}"
 

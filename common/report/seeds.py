@@ -28,18 +28,18 @@ class Chance:
 
 def chance(folder: Path) -> Chance | None:
     """What the seeds below `folder` say; None if there are none."""
-    place = folder / FOLDER
+    seeds = folder / FOLDER
     try:
-        if not (place / FILE).exists():
+        if not (seeds / FILE).exists():
             return None
-        require_small(place / FILE)
-        spread = read_spread(place)
+        require_small(seeds / FILE)
+        spread = read_spread(seeds)
     except OSError as error:
-        return Chance(f"{place / FILE} cannot be read: {error}")
+        return Chance(f"{seeds / FILE} cannot be read: {error}")
     except RunError as error:
         return Chance(str(error))
     if spread is None or (trouble := _trouble(spread)):
-        return Chance(f"{place / FILE} cannot be read: {trouble if spread else 'it is no file'}")
+        return Chance(f"{seeds / FILE} cannot be read: {trouble if spread else 'it is no file'}")
     accuracies = {each.framework: each.accuracies for each in spread.frameworks}
     return Chance(
         f"{title(spread)}; written {spread.created}.",

@@ -62,10 +62,10 @@ class Task:
         machines = len(set(process.gather(machine())))
 
         def work(process: Process) -> None:
-            own = chapter.devices(process, request).own
+            local = chapter.devices(process, request).local
             # A client that has the devices of all takes no part in what processes do together.
-            names = ALLREDUCES if len(own) < k else SCHEDULES
-            lab = Laboratory(chapter, own, (k,), tuple(names))
+            names = ALLREDUCES if len(local) < k else SCHEDULES
+            lab = Laboratory(chapter, local, (k,), tuple(names))
             found = measured(self, lab, process, machines)
             if process.rank == 0:
                 self.finish(found)

@@ -112,7 +112,7 @@ def laboratory(framework: str, threads: int) -> Laboratory:
     # TensorFlow would warn that it compiles its collective anew for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
     devices = chapter.devices(Process(), DeviceRequest(max(COUNTS), "cpu", threads))
-    return Laboratory(chapter, devices.own)
+    return Laboratory(chapter, devices.local)
 
 
 def grid(sizes: Sequence[int]) -> list[int]:

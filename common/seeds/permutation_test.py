@@ -49,13 +49,13 @@ def permutation_test(figures: Array) -> PermutationTest:
     least = table.sum(axis=0).var() - TIE * (table**2).sum()
     as_large = int((sums.var(axis=1) >= least).sum())
     # Of the drawn ones, the figures as they are stand beside them; of all, they are one of them.
-    own = 0 if exact else 1
+    observed = 0 if exact else 1
     return PermutationTest(
         statistic=float(figures.mean(axis=0).var(ddof=1)),
-        p_value=(as_large + own) / (len(sums) + own),
+        p_value=(as_large + observed) / (len(sums) + observed),
         relabellings=len(sums),
         exact=exact,
-        smallest=1 / (len(sums) + own),
+        smallest=1 / (len(sums) + observed),
     )
 
 

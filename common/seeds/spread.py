@@ -118,9 +118,9 @@ def read_spread(folder: Path) -> Spread | None:
 
 def seeds_in(folder: Path, chapter: str, frameworks: Sequence[str]) -> list[int]:
     """The seeds that have a folder with a record of the chapter, in order."""
-    places = (path for path in folder.glob("*") if path.name.isdecimal() and path.is_dir())
+    folders = (path for path in folder.glob("*") if path.name.isdecimal() and path.is_dir())
     whose = chapter, SPECS[chapter].way({}), frameworks
-    return sorted(int(path.name) for path in places if device_counts(path, *whose))
+    return sorted(int(path.name) for path in folders if device_counts(path, *whose))
 
 
 def records_of(

@@ -90,7 +90,7 @@ class Request:
         """The devices that are asked for on each host of a run. Raises RequestError."""
         here = self.wanted.on_each(process.count // process.local_count)
         if here.count is not None:
-            process.own(range(here.count))
+            process.share_of(range(here.count))
         return here
 
     def require_shareable(self, process: Process) -> None:

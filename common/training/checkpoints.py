@@ -31,7 +31,7 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A whole checkpoint: the place of its record, the record, and its tensors."""
+    """A whole checkpoint: the path of its record, the record, and its tensors."""
 
     path: Path
     record: Record

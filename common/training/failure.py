@@ -45,13 +45,13 @@ def _begun(job: Job) -> Record | None:
         for path in first.parent.glob(pattern):
             with suppress(RunError):
                 found.append(read_record(path))
-    own = [
+    mine = [
         each
         for each in found
         if (each.started, each.command[3:]) == (job.started, job.command_line)
     ]
     # A clock that was set back may have told an earlier run the same.
-    return min(own, key=lambda each: each.status != "running", default=None)
+    return min(mine, key=lambda each: each.status != "running", default=None)
 
 
 def _not_begun(job: Job) -> Record | None:

@@ -25,7 +25,7 @@ from common.terminal.streams import open_streams, require_printed
 from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.loop import Outcome, Training
 from common.training.messages import closing_line, introduction
-from common.training.output_paths import require_places
+from common.training.output_paths import require_output_paths
 from common.training.process_agreement import Waiting, cluster, require_same
 from common.training.reporter import Reporter
 from common.training.resume import chosen, going_on, resumed
@@ -62,7 +62,7 @@ class Job:
             weights = self.initial_weights(config)
             record = self.new_record(config, data, weights, devices.names)
             if process.rank == 0:
-                require_places(self.request, config.devices)
+                require_output_paths(self.request, config.devices)
                 self.hold(record, stack, stop)
             waiting = Waiting(process)
             process = waiting.counted()
@@ -80,7 +80,7 @@ class Job:
                 self.write(record)
             kept = self.checkpoints(record, found, process)
             training = Training(
-                chapter, devices.own, config, data, report, kept, found, stop, process
+                chapter, devices.local, config, data, report, kept, found, stop, process
             )
             self.train(training, weights, record, waiting)
 
@@ -169,7 +169,7 @@ class Job:
         require_printed()
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
-        """Writes the record, and its tensors before it. Raises RunError if there is no place."""
+        """Writes the record, and its tensors before it. Raises RunError if it cannot."""
         with write_failure(self.request.out / record.file_name()):
             write_record(self.request.out, record, tensors)
 

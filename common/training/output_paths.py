@@ -16,7 +16,7 @@ from common.records.record import files_of, record_name
 from common.settings.request import Request
 
 
-def require_places(request: Request, devices: int | None = None) -> None:
+def require_output_paths(request: Request, devices: int | None = None) -> None:
     """Raises RequestError if what the run leaves could not be written in the end.
 
     The number of devices, which the names of the record have, may not be known yet.

@@ -8,7 +8,7 @@ from common.backends.devices import Process
 from common.backends.loading import engine
 from common.base.errors import RequestError
 from common.base.machine import peak_memory
-from common.records.record import Cluster, Member, Record
+from common.records.record import Cluster, ProcessOnHost, Record
 from common.settings.config import Config
 from common.training.checkpoints import Checkpoint
 
@@ -50,7 +50,7 @@ def cluster(launcher: str, config: Config, waiting: Waiting) -> Cluster | None:
         told = [[told[0][0], None], *[[None, None]] * (process.count - 1)]
     share = config.devices // process.count
     members = [
-        Member(host=host, devices=share, peak_memory=memory, waited=waited)
+        ProcessOnHost(host=host, devices=share, peak_memory=memory, waited=waited)
         for host, (memory, waited) in zip(process.hosts, told, strict=True)
     ]
     settings = config.settings()

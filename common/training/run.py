@@ -32,7 +32,7 @@ from common.settings.request import Request
 from common.terminal.text import storable
 from common.training.failure import mark_failed
 from common.training.job import Job
-from common.training.output_paths import require_places
+from common.training.output_paths import require_output_paths
 from common.training.reporter import Reporter
 from common.training.resume import require_flags
 
@@ -59,7 +59,7 @@ def run(
         report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
         require_flags(request)
         if process.rank == 0:  # it writes for all
-            require_places(request)
+            require_output_paths(request)
         request, weights = given_weights(request)
         progress = sys.stderr.isatty() and not quiet
         first = request.train_examples, request.test_examples
@@ -109,10 +109,10 @@ def marked(job: Job) -> Iterator[None]:
 def alike(job: Job) -> dict[str, str]:
     """What all processes of a run have to be asked alike, by the name of the flag."""
     request = job.request
-    own = ("out", "data_dir", "init_weights", "save_weights", "checkpoint_dir", "resume_from")
+    local = ("out", "data_dir", "init_weights", "save_weights", "checkpoint_dir", "resume_from")
     means = ("threads", "quiet", "launcher", "coordinator", "host_rank", "join_timeout")
     same = {f"--{k.replace('_', '-')}": str(v) for k, v in vars(request).items()}
-    for name in (*own, *means):
+    for name in (*local, *means):
         del same[f"--{name.replace('_', '-')}"]
     same["--checkpoint-dir"] = "given" if request.checkpoint_dir else "not given"
     variables = ", ".join(f"{name}={value}" for name, value in job.environment.items()) or "none"

@@ -14,13 +14,13 @@ from frameworks.jax.joining import connect, join
 
 def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
-    ours = process.own(range(request.count or 2))
+    indices = process.share_of(range(request.count or 2))
     # Read when the CPU client starts its threads, no fewer than it has devices. How many there are
     # decides how XLA cuts up matrix products, and so their last bits: one process would have as
     # many as all devices.
-    least = len(ours) * process.count if process.count > 1 else 1
+    least = len(indices) * process.count if process.count > 1 else 1
     os.environ["NPROC"] = str(max(request.threads, least))
-    jax.config.update("jax_num_cpu_devices", len(ours))
+    jax.config.update("jax_num_cpu_devices", len(indices))
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
     # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
@@ -30,16 +30,17 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     # Steps queued on virtual devices can lock each other out of the few threads they share.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if process.local_count > 1:
-        jax.config.update("jax_cuda_visible_devices", ",".join(map(str, ours)))
-        request = replace(request, count=len(ours))
+        jax.config.update("jax_cuda_visible_devices", ",".join(map(str, indices)))
+        request = replace(request, count=len(indices))
     if process.count > 1:
         join(process)
     gpus = [] if request.kind == "cpu" else _gpus()
     kind, count = request.settled(len(gpus), "JAX")
-    own = (gpus if kind == "gpu" else jax.local_devices(backend="cpu"))[:count]
+    local = (gpus if kind == "gpu" else jax.local_devices(backend="cpu"))[:count]
     if process.count > 1:
-        connect(own)
-    return Devices(kind, process.names(kind, len(own)) or list(map(str, all_devices(own))), own)
+        connect(local)
+    names = process.names(kind, len(local)) or list(map(str, all_devices(local)))
+    return Devices(kind, names, local)
 
 
 def synchronize(replicas: object) -> None:

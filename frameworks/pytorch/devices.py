@@ -20,7 +20,7 @@ def devices(process: Process, request: DeviceRequest) -> Devices[torch.device]:
     name = "cuda" if kind == "gpu" else "cpu"
     found = Devices.of(kind, [torch.device(name, index) for index in range(count)], process)
     if kind == "gpu":
-        torch.cuda.set_device(found.own[0])  # or every process would take memory on the first one
+        torch.cuda.set_device(found.local[0])  # or every process would take memory on the first one
     return found
 
 

@@ -35,7 +35,7 @@ def launch(
         if process.count > 1:
             raise RequestError("--wrapper dp knows one process, and no other host; take ddp")
         count = 1
-    launch_processes(worker, len(process.own(range(count))), process)
+    launch_processes(worker, len(process.share_of(range(count))), process)
 
 
 class DataParallel(nn.DataParallel[nn.Module]):

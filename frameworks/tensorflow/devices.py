@@ -25,13 +25,13 @@ def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]
         found = tf.config.list_physical_devices("GPU")
     gpus = [] if request.kind == "cpu" else found
     kind, count = request.settled(len(gpus), "TensorFlow")
-    own = process.own(range(count))
-    use_gpus([gpus[index] for index in own] if kind == "gpu" else [], request.deterministic)
+    local = process.share_of(range(count))
+    use_gpus([gpus[index] for index in local] if kind == "gpu" else [], request.deterministic)
     if kind == "cpu":
         cpu = tf.config.list_physical_devices("CPU")[0]
-        logical = [tf.config.LogicalDeviceConfiguration() for _ in own]
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in local]
         tf.config.set_logical_device_configuration(cpu, logical)
-    return kind, own
+    return kind, local
 
 
 def use_gpus(gpus: Sequence[tf.config.PhysicalDevice], deterministic: bool) -> None:
@@ -45,13 +45,13 @@ def use_gpus(gpus: Sequence[tf.config.PhysicalDevice], deterministic: bool) -> N
 
 def devices(process: Process, request: DeviceRequest) -> Devices[str]:
     """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
-    kind, own = configure(process, request)
+    kind, local = configure(process, request)
     if process.count == 1:
-        return Devices.of(kind, [f"{kind.upper()}:{index}" for index in own], process)
+        return Devices.of(kind, [f"{kind.upper()}:{index}" for index in local], process)
     # One client has the devices of all processes; a strategy has those of each.
     ranks = [process.rank] if tf.distribute.has_strategy() else range(process.count)
-    names = in_cluster(kind, len(own), ranks)
-    return Devices(kind, process.names(kind, len(own)) or names, names)
+    names = in_cluster(kind, len(local), ranks)
+    return Devices(kind, process.names(kind, len(local)) or names, names)
 
 
 def in_cluster(kind: str, share: int, ranks: Sequence[int]) -> list[str]:

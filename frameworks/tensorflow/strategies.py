@@ -53,8 +53,8 @@ def launch(
     if process.count == 1:
         worker(process)
         return
-    kind, own = configure(process, request)
-    devices = in_cluster(kind, len(own), [process.rank])
+    kind, local = configure(process, request)
+    devices = in_cluster(kind, len(local), [process.rank])
     with AllHosts(cluster_of(process), process.rank, devices).scope():
         worker(process)
     # Whoever left earlier would be missed by the others.

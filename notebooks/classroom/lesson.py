@@ -54,7 +54,7 @@ class Lesson:
             # TensorFlow tells a notebook of every reduction, and of all that it compiles anew.
             logging.getLogger(framework).setLevel(logging.ERROR)
             found = self.made.devices(Process(), DeviceRequest(None, device_kind, self.threads))
-            self.kind, self.device_names, self.devices = found.kind, found.names, found.own
+            self.kind, self.device_names, self.devices = found.kind, found.names, found.local
         self._introduce()
 
     def _introduce(self) -> None:

@@ -56,7 +56,7 @@ class Member:
         devices = chapter.devices(process, request.wanted)
         first = process.rank == 0
         tell = self.tell if first else silent
-        outcome = self.work.train(chapter, devices.own, devices.names, tell)
+        outcome = self.work.train(chapter, devices.local, devices.names, tell)
         if first:
             self.line.send(("outcome", outcome))
 

@@ -22,7 +22,7 @@ SOURCES: Final = "sources"
 LINK: Final = re.compile(r"(!?\[[^\]]*\]\()([^()\s#]+)((?:#[^()\s]*)?\))")
 """A link to a file: what comes before its address, the address, and the rest."""
 
-PLACES: Final = {ROOT / "notebooks", TEXTS, *(ROOT / "notebooks" / each for each in FRAMEWORKS)}
+POSITIONS: Final = {ROOT / "notebooks", TEXTS, *(ROOT / "notebooks" / each for each in FRAMEWORKS)}
 """Where a text may suppose another chapter to be: each notebook has its own place."""
 
 
@@ -63,7 +63,7 @@ def _target(address: str, folder: Path) -> Path | None:
 
 def _page_of(target: Path) -> str | None:
     """The name of the page for a file; None if it has none, as a picture in `docs/`."""
-    if target.parent in PLACES and target.stem in {*CHAPTERS, SHARED}:
+    if target.parent in POSITIONS and target.stem in {*CHAPTERS, SHARED}:
         return f"chapters/{target.stem}"
     if target == ROOT / "README.md":
         return "index"

@@ -9,12 +9,12 @@ NAMES = ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]
 
 
 def test_each_process_of_a_host_has_as_many_devices_and_no_two_share_one() -> None:
-    shares = [Process(rank, 3, rank, 3).own(NAMES) for rank in range(3)]
+    shares = [Process(rank, 3, rank, 3).share_of(NAMES) for rank in range(3)]
     assert shares == [["cpu:0", "cpu:1"], ["cpu:2", "cpu:3"], ["cpu:4", "cpu:5"]]
 
 
 def test_on_the_second_of_two_hosts_the_place_on_the_host_counts() -> None:
-    assert Process(rank=3, count=4, local_rank=1, local_count=2).own(NAMES[:2]) == ["cpu:1"]
+    assert Process(rank=3, count=4, local_rank=1, local_count=2).share_of(NAMES[:2]) == ["cpu:1"]
 
 
 @pytest.mark.parametrize("processes", [4, 5, 7])

@@ -60,7 +60,7 @@ class LayerDivergence:
     def __call__(self, process: Process) -> None:
         chapter = backend(self.framework, "concise")
         replicas = chapter.replicate(
-            start("float64"), process.own(self.devices), options(self.framework)
+            start("float64"), process.share_of(self.devices), options(self.framework)
         )
         chapter.export(replicas)
         PART[self.framework](replicas, process.rank)

@@ -35,7 +35,7 @@ def says(folder: Path, text: str, status: int = 0) -> None:
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr(driver, "PLACES", ())
+    monkeypatch.setattr(driver, "FOLDERS", ())
     monkeypatch.setattr(driver, "LOADED", tmp_path / "version")
     return tmp_path
 
@@ -173,7 +173,7 @@ def test_where_path_leaves_it_out_it_is_found(place: Path, monkeypatch: pytest.M
     folder = place / "lib"
     folder.mkdir()
     says(folder, H100)
-    monkeypatch.setattr(driver, "PLACES", (str(folder),))
+    monkeypatch.setattr(driver, "FOLDERS", (str(folder),))
     assert isinstance(find_driver(None), Driver)
 
 

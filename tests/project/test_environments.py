@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sessions.support import Environment, places_of_pip
+from sessions.support import Environment, sources_of_pip
 
 
 def install_python(made: Environment, interpreter: str) -> None:
@@ -179,7 +179,7 @@ def test_uv_looks_where_pip_does(
 ) -> None:
     told(listed)
     best = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if places else {}
-    assert places_of_pip() == places | best
+    assert sources_of_pip() == places | best
 
 
 @pytest.mark.parametrize(

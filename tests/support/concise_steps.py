@@ -86,7 +86,7 @@ class Trained:
 
     def __call__(self, process: Process) -> None:
         chapter = backend(self.framework, "concise")
-        devices = process.own(self.devices)
+        devices = process.share_of(self.devices)
         replicas = chapter.replicate(start(self.dtype), devices, self.options())
         found = self.found(chapter, replicas, devices)
         save_weights(self.folder / f"{process.rank}.safetensors", found)

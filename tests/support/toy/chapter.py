@@ -27,8 +27,8 @@ class ToyOptions(Options):
         """Canonical names and shapes of the layer's weights."""
         return {"fc.weight": (784, 10), "fc.bias": (10,)}
 
-    def places(self, layer: str) -> int:
-        """At how many places of an image a layer is applied."""
+    def positions(self, layer: str) -> int:
+        """At how many positions of an image a layer is applied."""
         return 1
 
     def troubles(self, framework: str) -> dict[str, Any]:
