@@ -71,7 +71,7 @@ def test_the_packages_of_the_backends_load_no_framework(tmp_path: Path) -> None:
 
 
 def test_a_backend_loads_its_own_framework_and_no_other(framework: str, tmp_path: Path) -> None:
-    name, own = f"frameworks.{framework}.scratch", LIBRARIES[framework]
+    name, own = f"frameworks.{framework}.chapters", LIBRARIES[framework]
     others = [other for other in FRAMEWORKS if other != framework]
     loaded = loaded_by([own, name], [LIBRARIES[other] for other in others], tmp_path)
     assert {own, f"frameworks.{framework}", f"frameworks.{framework}.devices"} <= loaded[name]
