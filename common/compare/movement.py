@@ -50,27 +50,17 @@ def movement(step: Taken, names: Mapping[str, object]) -> Seen:
         with np.errstate(over="ignore", invalid="ignore"):
             values[name] = (before - after) / step.lr - step.carried(name)
             most = np.maximum(np.abs(before), np.abs(after))
-            blur[name] = np.finfo(step.X.dtype).eps * most / step.lr + _of_momentum(step, name)
+            blur[name] = np.finfo(step.X.dtype).eps * most / step.lr
     return Seen(values, blur)
 
 
-def acceleration(step: Taken) -> Seen:
+def acceleration(step: Taken) -> Weights:
     """What a step has made of velocities, less what momentum adds: the gradient once more."""
-    values, blur = {}, {}
+    found = {}
     for name, after in step.velocity_after.items():
         with np.errstate(invalid="ignore"):
-            values[name] = after.astype(np.float64) - step.carried(name)
-        blur[name] = _of_momentum(step, name)
-    return Seen(values, blur)
-
-
-def _of_momentum(step: Taken, name: str) -> Array:
-    """The blur of m v: of m, the product, its sum with g, the rate and the product with it.
-
-    Each rounds by half an epsilon at most. Without momentum it is 0.
-    """
-    blur: Array = 2.5 * np.finfo(step.X.dtype).eps * np.abs(step.carried(name))
-    return blur
+            found[name] = after.astype(np.float64) - step.carried(name)
+    return found
 
 
 def beyond(off: Array, blur: Array | float) -> Array:

@@ -79,8 +79,7 @@ def replay(run: Run) -> Replay | None:
             update = []
         flipped += found.flipped
         if step.velocity_after:
-            kept = acceleration(step).beside(found.gradients)
-            velocity = compare(kept, found.gradients, "", right.added)
+            velocity = compare(acceleration(step), found.gradients, "", right.added)
             steps["velocity"] += at_step(number, velocity)
         for kind, distances in {"update": update, **compared(step, right)}.items():
             steps[kind] += at_step(number, distances)
