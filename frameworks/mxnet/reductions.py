@@ -55,11 +55,11 @@ class SumOverHosts(autograd.Function):  # type: ignore[misc]
     def __init__(self, pixels: Sequence[int], devices: int) -> None:
         """`pixels` tells of how many numbers each row is the sum, and then that of all rows."""
         super().__init__()
-        self.own, self.devices, self.pixels, self.few = pixels, devices, 0, True
+        self.counts, self.devices, self.pixels, self.few = pixels, devices, 0, True
 
     def forward(self, rows: Tensor) -> Tensor:
         """The sums of rows."""
-        everyones = self.everyones(rows, self.own)
+        everyones = self.everyones(rows, self.counts)
         pixels = [int(row[-1]) for row in everyones]
         self.pixels, self.few = sum(pixels), sum(map(bool, pixels)) <= FEW
         return self.copies(everyones, rows)

@@ -24,9 +24,9 @@ class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
 
     def _allreduce_grads(self) -> None:
         trained = [param for param in self._params if param.grad_req != "null"]
-        own = [{param.name: param.grad(ctx) for param in trained} for ctx in self._contexts]
-        total = self.summed(of_all_hosts([flatten(grads) for grads in own]))[0]
-        for grads in own:
+        local = [{param.name: param.grad(ctx) for param in trained} for ctx in self._contexts]
+        total = self.summed(of_all_hosts([flatten(grads) for grads in local]))[0]
+        for grads in local:
             for name, part in unflatten(total, grads).items():
                 part.copyto(grads[name])
 

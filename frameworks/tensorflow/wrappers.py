@@ -131,13 +131,13 @@ def summed(values: Sequence[Tensor]) -> Sequence[Tensor]:
 
 def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tensor:
     """The sum over the devices of all processes, in their order: by a ring it would be another."""
-    own = copies(value, strategy)
+    local = copies(value, strategy)
     with tf.device("CPU:0"):
-        found = of_all(tf.stack(own))
-        total = tf.add_n(tf.unstack(tf.reshape(found, (-1, *own[0].shape))))
+        found = of_all(tf.stack(local))
+        total = tf.add_n(tf.unstack(tf.reshape(found, (-1, *local[0].shape))))
 
     def copy(context: tf.distribute.ReplicaContext) -> Tensor:
-        with tf.device(own[context.replica_id_in_sync_group % len(own)].device):
+        with tf.device(local[context.replica_id_in_sync_group % len(local)].device):
             return tf.identity(total)
 
     return strategy.experimental_distribute_values_from_function(copy)
@@ -156,10 +156,10 @@ def on_one(values: Variables, strategy: Strategy, index: int) -> Variables:
 
 def of_first(values: Variables, strategy: Strategy) -> Variables | Mapping[str, Tensor]:
     """What the first of all devices has of each value."""
-    own = on_one(values, strategy, 0)
+    local = on_one(values, strategy, 0)
     if processes() == 1:
-        return own
-    return unflatten(of_all(flatten(own))[0], own)
+        return local
+    return unflatten(of_all(flatten(local))[0], local)
 
 
 def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: Strategy) -> Weights:
