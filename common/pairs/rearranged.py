@@ -138,18 +138,13 @@ def _words(order: Array, axis: int, axes: int) -> str:
     what = "the entries" if axes == 1 else f"the {n} slices along axis {axis}"
     for outer in (each for each in range(2, n) if n % each == 0):
         inner = n // outer
-        ((_, swapped),) = flattenings((outer, inner))
-        if np.array_equal(order, swapped):
-            flattened = f", {outer} × {inner} flattened as {inner} × {outer}"
-            return f"{what} in another order{flattened}"
+        if any(np.array_equal(order, other) for _, other in flattenings((outer, inner))):
+            return f"{what} in another order, {outer} × {inner} flattened as {inner} × {outer}"
     return f"{what} in another order"
 
 
 def flattenings(shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """Every other order of the axes in which an array may be flattened, and what that makes of it.
-
-    Of each entry (n,) then: at which place it stands where the array is flattened as it is.
-    """
-    places = np.arange(prod(shape)).reshape(shape)
+    """Every other order of the axes, and the index of each entry (n,) once flattened in it."""
+    indices = np.arange(prod(shape)).reshape(shape)
     for axes in list(permutations(range(len(shape))))[1:]:
-        yield axes, places.transpose(axes).ravel()
+        yield axes, indices.transpose(axes).ravel()

@@ -4,10 +4,10 @@ import argparse
 from typing import Final
 
 from common.base.errors import RequestError
+from common.chapters.operations import EFFICIENCY
 from common.scaling.formulas import FORMULAS, ITEM
 from common.scaling.results import Constant, Constants, Line, Measured, Step
 from common.scaling.training_step import COUNTS, Net, nets, timing
-from common.settings.estimate import EFFICIENCY
 
 IMPLAUSIBLE: Final = 1e12
 """Bytes per second that no processor moves: what looks so fast was not moved."""

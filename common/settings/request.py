@@ -1,7 +1,6 @@
 """What a command line asks of a run."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -62,11 +61,6 @@ class Request:
         options = kind(**{name: given[name] for name in own})
         rest = {name: value for name, value in given.items() if name not in own}
         return cls(framework, chapter, options=options, **rest)
-
-    @classmethod
-    def parsed(cls, framework: str, chapter: str, flags: Sequence[str] = ()) -> Self:
-        """What a command line with these flags asks. Raises SystemExit if it is wrong."""
-        return cls.of(framework, chapter, parser(framework, chapter).parse_args(list(flags)))
 
     @classmethod
     def from_settings(cls, framework: str, chapter: str, **settings: Any) -> Self:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from common.chapters.operations import book_hours
 from common.settings.config import Config
-from common.settings.estimate import book_hours
 from common.training.loop import Outcome
 
 

@@ -24,6 +24,7 @@ from common.data.dataset import Dataset, load
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
 from common.records.fingerprint import versions
+from common.settings.arguments import parser
 from common.settings.request import Request
 from common.training.loop import Outcome
 from common.training.run import given_weights
@@ -122,9 +123,10 @@ class Lesson:
         said = StringIO()
         try:
             with redirect_stderr(said), redirect_stdout(said):
-                return Request.parsed(self.framework, self.name, flags)
+                asked = parser(self.framework, self.name).parse_args(flags)
         except SystemExit:
             raise RequestError(said.getvalue().strip()) from None
+        return Request.of(self.framework, self.name, asked)
 
 
 def require_installed(framework: str) -> None:

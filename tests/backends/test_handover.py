@@ -44,7 +44,7 @@ def logits_here(
     given = load_weights(weights, config.shapes(), config.dtype)
     data = load("synthetic", None, print, progress=False, first=(0, config.test_examples))
 
-    options = Request.parsed(framework, config.chapter).options
+    options = Request.from_settings(framework, config.chapter).options
 
     def receive(process: Process) -> None:
         replicas = chapter.replicate(given, devices, options)
@@ -71,7 +71,7 @@ def finished_here(framework: str, found: Checkpoint, devices: Sequence[Any]) -> 
     """The weights of a run that goes on from a checkpoint, in the framework under test."""
     theirs, ends = found.record.config, []
     chapter: Any = backend(framework, theirs.chapter)
-    options: Any = Request.parsed(framework, theirs.chapter).options
+    options: Any = Request.from_settings(framework, theirs.chapter).options
     if theirs.chapter == "concise":
         options = replace(options, width=theirs.settings()["width"])
     changed = {"framework": framework, "devices": len(devices), "options": options}

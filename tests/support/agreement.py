@@ -78,7 +78,8 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
     flags = [f"--devices={devices}", f"--out={folder}", "--quiet"]
-    request = Request.parsed(framework, config.chapter, flags)
+    given = {"devices": devices, "out": folder, "quiet": True}
+    request = Request.from_settings(framework, config.chapter, **given)
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
     launch(backend, JobOf(request, data, weights, flags, now(), backend=backend, config=config))

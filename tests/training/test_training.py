@@ -192,4 +192,4 @@ def test_the_books_preset_is_that_of_each_device_where_the_book_says_so(
     [("concise", "cpu", "quick"), ("concise", "gpu", "book"), ("scratch", "cpu", "book")],
 )
 def test_without_a_gpu_resnet_takes_its_quick_preset(chapter: str, kind: str, preset: str) -> None:
-    assert Request.parsed("jax", chapter).resolve(2, kind).preset == preset
+    assert Request.from_settings("jax", chapter).resolve(2, kind).preset == preset
