@@ -47,8 +47,8 @@ def one_program(
         return parts.sum(), seen
 
     (value, seen), grads = mean_loss(params)
-    same, sharded = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
-    step: Step = jax.lax.with_sharding_constraint((value, grads, seen), (same, same, sharded))
+    same, own = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
+    step: Step = jax.lax.with_sharding_constraint((value, grads, seen), (same, same, own))
     return step
 
 
