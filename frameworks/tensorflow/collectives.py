@@ -8,7 +8,7 @@ from tensorflow import Tensor
 
 from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_sizes
-from frameworks.tensorflow.kernels import to_device
+from frameworks.tensorflow.kernels import add, to_device
 
 Grads = dict[str, Tensor]
 
@@ -34,12 +34,6 @@ def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> Grads:
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
-
-    def add(ours: Tensor, theirs: Tensor) -> Tensor:
-        with tf.device(ours.device):
-            # A sum alone would be merged with others, and they added up in another order.
-            return tf.raw_ops.Snapshot(input=ours + theirs)
-
     held, summed = [], []
     sizes = shard_sizes(data[0].shape.num_elements(), schedule.chunks)
     for tensor in data:

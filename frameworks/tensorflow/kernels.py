@@ -51,6 +51,16 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return X @ weight + bias
 
 
+def add(ours: Tensor, theirs: Tensor) -> Tensor:
+    """The sum of two tensors, on the device of `ours`.
+
+    TensorFlow makes one operation of several sums; its order depends on what memory is free, and so
+    on where the devices are. A `Snapshot` in between keeps them apart.
+    """
+    with tf.device(ours.device):
+        return tf.raw_ops.Snapshot(input=ours + theirs)
+
+
 def compiled(step: Callable[P, R]) -> Callable[P, R]:
     """`step`, whose first argument is a minibatch, as one program; its numbers may change."""
     program = tf.function(step, autograph=False)

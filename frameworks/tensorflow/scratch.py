@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from common.base.arrays import Array
 from frameworks.tensorflow.kernels import (
+    add,
     avg_pool2d,
     compiled,
     conv2d,
@@ -51,8 +52,9 @@ def loss(y_hat: Tensor, y: Tensor) -> Tensor:
 
 def allreduce(data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of tensors that lie on k devices: one copy of it on each of them."""
-    with tf.device(data[0].device):
-        total = tf.add_n(data)
+    total = data[0]
+    for tensor in data[1:]:
+        total = add(total, tensor)
     copies = []
     for tensor in data:
         with tf.device(tensor.device):

@@ -65,6 +65,25 @@ def test_the_books_star_is_that_of_the_listing(scratch: Any, all_devices: Sequen
         assert (chosen is scratch.listing.allreduce) == (algorithm == "star")
 
 
+@pytest.mark.only("tensorflow")
+def test_tensorflow_adds_in_the_order_of_the_devices(
+    scratch: Any, all_devices: Sequence[Any]
+) -> None:
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def program(rows: Any) -> Any:
+        shards = []
+        for i, device in enumerate(all_devices[:4]):
+            with tf.device(device):  # only the third one lies where a sum can be written
+                shards.append(tf.sqrt(rows[i]) if i == 2 else rows[i])
+        return scratch.listing.allreduce(shards)
+
+    a, b, c, d = rows = np.random.RandomState(4).uniform(1, 2, (4, 1000))
+    expected = a + b + np.sqrt(c) + d
+    assert all(found.tobytes() == expected.tobytes() for found in as_arrays(program(rows)))
+
+
 def test_what_is_moved_is_what_the_record_tells(scratch: Any, all_devices: Sequence[Any]) -> None:
     for algorithm, k in product(SCHEDULES, (2, 3, 4, 5)):
         schedule, received = SCHEDULES[algorithm](k), [0] * k
