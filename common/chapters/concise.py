@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Final
 
 from common.backends.frameworks import IN_PROCESSES, WRAPPERS
-from common.chapters.spec import ChapterSpec, Options, Preset
+from common.chapters.spec import ChapterSpec, OneOf, Options, Preset
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
 from common.terminal.values import WIDTH, count
@@ -23,9 +24,9 @@ class ConciseOptions(Options):
 
     MEANS: ClassVar = ("wrapper", "layers")
 
-    width: int | None = None
-    batch_norm: str = "per-device"
-    wrapper: str = ""
+    width: Annotated[int | None, OneOf(range(1, WIDTH + 1))] = None
+    batch_norm: Annotated[str, OneOf(BATCH_NORMS)] = "per-device"
+    wrapper: Annotated[str, OneOf(tuple(chain(*WRAPPERS.values())))] = ""
     layers: bool = False
 
     def net(self) -> str:
@@ -45,17 +46,6 @@ class ConciseOptions(Options):
     def positions(self, layer: str) -> int:
         """At how many positions of an image a layer is applied."""
         return 1 if layer == "fc" else (28, 14, 7, 4)[stage_of(layer) - 1] ** 2
-
-    def troubles(self, framework: str) -> Settings:
-        """The options that there are not, or not in this framework."""
-        wrong: dict[str, Any] = {}
-        if self.batch_norm not in BATCH_NORMS:
-            wrong["batch_norm"] = self.batch_norm
-        if self.wrapper not in WRAPPERS.get(framework, (self.wrapper,)):
-            wrong["wrapper"] = self.wrapper
-        if not 0 < (self.width or 0) <= WIDTH:
-            wrong["width"] = self.width
-        return wrong
 
     def layer_shapes(self) -> Shapes:
         """The shape of what each layer makes of one image, if the run keeps that."""

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from common.chapters.spec import ChapterSpec, Options, Preset
+from common.chapters.spec import ChapterSpec, OneOf, Options, Preset
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import LENET, Shapes
 from common.parallel.schedules import SCHEDULES, Traffic
@@ -30,7 +30,7 @@ class ScratchOptions(Options):
 
     MEANS: ClassVar = ("allreduce",)
 
-    allreduce: str = "star"
+    allreduce: Annotated[str, OneOf(ALLREDUCES)] = "star"
 
     def net(self) -> str:
         """The net, in words."""
@@ -43,10 +43,6 @@ class ScratchOptions(Options):
     def positions(self, layer: str) -> int:
         """At how many positions of an image a layer is applied."""
         return POSITIONS[layer]
-
-    def troubles(self, framework: str) -> Settings:
-        """The allreduce, if there is no such one."""
-        return {} if self.allreduce in ALLREDUCES else {"allreduce": self.allreduce}
 
     def set_apart(self, suite: str) -> list[str]:
         """The allreduce, in the suite that is there for it."""

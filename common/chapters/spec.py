@@ -3,10 +3,9 @@
 Only the standard library, as for `--help` and for the plan of runs.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
-from keyword import iskeyword
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self
 
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
@@ -29,6 +28,17 @@ class Preset:
     per_device: bool = False
     lr_decay: str = "none"
     options: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Marks an option of which a record has one of the known values, as pydantic reads it."""
+
+    known: Collection[str]
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:
+        """Asks for the schema of a literal."""
+        return handler(Literal[tuple(self.known)])
 
 
 @dataclass(frozen=True)
@@ -57,10 +67,6 @@ class Options:
 
     def positions(self, layer: str) -> int:
         """At how many positions of an image a layer is applied."""
-        raise NotImplementedError
-
-    def troubles(self, framework: str) -> Mapping[str, Any]:
-        """The options that no command line could have set so, by name."""
         raise NotImplementedError
 
     def layer_shapes(self) -> Shapes:
@@ -105,27 +111,6 @@ class Options:
         """These options; what is None is taken from the settings."""
         missing = {name for name, value in asdict(self).items() if value is None}
         return replace(self, **{name: settings[name] for name in missing & settings.keys()})
-
-
-def foreign(settings: Mapping[str, Any]) -> Options:
-    """The options in a record of a chapter that is not the project's own, as they are.
-
-    Nothing is known of its net. Raises ValueError if a name is none.
-    """
-    for name in settings:
-        # Python takes some letters for others, and names that begin with _ for its own.
-        plain = name.isascii() and name.isidentifier() and not name.startswith("_")
-        if not plain or iskeyword(name) or hasattr(Options, name):
-            raise ValueError(f"{name!r} is no name of an option")
-    kind = make_dataclass(
-        "ForeignOptions",
-        [(name, Any) for name in settings],
-        bases=(Options,),
-        frozen=True,
-        namespace={"shapes": lambda options: {}, "net": lambda options: "unknown"},
-    )
-    found: Options = kind(**settings)
-    return found
 
 
 @dataclass(frozen=True)

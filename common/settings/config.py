@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from common.chapters.chapters import SPECS
-from common.chapters.spec import Options, foreign
+from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
 from common.parallel.schedules import Traffic
 from common.terminal.values import COUNT, LARGEST_SEED
@@ -64,10 +64,11 @@ class Config(BaseModel):
     def _of_the_chapter(cls, value: Any, _: Any, info: ValidationInfo) -> Options:
         if isinstance(value, Options):
             return value
-        spec = SPECS.get(info.data.get("chapter", ""))
-        kind: Any = dict[str, Any] if spec is None else spec.options
-        found = _validator(kind).validate_python(value)
-        return foreign(found) if spec is None else found
+        if (chapter := info.data.get("chapter")) not in SPECS:
+            raise ValueError(f"the chapter {chapter} is not known here")
+        kind: Any = SPECS[chapter].options
+        found: Options = _validator(kind).validate_python(value)
+        return found
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:

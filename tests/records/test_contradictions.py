@@ -47,7 +47,6 @@ DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256"
         ({"data": {**DATA, "name": "fashion-mnist"}}, "40 images of fashion-mnist"),
         ({"data": {**DATA, "train_examples": 41}}, "41 images of synthetic"),
         ({"data": DATA}, "data is 0000"),
-        ({"options": {"allreduce": "magic"}}, "its allreduce is magic, which there is not"),
         ({"options": {"allreduce": "native"}}, "its traffic is not that of its allreduce"),
         ({"config": {"preset": "best"}}, "its preset is best"),
         ({"options": {"width": 4}}, "not a record of schema 6: config.options"),

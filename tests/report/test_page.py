@@ -11,7 +11,6 @@ from agreement import edit, make, rewrite
 from concise_records import fill
 from markup import shown
 from numpy_concise import LocalStatistics, WrongMomentum
-from paired_runs import configure
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
@@ -154,15 +153,6 @@ def test_a_run_that_broke_down_comes_after_one_that_is_wrong(results: Path) -> N
     assert "The run failed: BrokenPipeError" in broken
     # What lacks the run on one device has no number that tells it; see the grid.
     assert "1 ✗ failed2 ✗ alone3 ✗ alone" in page.text
-
-
-def test_a_record_of_another_chapter_is_shown_as_what_it_is(results: Path) -> None:
-    path = results / "float64/jax-scratch-1dev.json"
-    configure(path, chapter="vgg")
-    edit(path, chapter="vgg")
-    page = shown(results)
-    assert "is of jax vgg" in page.text
-    assert "unknown" in page.text
 
 
 def test_missing_records_are_no_culprits_but_named(results: Path) -> None:

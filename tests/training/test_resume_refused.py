@@ -120,26 +120,18 @@ def test_a_checkpoint_with_another_configuration_is_refused_at_once(
     assert why in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("part", "name", "options"), [("chapter", "toy", {}), ("framework", "/", None)]
-)
-def test_what_nobody_knows_is_refused(
-    start: CommandLine,
-    capsys: pytest.CaptureFixture[str],
-    part: str,
-    name: str,
-    options: dict[str, Any] | None,
+def test_a_framework_that_is_not_known_is_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     path = KEPT / f"{NAME}-step3.json"
     record = json.loads(path.read_text())
-    record[part] = record["config"][part] = name
-    record["config"]["options"] = record["config"]["options"] if options is None else options
+    record["framework"] = record["config"]["framework"] = "/"
     record["sha256"] = seal(Record.model_validate(record))
     path.write_text(json.dumps(record))
     capsys.readouterr()
     assert start("--quiet", f"--resume-from={path}") == 2
-    assert f"its {part}, {name}, is not known here" in capsys.readouterr().err
+    assert "its framework, /, is not known here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flag", ["--resume", f"--resume-from={KEPT / NAME}-step3.json"])

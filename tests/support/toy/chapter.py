@@ -1,7 +1,7 @@
 """A chapter of one dense layer, its columns split over the devices, as its author writes it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from common.chapters.spec import ChapterSpec, Options, Preset
 from common.chapters.suites import Suite
@@ -17,7 +17,7 @@ class ToyOptions(Options):
     MEANS = ("split",)
 
     momentum: float = 0.9
-    split: str = "columns"
+    split: Literal["columns", "reversed"] = "columns"
 
     def net(self) -> str:
         """The net, in words."""
@@ -30,11 +30,6 @@ class ToyOptions(Options):
     def positions(self, layer: str) -> int:
         """At how many positions of an image a layer is applied."""
         return 1
-
-    def troubles(self, framework: str) -> dict[str, Any]:
-        """Options that no flag can ask for."""
-        wrong = {} if 0 <= self.momentum < 1 else {"momentum": self.momentum}
-        return wrong if self.split in SPLITS else {**wrong, "split": self.split}
 
     def parts(self, devices: int) -> int:
         """Every device takes the whole minibatch."""
