@@ -6,7 +6,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,11 +25,8 @@ HOST = socket.gethostname()
 SOON = 30
 """Seconds in which it has to be known."""
 
-EVERYONE = {
-    "the process of devices 0 to 2": 1,
-    **{f"the process of device {rank}": rank + 2 for rank in range(DEVICES)},
-}
-"""Whom a message may name, and its place among all whom the run has started.
+PLACES = {"the process of devices 0 to 2": 1, "the process of device 1": 3}
+"""What a message may name, and its place among all processes that the run has started.
 
 The first is multiprocessing's own, which only tidies up.
 """
@@ -49,34 +45,15 @@ def begun(
     return run, descendants(run.pid)
 
 
-def is_server(process: int) -> bool:
-    """Whether it is the process that starts those of the devices."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return "spawn_main" in Path(f"/proc/{process}/cmdline").read_text()
-    return False
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "who" in metafunc.fixturenames:
-        found = [(who, number) for who in EVERYONE for number in (signal.SIGKILL, signal.SIGSTOP)]
-        short = metafunc.config.getoption("--short")
-        few = [found[0], ("the process of device 0", signal.SIGKILL), found[-1]]
-        metafunc.parametrize(("who", "number"), few if short else found)
-    if "rank" in metafunc.fixturenames:
-        short = metafunc.config.getoption("--short")
-        metafunc.parametrize("rank", [1] if short else range(DEVICES))
-        metafunc.parametrize("trains", [False] if short else [False, True])
-    if "absent" in metafunc.fixturenames:
-        metafunc.parametrize("absent", [2] if metafunc.config.getoption("--short") else [0, 2])
-
-
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("who", PLACES)
 def test_a_process_that_is_lost_is_named(
     tmp_path: Path, who: str, number: signal.Signals, figures: Figures
 ) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
     run, everyone = begun(runner)
     started = time.monotonic()
-    os.kill(everyone[EVERYONE[who]], number)
+    os.kill(everyone[PLACES[who]], number)
     out, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
     frozen = "has not answered for 15 seconds: it is frozen"
@@ -91,9 +68,11 @@ def test_a_process_that_is_lost_is_named(
     figures("process of DDP killed" if number == signal.SIGKILL else "process of DDP frozen")
 
 
+@pytest.mark.parametrize("trains", [False, True])
 def test_a_process_of_torchrun_that_is_frozen_is_named(
-    tmp_path: Path, rank: int, trains: bool, figures: Figures
+    tmp_path: Path, trains: bool, figures: Figures
 ) -> None:
+    rank = 1
     runner = Runner("pytorch", ENDLESS, tmp_path)
     run, everyone = begun(runner, TORCHRUN)
     # Each of those that torchrun has started has another one train; the first has the hub before.
@@ -109,30 +88,11 @@ def test_a_process_of_torchrun_that_is_frozen_is_named(
     assert 1 <= found <= DEVICES - (not trains), err
     assert run.returncode == 1
     require_gone(everyone)
-    assert runner.record("out").status == ("failed" if rank or trains else "running")
+    assert runner.record("out").status == "failed"
     figures("process of DDP frozen")
 
 
-def test_a_server_that_never_starts_its_processes_is_named(
-    tmp_path: Path, figures: Figures
-) -> None:
-    run = Runner("pytorch", ENDLESS, tmp_path).start("out")
-    limit = time.monotonic() + 200
-    while not (servers := [each for each in descendants(run.pid) if is_server(each)]):
-        assert run.poll() is None, run.communicate()
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-    everyone = descendants(run.pid)
-    os.kill(servers[0], signal.SIGSTOP)
-    started = time.monotonic()
-    _, err = run.communicate(timeout=2 * SOON)
-    assert time.monotonic() - started < SOON
-    assert "the process of devices 0 to 2 has not answered for 15 seconds: it is frozen" in err
-    assert run.returncode == 1
-    require_gone(everyone)
-    figures("process of DDP never started")
-
-
+@pytest.mark.parametrize("absent", [0, 2])
 def test_a_process_that_no_launcher_starts_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: int, figures: Figures
 ) -> None:

@@ -2,12 +2,9 @@
 
 import ctypes
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -38,27 +35,14 @@ class Disk:
             if (size := self.free() - leave) > 0:
                 os.posix_fallocate(file.fileno(), 0, size)
 
-    def crowd(self) -> None:
-        """Puts as many files on it as it can have, all of them empty."""
-        self.crowd_of_files.mkdir()
-        with suppress(OSError):
-            for number in count():
-                (self.crowd_of_files / str(number)).touch()
-
     def empty(self) -> None:
         """Takes away what has filled it."""
         self.filler.unlink(missing_ok=True)
-        shutil.rmtree(self.crowd_of_files, ignore_errors=True)
 
     @property
     def filler(self) -> Path:
         """What fills it."""
         return self.folder / "filler"
-
-    @property
-    def crowd_of_files(self) -> Path:
-        """What crowds it."""
-        return self.folder / "crowd"
 
     def protect(self) -> None:
         """From now on nothing can be written on it, by whoever looks it up."""
@@ -75,18 +59,12 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """A small disk; skips the test unless root runs it."""
-    with mounted(tmp_path / "disk", "size=128m,nr_inodes=200") as made:
-        yield made
-
-
-@contextmanager
-def mounted(folder: Path, options: str) -> Iterator[Disk]:
-    """A disk at a folder, which is made. Skips the test unless root runs it."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a file system")
     _keep_mounts_to_ourselves()
+    folder = tmp_path / "disk"
     folder.mkdir()
-    mount("-t", "tmpfs", "-o", options, "tmpfs", str(folder))
+    mount("-t", "tmpfs", "-o", "size=128m", "tmpfs", str(folder))
     try:
         yield Disk(folder)
     finally:

@@ -30,7 +30,7 @@ Each fault below was made on purpose, with real processes, disks and servers. Af
 - the command ended in time, with the right status and one line that says what to do;
 - nothing half-written was taken for whole;
 - an earlier record that was complete still was, with its own tensors;
-- a run that keeps checkpoints went on with `--resume`, and ended with the same bits as one that
+- a run that keeps checkpoints resumed with `--resume`, and ended with the same bits as one that
   was never stopped.
 
 A fault counts as lost if anything else was seen.
@@ -39,7 +39,7 @@ A fault counts as lost if anything else was seen.
 KILLS: Final = """\
 ## Runs killed at a random moment
 
-So often was a run of each module killed, and went on from a checkpoint.
+How often a run of each module was killed and resumed from a checkpoint.
 """
 
 READERS: Final = """\
