@@ -18,7 +18,7 @@ from common.base.errors import RequestError
 MOST_FIGURES: Final = 500_000
 """Bytes of a file of figures, ten times what any is known to have."""
 
-KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
 """What may lie where a file is wanted; all the rest are devices."""
 
 
@@ -69,20 +69,13 @@ def remove_temporaries(folder: Path, files: re.Pattern[str], before: float = flo
 def destination(path: Path) -> Path:
     """The file, there or to be made, that is meant by `path`: where its links lead.
 
-    Raises OSError if it is no regular file, is write-protected, or a link leads nowhere.
+    Raises OSError if it is no regular file, or is write-protected.
     """
-    real = Path(os.path.realpath(path))
-    try:
+    if path.exists():
         require_regular(path)
-    except FileNotFoundError:
-        if not real.parent.is_dir():
-            _nearest(path)
-        with suppress(FileNotFoundError):  # by a detour it may be there, or have too long a name
-            require_regular(real)
-        return real
-    if not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
-    return real
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
+    return Path(os.path.realpath(path))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -108,23 +101,16 @@ def require_small(path: Path) -> None:
 def require_writable(folder: Path) -> None:
     """Raises RequestError if no file can be written in `folder`, or it cannot be made.
 
-    The folder itself is made by whoever writes first: a request that is refused leaves nothing.
+    What writes first makes the folder itself: a request that is refused leaves nothing.
     """
     try:
-        with tempfile.TemporaryFile(dir=_nearest(folder)):
+        nearest = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise RequestError(
             f"cannot write to {folder}: {error.strerror}; choose another folder"
         ) from None
-
-
-def require_folder(folder: Path, flag: str) -> None:
-    """Raises RequestError, which names the flag, if `folder` is none, or takes no files."""
-    with suppress(OSError):  # where there is none, or cannot be, the next line says so
-        if not stat.S_ISDIR(folder.stat().st_mode):
-            raise RequestError(f"{flag}: {folder} is no folder; choose another one")
-    require_writable(folder)
 
 
 def require_file(path: Path, flag: str) -> None:
@@ -139,15 +125,11 @@ def require_file(path: Path, flag: str) -> None:
 
 
 def require_apart(files: Mapping[str, Path]) -> None:
-    """Raises RequestError if two files, there or to be made, are one, however they are spelled.
-
-    The keys say what they are.
-    """
+    """Raises RequestError if two files, there or to be made, are one; the keys name them."""
+    real = {what: Path(os.path.realpath(path)) for what, path in files.items()}
     for this, that in combinations(files, 2):
-        (here, ours), (there, theirs) = _identity(files[this]), _identity(files[that])
-        # A name below another would make a folder of it: `zip` sees that, too.
-        same = all(a == b for a, b in zip(ours, theirs, strict=False))
-        if same and os.path.samestat(here, there):
+        # A name below another would make a folder of it.
+        if real[that].is_relative_to(real[this]) or real[this].is_relative_to(real[that]):
             raise RequestError(f"{that} {files[that]} is where {this} goes: name another file")
 
 
@@ -163,38 +145,8 @@ def _finish(temporary: Path, path: Path) -> None:
     # before the content was written stands for an empty file.
     with temporary.open("r+b") as stream:
         os.fsync(stream.fileno())
-    try:
-        # As if it had been written in place: a private file stays private, and the user's own.
-        old = path.stat()
-        with suppress(OSError, AttributeError):  # not everyone may, and Windows knows no owners
-            os.chown(temporary, old.st_uid, old.st_gid)
-        temporary.chmod(stat.S_IMODE(old.st_mode) & 0o777)
-    except FileNotFoundError:
-        # mkstemp makes private files; results are for everyone whom the umask lets in.
-        temporary.chmod(0o666 & ~_umask())
-
-
-def _nearest(path: Path) -> Path:
-    """`path`, or what is nearest above it. Raises OSError, also at a link that leads nowhere."""
-    for each in (path, *path.absolute().parents):
-        try:
-            each.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            if each.is_symlink():
-                raise OSError(errno.ENOENT, f"the link {each} leads nowhere", str(path)) from None
-        else:
-            return each
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-
-
-def _identity(path: Path) -> tuple[os.stat_result, tuple[str, ...]]:
-    """A file, however it is spelled: what there is of its path, and the names below."""
-    real = Path(os.path.realpath(path))
-    nearest = _nearest(real)
-    return nearest.stat(), real.relative_to(nearest).parts
-
-
-def _umask() -> int:
+    # mkstemp makes private files: the old file's mode counts, else what the umask allows.
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else 0o666 & ~mask
+    temporary.chmod(mode)

@@ -10,26 +10,20 @@ from typing import Final
 
 from common.base.errors import BusyError
 
-LOCK: Final = ".lock"
-"""How the names of files end by which processes keep each other out."""
-
 LOCK_TIMEOUT: Final = 5
 """Seconds in which what a run has started ends, once the run is gone."""
 
 
 @contextmanager
 def held(folder: Path, name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Holds `name` in a folder, which is made, meanwhile; it goes again if nothing is in it.
+    """Holds `name` in a folder, which is made, meanwhile.
 
     Raises BusyError if another process holds it for longer than `timeout`, in seconds, and OSError
-    if no file can be made there. Where the file system knows no locks, nobody is kept out.
+    if no file can be made there. Where the file system knows no locks, no process is kept out.
     """
-    path, folders, made = folder / lock_of(name), (folder, *folder.parents), set[Path]()
-    limit = time.monotonic() + timeout
-    while True:
-        made |= {each for each in folders if not each.exists()}
-        if (file := _open(path)) is not None:
-            break
+    folder.mkdir(parents=True, exist_ok=True)
+    path, limit = folder / f".{name}.lock", time.monotonic() + timeout
+    while (file := _open(path)) is None:
         if time.monotonic() > limit:
             raise BusyError(
                 f"another run is writing {name} in {folder}: wait for it, or choose another folder"
@@ -38,28 +32,14 @@ def held(folder: Path, name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[Non
     try:
         yield
     finally:
-        with suppress(OSError):  # the disk may be read-only by now; an empty file keeps nobody out
+        with suppress(OSError):  # the disk may be read-only by now; an empty file keeps none out
             path.unlink(missing_ok=True)
         os.close(file)
-        with suppress(OSError):  # a request that is refused leaves nothing
-            for each in (each for each in folders if each in made):
-                each.rmdir()
-
-
-def lock_of(name: str) -> str:
-    """What the file is called by which a process holds `name`."""
-    return f".{name}{LOCK}"
 
 
 def _open(path: Path) -> int | None:
     """The file at `path`, locked; None while another process has it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    except (FileNotFoundError, FileExistsError):
-        if os.path.lexists(path.parent):
-            raise
-        return None  # whoever had it has just removed the folder, which it had made
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -68,7 +48,7 @@ def _open(path: Path) -> int | None:
     except OSError:
         return file
     with suppress(FileNotFoundError):
-        # Whoever had it may have removed its name since it was opened here.
+        # The process that had it may have removed its name since it was opened here.
         if os.path.samestat(os.fstat(file), path.stat()):
             return file
     os.close(file)

@@ -25,12 +25,13 @@ from common.base.endings import (
     to_plain,
     without_word,
 )
-from common.base.errors import BusyError, RequestError, RunError, StoppedError, UnforeseenError
+from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
 from common.base.signals import Stop
 
 ENDINGS = [
     Ending(SAID, RunError("no number", step=3, tensor="fc1.bias", device=2), "a traceback\n"),
     Ending(SAID, RequestError("ask otherwise"), ""),
+    Ending(REST, UnforeseenError("a process failed: OSError"), ""),
     Ending(SAID, StoppedError("stopped", status=130, step=4), ""),
     Ending(REST, RunError("a process failed: OSError: ü\x00\ud800"), "..."),
     killed("was ended by SIGKILL"),
@@ -45,11 +46,6 @@ def test_an_ending_arrives_as_it_was(ending: Ending) -> None:
     assert str(found.error) == f"process 1: {ending.error}"
     assert found.error.status == ending.error.status
     assert vars(found.error) == vars(ending.error)
-
-
-def test_a_kind_of_request_that_others_do_not_tell_apart_keeps_its_status() -> None:
-    found = from_plain(to_plain(Ending(SAID, BusyError("at work"), "")))
-    assert (found.error.status, str(found.error)) == (2, "at work")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +69,7 @@ def test_what_work_raises_is_how_it_ends(error: Exception, order: int, message: 
 
 
 def ended(work: Callable[[], object]) -> Ending | None:
-    """How a process ends that does this, as whoever has started it learns."""
+    """How a process ends that does this, as the process that has started it learns."""
     outcome, tell = Pipe(duplex=False)
     process = fork(tell_ending, work, tell)
     tell.close()
@@ -86,21 +82,21 @@ def ended(work: Callable[[], object]) -> Ending | None:
 
 
 @pytest.mark.parametrize(
-    ("work", "order", "message"),
+    ("work", "message", "crashed"),
     [
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), KILLED, "was ended by SIGKILL"),
-        (lambda: os.kill(os.getpid(), signal.SIGTERM), KILLED, "was ended by SIGTERM"),
-        (lambda: os._exit(3), KILLED, "was ended with status 3"),
-        (lambda: os._exit(0), KILLED, "was ended with status 0"),
-        (lambda: sys.exit(0), KILLED, "was ended with status 0"),
+        (lambda: killing(signal.SIGKILL), "was ended by SIGKILL", False),
+        (lambda: os._exit(3), "was ended with status 3", False),
+        (lambda: sys.exit(0), "was ended with status 0", False),
+        (lambda: killing(signal.SIGSEGV), "was ended by SIGSEGV", True),
     ],
 )
-def test_one_that_says_nothing_is_known_by_its_status(
-    work: Callable[[], object], order: int, message: str
+def test_one_that_says_nothing_is_known_by_its_status_and_a_crash_is_told_from_other_ends(
+    work: Callable[[], object], message: str, crashed: bool
 ) -> None:
     ending = ended(work)
     assert ending
-    assert (ending.order, str(ending.error)) == (order, f"the process {message}")
+    assert (ending.order, str(ending.error)) == (KILLED, f"the process {message}")
+    assert isinstance(ending.error, UnforeseenError) == crashed
 
 
 def killing(number: int) -> None:
@@ -108,35 +104,8 @@ def killing(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize(
-    ("work", "crashed"),
-    [
-        (lambda: killing(signal.SIGSEGV), True),
-        (lambda: killing(signal.SIGABRT), True),
-        (lambda: killing(signal.SIGKILL), False),
-        (lambda: os._exit(3), False),
-    ],
-)
-def test_a_crash_is_told_from_an_end_that_came_from_elsewhere(
-    work: Callable[[], object], crashed: bool
-) -> None:
-    ending = ended(work)
-    assert ending
-    assert isinstance(ending.error, UnforeseenError) == crashed
-
-
 def test_work_that_is_done_ends_well() -> None:
     assert ended(lambda: time.sleep(0.1)) is None
-
-
-def test_a_process_to_which_nobody_listens_ends_in_silence(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    outcome, tell = Pipe(duplex=False)
-    outcome.close()
-    process = fork(tell_ending, lambda: 3, tell)
-    process.join()
-    assert (process.exitcode, *capfd.readouterr()) == (0, "", "")
 
 
 def test_processes_that_were_asked_to_stop_did_so_by_the_signal_that_came() -> None:

@@ -169,7 +169,7 @@ def test_a_lock_that_is_a_link_keeps_its_target(
         (["--resume-from=a"], "--resume-from: a is a folder: name a checkpoint in it"),
         ([f"--resume-from={'x' * 256}"], "File name too long"),
         (["--resume-from="], "--resume-from: . is a folder: name a checkpoint in it"),
-        (["--checkpoint-dir=a.txt"], "--checkpoint-dir: a.txt is no folder"),
+        (["--checkpoint-dir=a.txt"], "cannot write to a.txt: Not a directory"),
     ],
 )
 def test_flags_that_cannot_be_are_refused(
