@@ -25,7 +25,7 @@ from common.scaling.measure import BUDGET, ROUNDS, described, probes_of, quartil
 from common.scaling.predict import fit, predict, predict_at_once
 from common.scaling.results import Compared, Costs, Measured, Over, Trained, piece
 from common.scaling.workloads import Allreduce, Call, Laboratory, Step, Timed, Trial
-from common.terminal.streams import open_streams, require_printed
+from common.terminal.streams import open_streams
 from common.training.run import software
 
 REPEATS: Final = {Trial: (4, 4, 1), Allreduce: (16, 16, 2), Step: (2, 2, 2)}
@@ -69,7 +69,6 @@ class Task:
             found = measured(self, lab, process, machines)
             if process.rank == 0:
                 self.finish(found)
-                require_printed()
 
         chapter.launch(work, request, ScratchOptions(), process)
 

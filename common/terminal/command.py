@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from common.base.errors import RequestError, RunError, Terminated
 from common.base.signals import interruptible
-from common.terminal.streams import open_streams, require_printed
+from common.terminal.streams import open_streams
 from common.terminal.text import gist, printable
 
 NO_MEMORY: Final = re.compile(
@@ -26,11 +26,6 @@ class Parser(argparse.ArgumentParser):
         told = f"{self.prog}: error: {message} (--help explains the flags)"
         self.exit(2, f"{printable(told, len(told))}\n")
 
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """Ends the program. Raises RunError if its answer cannot be printed."""
-        require_printed()
-        super().exit(status, message)
-
 
 def status(program: str, work: Callable[[], int | None]) -> int:
     """Does the work; the exit status, as above, and one line on standard error if it failed.
@@ -41,7 +36,6 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     try:
         with interruptible(signal.SIGINT):
             found = work()
-            require_printed()
     except (RequestError, RunError) as error:
         return _fail(program, str(error), error.status)
     except Terminated as error:

@@ -21,7 +21,7 @@ from common.records.record import Record, files_of
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.request import Request
-from common.terminal.streams import open_streams, require_printed
+from common.terminal.streams import open_streams
 from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.loop import Outcome, Training
 from common.training.messages import closing_line, introduction
@@ -166,7 +166,6 @@ class Job:
         }
         self.write(record.model_copy(update=complete), outcome.tensors)
         print(closing_line(outcome, record.devices), flush=True)
-        require_printed()
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the record, and its tensors before it. Raises RunError if it cannot."""

@@ -93,36 +93,19 @@ def refused(
 WHOLE = "is not a whole number of at least 1"
 FLAWS = {
     "--devices 0": f"--devices: '0' {WHOLE}",
-    "--devices -1": f"--devices: '-1' {WHOLE}",
-    "--devices 1.5": f"--devices: '1.5' {WHOLE}",
     "--device-kind tpu": "choose from .*gpu",
     "--devices 5 --batch-size 4": "fewer --devices or a larger --batch-size",
-    "--devices 33 --batch-size 32": "33 devices cannot share a minibatch of 32",
     "--devices 17 --preset quick": "17 devices cannot share a minibatch of 16",
-    "--threads 0": f"--threads: '0' {WHOLE}",
-    "--batch-size 0": f"--batch-size: '0' {WHOLE}",
-    "--epochs 0": f"--epochs: '0' {WHOLE}",
-    "--steps 0": f"--steps: '0' {WHOLE}",
     "--epochs 1 --steps 1": "--steps: not allowed with argument --epochs",
     "--lr 0": "--lr: '0' is not a number above 0",
-    "--lr -0.1": "'-0.1' is not a number above 0",
     "--lr nan": "'nan' is not a number above 0",
-    "--lr inf": "'inf' is not a number above 0",
-    "--lr 1e999": "'1e999' is not a number above 0",
     "--lr fast": "'fast' is not a number above 0",
-    "--seed -1": "'-1' is not a whole number from 0 to 4294967295",
     "--seed 4294967296": "'4294967296' is not a whole number from 0 to 4294967295",
-    "--dtype float16": "choose from .*float64",
-    "--preset best": "choose from .*quick",
     "--allreduce none": "choose from .*star",
-    "--dataset mnist": "choose from .*synthetic",
     "--data-dir nowhere": f"--data-dir: there is no {next(iter(SHA256))} in nowhere",
     "--dataset fashion-mnist --quiet": "no network.*--data-dir.*--dataset synthetic",
     "--dataset synthetic --train-examples 31": "--train-examples 31: synthetic has only 30",
-    "--dataset synthetic --test-examples 11": "--test-examples 11: synthetic has only 10",
-    "--train-examples 0": f"--train-examples: '0' {WHOLE}",
     "--save-weights results": "--save-weights: cannot write to results: it is a folder, not a file",
-    "--out new/folder --init-weights nowhere": "cannot read weights from nowhere",
     "--init-weights nowhere": "cannot read weights from nowhere",
     "--step 5": "unrecognized arguments: --step 5",
     "--width 64": "unrecognized arguments: --width 64",
@@ -158,9 +141,7 @@ def test_weights_that_do_not_fit_are_refused_by_tensor(refused: Refused, tmp_pat
     assert "cannot read weights from text" in refused("--init-weights", "text")
 
 
-@pytest.mark.parametrize(
-    "flags", [["--out", "file"], ["--out", "file/below"], ["--save-weights", "file/w.safetensors"]]
-)
+@pytest.mark.parametrize("flags", [["--out", "file"], ["--save-weights", "file/w.safetensors"]])
 def test_what_cannot_be_written_is_refused_before_the_run(
     refused: Refused, tmp_path: Path, flags: Sequence[str]
 ) -> None:
@@ -179,14 +160,9 @@ def test_a_framework_that_is_not_installed_is_named(
     assert re.search(f"{name} cannot be imported here .*`nox -s {name}` installs it", line)
 
 
-@pytest.mark.parametrize(
-    ("flags", "complaint"),
-    [(["--devices", "0"], "--devices"), (["--init-weights", "nowhere"], "nowhere")],
-)
-def test_a_bad_request_ends_the_process_with_status_2(
-    tmp_path: Path, flags: Sequence[str], complaint: str
-) -> None:
-    done = python("-m", "frameworks.jax.scratch", "--out", str(tmp_path), *flags)
+def test_a_bad_request_ends_the_process_with_status_2(tmp_path: Path) -> None:
+    flags = ["--out", str(tmp_path), "--init-weights", "nowhere"]
+    done = python("-m", "frameworks.jax.scratch", *flags)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert re.search(f"^python -m frameworks.jax.scratch: error: .*{complaint}", done.stderr)
+    assert re.search("^python -m frameworks.jax.scratch: error: .*nowhere", done.stderr)
     assert not list(tmp_path.iterdir())

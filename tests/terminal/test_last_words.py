@@ -20,24 +20,12 @@ def said(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[int,
 
 
 @pytest.mark.parametrize("kind", [RequestError, RunError])
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("a\nb\r", r"a\nb\r"),
-        ("\x1b[2Ja", r"\x1b[2Ja"),
-        ("a\u202eb", r"a\u202eb"),
-        ("\udcff", r"\udcff"),
-        ("a b é", "a b é"),
-    ],
-)
 def test_it_is_one_line_whatever_is_in_a_name(
-    capsys: pytest.CaptureFixture[str], kind: type[RequestError], name: str, shown: str
+    capsys: pytest.CaptureFixture[str], kind: type[RequestError]
 ) -> None:
-    found, line = said(capsys, kind(f"there is no {name}"))
+    found, line = said(capsys, kind("there is no é\n\x1b[2Ja\u202eb\udcff"))
+    shown = r"é\n\x1b[2Ja\u202eb\udcff"
     assert (found, line) == (kind.status, f"command: error: there is no {shown}\n")
-
-
-def test_so_it_is_of_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         Parser(prog="command").parse_args(["--a\nb"])
     assert capsys.readouterr().err == (
@@ -49,7 +37,6 @@ def test_so_it_is_of_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     "error",
     [
         MemoryError(),
-        MemoryError("Unable to allocate 9 GiB"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
         RuntimeError("INTERNAL: Out of memory allocating 9 bytes.\nmore"),
         RunError("a process failed: RuntimeError: std::bad_alloc"),
@@ -83,5 +70,4 @@ def test_an_error_that_tells_a_whole_traceback_is_told_by_its_end() -> None:
 
 
 def test_what_is_no_text_can_be_stored() -> None:
-    assert storable("a\udcffé") == "a\\udcffé"
-    assert storable("a é\n") == "a é\n"
+    assert storable("a\udcffé\n") == "a\\udcffé\n"

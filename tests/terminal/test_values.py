@@ -1,8 +1,6 @@
 """Numbers that no machine has are refused by the command line, with the limit."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from bench.__main__ import parser as bench
-from common import grid
 from common.compare.arguments import parser as parity
 from common.scaling.arguments import parser as scaling
 from common.seeds import __main__ as seeds
@@ -56,18 +53,10 @@ def test_each_number_has_a_limit(flag: str, most: int, capsys: pytest.CaptureFix
     made = parser("jax", "concise")
     taken = vars(made.parse_args([flag, str(most)]))
     assert taken[flag.removeprefix("--").replace("-", "_")] == most
-    for value in (str(most + 1), "1000000000000", "9" * 5000):
+    for value in (str(most + 1), "9" * 5000):
         said = refusal(made, capsys, flag, value)
         assert f"{flag}: '{value}' is not a whole number" in said
         assert re.search(rf"(at most|to) {most} ", said)
-
-
-@pytest.mark.parametrize("chapter", ["scratch", "concise"])
-def test_what_is_less_than_a_count_says_so_in_the_help(chapter: str) -> None:
-    said = " ".join(parser("mxnet", chapter).format_help().split())
-    assert f"how many, at most {DEVICES} (" in said
-    assert f"all CPU devices share, at most {THREADS} (" in said
-    assert (f"the first stage, at most {WIDTH};" in said) == (chapter == "concise")
 
 
 def test_a_record_counts_as_far_as_the_command_line() -> None:
@@ -83,7 +72,6 @@ def test_a_record_counts_as_far_as_the_command_line() -> None:
     ("made", "words", "most"),
     [
         (seeds.parser(), ["results", "--seeds", "1000000000"], REPEATS),
-        (seeds.parser(), ["results", "--devices", "1000000"], DEVICES),
         (scaling(), ["--threads", "1000000"], THREADS),
         (scaling(), ["--sizes", "5", "1000000000000"], ENTRIES),
         (parity(), ["a", "b", "--tolerance", "1e300"], 1),
@@ -96,20 +84,3 @@ def test_the_other_commands_have_limits_too(
     said = refusal(made, capsys, *words)
     assert f"'{words[-1]}' is not a " in said
     assert f" and at most {most} " in said
-
-
-def test_the_grid_has_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        grid.main(["jax", "--seeds", "1000000000"])
-    assert end.value.code == 2
-    assert f" and at most {REPEATS} " in capsys.readouterr().err
-
-
-def test_nothing_is_loaded_before() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "frameworks.tensorflow.scratch"]
-    flags = ["--devices=1000000", "--batch-size=1000000"]
-    done = subprocess.run([*command, *flags], cwd=ROOT, capture_output=True, text=True, check=False)
-    loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "argparse" in loaded
-    assert not loaded & {"numpy", "pydantic", "rich", "tensorflow"}
