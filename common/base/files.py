@@ -57,13 +57,10 @@ def remove_temporaries(folder: Path, files: re.Pattern[str], before: float = flo
     Nobody may be writing any meanwhile, who has not written to it since `before`, in seconds.
     """
     for path in folder.iterdir():
-        # By all that tempfile appends: nobody else's file is called so.
-        found = re.fullmatch(r"\.(.+?)(\.[a-z0-9_]{8}){1,2}", path.name)
+        # By what tempfile appends: no other file is called so.
+        found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", path.name)
         if found and files.fullmatch(found.group(1)) and path.lstat().st_mtime < before:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def destination(path: Path) -> Path:

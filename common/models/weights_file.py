@@ -3,14 +3,12 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
@@ -24,17 +22,7 @@ def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
     """Writes `weights` to a `.safetensors` file, whole or not at all."""
     # safetensors stores the memory as it lies, so a transposed view must be laid out first.
     contiguous = {name: np.ascontiguousarray(values) for name, values in weights.items()}
-    write_atomically(path, partial(_save, contiguous))
-
-
-def _save(weights: Weights, temporary: Path) -> None:
-    # safetensors has a temporary file of its own, and leaves it under a name that is nobody's if it
-    # is killed: in a folder it goes with the folder.
-    prefix, parent = f"{temporary.name}.", temporary.parent
-    with TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as folder:
-        written = Path(folder, "weights")
-        save_file(weights, written)
-        written.replace(temporary)
+    write_atomically(path, lambda temporary: temporary.write_bytes(save(contiguous)))
 
 
 def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) -> Weights:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from common.chapters.concise import CONCISE, ConciseOptions
+from common.chapters.concise import ConciseOptions
 from common.chapters.operations import training_operations
 from common.chapters.scratch import ScratchOptions
 from common.models.initial import initial_weights
-from common.models.nets import LENET, resnet18_shapes, trainable
+from common.models.nets import resnet18_shapes, trainable
 
 
 def test_resnet18_has_as_many_numbers_as_the_books() -> None:
@@ -29,11 +29,6 @@ def test_resnet18_shortcuts_where_the_channels_change() -> None:
     assert shapes["fc.weight"] == (64, 10)
 
 
-def test_a_chapter_knows_the_shapes_of_its_net() -> None:
-    assert ScratchOptions().shapes() == LENET
-    assert ConciseOptions(16).shapes() == resnet18_shapes(16)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_batch_norm_starts_as_the_identity(dtype: str) -> None:
     for name, values in initial_weights(resnet18_shapes(4), 0, dtype).items():
@@ -43,20 +38,6 @@ def test_batch_norm_starts_as_the_identity(dtype: str) -> None:
         else:
             ones = name.endswith((".running_var", "bn1.weight", "bn2.weight"))
             assert (values == ones).all(), name
-
-
-def test_arithmetic_of_an_image_is_that_of_resnet18() -> None:
-    """By hand: stem, four stages of 3 x 3 convolutions, three shortcuts, the dense layer."""
-    stem = 9 * 1 * 64 * 28**2
-    first = 4 * 9 * 64 * 64 * 28**2
-    later = sum(
-        (9 * c // 2 * c + 3 * 9 * c * c + c // 2 * c) * side**2
-        for c, side in ((128, 14), (256, 7), (512, 4))
-    )
-    # Nobody asks for the gradient of the images.
-    assert (
-        training_operations(CONCISE.of_the_book()) == 6 * (stem + first + later + 5120) - 2 * stem
-    )
 
 
 def test_lenet_takes_thirteen_million_operations() -> None:
