@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_chapter import RECORD, CommandLine
@@ -36,9 +35,7 @@ def test_checkpoints_of_an_earlier_run_are_not_lost(
     [
         ("--lr=0.5", "lr 0.2 there, 0.5 here"),
         ("--seed=9", "seed 8 there, 9 here"),
-        ("--steps=8", "steps 7 there, 8 here"),
         ("--train-examples=29", "train_examples 30 there, 29 here"),
-        ("--dtype=float32", "dtype float64 there, float32 here"),
         ("--allreduce=ring", "allreduce star there, ring here"),
         ("--threads=1000", "there, 1000 here"),
     ],
@@ -55,20 +52,19 @@ def test_what_decides_numbers_must_be_the_same(
     assert RECORD.read_bytes() == record
 
 
-@pytest.mark.parametrize("devices", ["1", "2"])
 def test_a_run_on_other_devices_that_would_go_on_is_not_begun_anew(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], devices: str
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     before = {path.name: path.read_bytes() for path in KEPT.iterdir()}
     capsys.readouterr()
-    assert start(*EVERY, "--resume", "--quiet", f"--devices={devices}") == 2
+    assert start(*EVERY, "--resume", "--quiet", "--devices=2") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"step3.json is of a run on other devices: 3 there, {devices} here" in line
+    assert "step3.json is of a run on other devices: 3 there, 2 here" in line
     assert "--devices 3 or --resume-from that file goes on from it" in line
     assert {path.name: path.read_bytes() for path in KEPT.iterdir()} == before
     assert start(*EVERY, "--resume") == 0
-    assert start(*EVERY, "--resume", f"--devices={devices}") == 0  # nothing waits for it now
+    assert start(*EVERY, "--resume", "--devices=2") == 0  # nothing waits for it now
     assert "starting anew" in capsys.readouterr().err
 
 
@@ -100,26 +96,6 @@ def test_devices_on_other_hosts_are_refused_if_each_has_another_number(
         assert read_record(Path("elsewhere") / RECORD.name).resumed[0].differences == [why]
 
 
-@pytest.mark.parametrize(
-    ("config", "why"),
-    [
-        ({"steps": None, "epochs": 2**31 - 1}, "is of a run with other numbers"),
-        ({"steps": 2**31 - 1}, "is of a run with other numbers"),
-        ({"steps": 2}, "it has 3 losses, of 2"),
-    ],
-)
-def test_a_checkpoint_with_another_configuration_is_refused_at_once(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], config: dict[str, Any], why: str
-) -> None:
-    assert start(*EVERY, loss=stopping(3)) == 143
-    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
-    other = found.record.config.model_copy(update=config)
-    write_record_as(found.path, found.record.model_copy(update={"config": other}), found.tensors)
-    capsys.readouterr()
-    assert start("--quiet", f"--resume-from={found.path}") == 2
-    assert why in capsys.readouterr().err
-
-
 def test_a_framework_that_is_not_known_is_refused(
     start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,30 +110,23 @@ def test_a_framework_that_is_not_known_is_refused(
     assert "its framework, /, is not known here" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flag", ["--resume", f"--resume-from={KEPT / NAME}-step3.json"])
-def test_a_checkpoint_of_other_code_is_refused(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], flag: str
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"source_sha256": "0" * 64}, "the code has changed since"),
+        ({"initial_weights_sha256": "0" * 64}, "its initial weights have the SHA-256 00000"),
+        ({"versions": {"numpy": "0"}}, "written by other means: numpy 0 there"),
+    ],
+)
+def test_a_checkpoint_of_other_code_weights_or_packages_is_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], why: str
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     found = read_checkpoint(KEPT / f"{NAME}-step3.json")
-    other = found.record.model_copy(update={"source_sha256": "0" * 64})
-    write_record_as(found.path, other, found.tensors)
-    place = [] if flag == "--resume" else ["--checkpoint-dir=elsewhere"]
-    assert start(*EVERY, *place, "--quiet", flag) == 2
-    assert "the code has changed since" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("folder", [KEPT, RECORD.parent])
-def test_a_lock_that_is_a_link_keeps_its_target(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    Path("diary").write_text("dear")
-    folder.mkdir()
-    folder.joinpath(f".{NAME}.lock").symlink_to("../diary")
-    assert start(*EVERY, "--quiet") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "Too many levels of symbolic links" in line
-    assert Path("diary").read_text() == "dear"
+    write_record_as(found.path, found.record.model_copy(update=changes), found.tensors)
+    capsys.readouterr()
+    assert start(*EVERY, "--quiet", "--resume") == 2
+    assert why in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -167,8 +136,6 @@ def test_a_lock_that_is_a_link_keeps_its_target(
         (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
         (["--resume-from=nowhere.json"], "--resume-from: nowhere.json cannot be read"),
         (["--resume-from=a"], "--resume-from: a is a folder: name a checkpoint in it"),
-        ([f"--resume-from={'x' * 256}"], "File name too long"),
-        (["--resume-from="], "--resume-from: . is a folder: name a checkpoint in it"),
         (["--checkpoint-dir=a.txt"], "cannot write to a.txt: Not a directory"),
     ],
 )
