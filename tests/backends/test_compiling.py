@@ -32,18 +32,17 @@ def compilations(work: Callable[[], object]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("examples", "programs"), [(25, 1), (38, 2)])
-@pytest.mark.parametrize("what", ["gradients", "predict"])
 def test_devices_with_shards_of_one_size_share_a_program(
-    scratch: Any, all_devices: Sequence[Any], what: str, examples: int, programs: int
+    scratch: Any, all_devices: Sequence[Any], examples: int, programs: int
 ) -> None:
     """In float64, with shards of 5, or of 8 and 7: no other test has compiled for these."""
-    replicas = scratch.replicate(start("float64"), all_devices, ScratchOptions())
-    minibatch = batches(1, examples, "float64")[0][: 2 if what == "gradients" else 1]
-    few = batches(1, len(all_devices), "float64")[0][: len(minibatch)]
+    options = ScratchOptions()
+    replicas = scratch.replicate(start("float64"), all_devices, options)
+    (minibatch,) = batches(1, examples, "float64")
+    (few,) = batches(1, len(all_devices), "float64")
 
     def work(batch: Sequence[Any]) -> object:
-        options = [ScratchOptions()] if what == "gradients" else []
-        return getattr(scratch, what)(*batch, replicas, all_devices, *options)
+        return scratch.gradients(*batch, replicas, all_devices, options)
 
     work(few)  # so that what every minibatch needs is there
     assert len(compilations(lambda: work(minibatch))) == programs

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from threading import Barrier, BrokenBarrierError, get_ident
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,7 @@ def on_each_device(*arguments: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("devices", "threads", "at_once"), [(2, 2, 2), (4, 2, 2), (6, 4, 2), (3, 2, 1), (2, 1, 1)]
-)
+@pytest.mark.parametrize(("devices", "threads", "at_once"), [(4, 2, 2), (3, 2, 1)])
 def test_as_many_compute_at_once_as_share_the_threads_evenly(
     torch: Any, devices: int, threads: int, at_once: int
 ) -> None:
@@ -48,18 +46,6 @@ def test_as_many_compute_at_once_as_share_the_threads_evenly(
     more = Barrier(at_once + 1)
     with pytest.raises(BrokenBarrierError):
         on_each_device(lambda _: more.wait(0.1), range(devices))
-
-
-def test_one_after_the_other_they_stay_in_the_thread_that_asks(torch: Any) -> None:
-    torch.set_num_threads(1)
-    assert on_each_device(lambda _: get_ident(), range(2)) == [get_ident()] * 2
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_none_of_them_keeps_what_only_a_gradient_needs(torch: Any, threads: int) -> None:
-    torch.set_num_threads(threads)
-    assert on_each_device(lambda _: torch.is_grad_enabled(), range(2)) == [False, False]
-    assert torch.is_grad_enabled()
 
 
 def test_the_step_has_the_same_bits_as_one_device_after_the_other(torch: Any) -> None:

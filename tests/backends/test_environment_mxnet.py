@@ -45,19 +45,11 @@ def test_what_is_harmless_or_decided_by_the_run_changes_no_bit(
     assert read_record(tmp_path / f"{NAME}.json").environment == {}
 
 
-def test_a_record_names_that_onednn_was_off_and_who_goes_on_without_it_says_so(
-    plain: bytes, tmp_path: Path
-) -> None:
-    first, second, kept = tmp_path / "first", tmp_path / "second", tmp_path / "kept"
+def test_a_record_names_that_onednn_was_off(plain: bytes, tmp_path: Path) -> None:
     off = {"MXNET_MKLDNN_ENABLED": "0", "MXNET_STORAGE_FALLBACK_LOG_VERBOSE": "0"}
-    assert ran(SCRATCH, first, f"--checkpoint-dir={kept}", **off).returncode == 0
-    assert computed(first) != plain
-    assert read_record(first / f"{NAME}.json").environment == {"MXNET_MKLDNN_ENABLED": "0"}
-    (checkpoint,) = kept.glob("*.safetensors")
-    done = ran(SCRATCH, second, f"--resume-from={checkpoint}")
-    assert done.returncode == 0, done.stderr
-    (resumed,) = read_record(second / f"{NAME}.json").resumed
-    assert "MXNET_MKLDNN_ENABLED 0 there, not set here" in resumed.differences
+    assert ran(SCRATCH, tmp_path, **off).returncode == 0
+    assert computed(tmp_path) != plain
+    assert read_record(tmp_path / f"{NAME}.json").environment == {"MXNET_MKLDNN_ENABLED": "0"}
 
 
 def test_an_engine_that_there_is_not_is_named_in_one_line(tmp_path: Path) -> None:
@@ -70,7 +62,6 @@ def test_an_engine_that_there_is_not_is_named_in_one_line(tmp_path: Path) -> Non
     ("name", "value"),
     [
         ("MXNET_CPU_WORKER_NTHREADS", "auto"),  # it would abort
-        ("MXNET_CPU_WORKER_NTHREADS", "0"),  # it would hang as Python ends
         ("MXNET_CPU_TEMP_COPY", "0"),  # it would divide by it
     ],
 )

@@ -55,15 +55,13 @@ def test_what_cannot_be_loaded_is_one_line(
         loading.import_backend("jax", "scratch", 1)
 
 
-@pytest.mark.parametrize(("tf32", "told"), [(False, "0"), (True, None)])
-def test_libraries_are_told_whether_they_may_round(
-    tf32: bool, told: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for before in ("0", "1", None):
-        environment = {} if before is None else {"NVIDIA_TF32_OVERRIDE": before}
-        monkeypatch.setattr(os, "environ", environment)
-        loading.set_tf32(tf32)
-        assert environment.get("NVIDIA_TF32_OVERRIDE") == told
+def test_libraries_are_told_whether_they_may_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"NVIDIA_TF32_OVERRIDE": "1"}
+    monkeypatch.setattr(os, "environ", environment)
+    loading.set_tf32(False)
+    assert environment == {"NVIDIA_TF32_OVERRIDE": "0"}
+    loading.set_tf32(True)
+    assert environment == {}
 
 
 @pytest.mark.only("jax")
@@ -96,9 +94,7 @@ def test_pytorch_says_in_a_line_why_it_uses_no_gpu(
 
 
 @pytest.mark.only("pytorch")
-@pytest.mark.parametrize(
-    ("examples", "sizes"), [(6, [2, 2, 1, 1]), (8, [2, 2, 2, 2]), (3, [1, 1, 1]), (0, [])]
-)
+@pytest.mark.parametrize(("examples", "sizes"), [(6, [2, 2, 1, 1]), (3, [1, 1, 1])])
 def test_data_parallel_cuts_as_all_do(framework: str, examples: int, sizes: list[int]) -> None:
     torch: Any = import_module("torch")
     wrappers: Any = import_module("frameworks.pytorch.wrappers")

@@ -9,44 +9,13 @@ import pytest
 pytestmark = pytest.mark.only("tensorflow")
 
 
-@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
-def test_no_gradient_searches_the_graph(
-    concise: Any,
-    all_devices: Sequence[str],
-    monkeypatch: pytest.MonkeyPatch,
-    batch_norm: str,
-) -> None:
-    """Where a gradient is given by hand, none must go through all that was computed before."""
-    from tensorflow.python.ops import op_selector
-
-    walked = []
-    search = op_selector.get_backward_walk_ops
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        found = search(*arguments, **options)
-        walked.append([op.type for op in found])
-        return found
-
-    monkeypatch.setattr(op_selector, "get_backward_walk_ops", counted)
-    devices = all_devices[:2]
-    options = concise_steps.options("tensorflow", batch_norm)
-    replicas = concise.replicate(concise_steps.start("float32"), devices, options)
-    X, y = concise_steps.batches("float32")[0]
-    concise.gradients(X, y, replicas, devices, options)
-    assert walked
-    assert max(len(types) for types in walked) < 20
-    assert not any("Conv2D" in types for types in walked)
-
-
-@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
 def test_the_net_is_traced_once_for_all_devices_and_sizes(
     concise: Any,
     all_devices: Sequence[str],
     monkeypatch: pytest.MonkeyPatch,
-    batch_norm: str,
 ) -> None:
     """It is nearly all that a start costs: with eight devices it would take eight times as long."""
-    options = concise_steps.options("tensorflow", batch_norm)
+    options = concise_steps.options("tensorflow")
     replicas = concise.replicate(concise_steps.start("float32"), all_devices[:3], options)
     traced = []
     call = type(replicas.net).call

@@ -49,18 +49,14 @@ def test_threads_look_for_work_for_a_moment_or_not_at_all(framework: str) -> Non
     assert looks(framework) == {0 if framework == "mxnet" else LOOKS}
 
 
-@pytest.mark.parametrize(
-    ("variables", "number"),
-    [({"GOMP_SPINCOUNT": "7"}, 7), ({"OMP_WAIT_POLICY": "passive"}, 0)],
-)
-def test_what_the_user_says_is_read(framework: str, variables: dict[str, str], number: int) -> None:
-    assert looks(framework, **variables) == {number}
+def test_what_the_user_says_is_read(framework: str) -> None:
+    assert looks(framework, GOMP_SPINCOUNT="7") == {7}
 
 
 def test_it_moves_no_bit(framework: str, tmp_path: Path) -> None:
     """Of weights, gradients, logits and predictions, from threads that sleep at once and later."""
     kept = []
-    for looks in ("0", "100", str(LOOKS)):
+    for looks in ("0", str(LOOKS)):
         out = tmp_path / looks
         run("-m", f"frameworks.{framework}.scratch", *SMALL, f"--out={out}", GOMP_SPINCOUNT=looks)
         (tensors,) = out.glob("*.safetensors")
