@@ -19,8 +19,8 @@ DRIVER_TIMEOUT: Final = 30
 FOLDERS: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
 """Where it is that PATH may leave out: under Windows, and in containers."""
 
-FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
-"""What is asked of each card. That of the release 470 does not know the last one."""
+QUERY: Final = "--query-gpu=driver_version,uuid,name,compute_cap"
+"""What is asked of each card."""
 
 LOADED: Final = Path("/proc/driver/nvidia/version")
 """What a loaded driver leaves there, also where a container has no nvidia-smi."""
@@ -60,9 +60,7 @@ def find_driver(visible: str | None) -> Driver | str:
     command = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=elsewhere)
     if command is None:
         return _loaded_alone()
-    status, said = _ask(command, FIELDS)
-    if status and FIELDS[-1] in said:
-        status, said = _ask(command, FIELDS[:-1])
+    status, said = _ask(command)
     # Beside a card that is lost it may tell of others, and ends with a status all the same.
     found = [each for line in said.splitlines() if (each := _read(line))]
     if not found:
@@ -86,30 +84,24 @@ def _loaded_alone() -> str:
     return "there is no NVIDIA driver here"
 
 
-def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
+def _ask(command: str) -> tuple[int, str]:
     """The status with which it ends, and what it says."""
-    asked = [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    asked = [command, QUERY, "--format=csv,noheader"]
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
     try:
-        running = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(asked, stdout=pipe, stderr=both, timeout=DRIVER_TIMEOUT, check=False)
     except OSError as error:
         return 1, f"it cannot be run: {error.strerror}"
-    try:
-        said, _ = running.communicate(timeout=DRIVER_TIMEOUT)
     except subprocess.TimeoutExpired:
-        running.kill()
-        with suppress(subprocess.TimeoutExpired):  # a driver that hangs keeps it from ending
-            running.communicate(timeout=1)
         return 1, f"nothing within {DRIVER_TIMEOUT} s"
-    return running.returncode, said.decode(errors="replace")
+    return done.returncode, done.stdout.decode(errors="replace")
 
 
 def _read(line: str) -> tuple[str, Card] | None:
     """The driver's version and the card of a line; None where it tells of something else."""
     version, _, rest = line.partition(", ")
     uuid, _, rest = rest.partition(", ")
-    name, comma, capability = rest.rpartition(", ")
-    if not comma:  # it was not asked for
-        name, capability = rest, ""
+    name, _, capability = rest.rpartition(", ")
     if not VERSION.fullmatch(version) or not name:
         return None
     known = re.fullmatch(r"(\d+)\.(\d+)", capability.strip())

@@ -15,7 +15,7 @@ def mark_failed(job: Job, error: BaseException) -> None:
     """Says so in the record of this run, unless it is complete or failed.
 
     A request that was refused before the run had begun leaves everything as it was, and so does a
-    run while another one holds its name. No clock tells which is the later one.
+    run while another one holds its name.
     """
     if isinstance(error, BusyError):  # what is there is the other run's
         return
@@ -37,21 +37,17 @@ def mark_failed(job: Job, error: BaseException) -> None:
 
 def _begun(job: Job) -> Record | None:
     """The record that the run has left so far."""
-    found = []
     request = job.request
-    name = record_name(request.framework, request.chapter, ANY, request.options.way())
-    first = request.out / name
-    for pattern in (first.name, unfinished(first).name):
+    first = request.out / record_name(
+        request.framework, request.chapter, ANY, request.options.way()
+    )
+    for pattern in (unfinished(first).name, first.name):
         for path in first.parent.glob(pattern):
             with suppress(RunError):
-                found.append(read_record(path))
-    mine = [
-        each
-        for each in found
-        if (each.started, each.command[3:]) == (job.started, job.command_line)
-    ]
-    # A clock that was set back may have told an earlier run the same.
-    return min(mine, key=lambda each: each.status != "running", default=None)
+                found = read_record(path)
+                if (found.started, found.command[3:]) == (job.started, job.command_line):
+                    return found
+    return None
 
 
 def _not_begun(job: Job) -> Record | None:

@@ -14,7 +14,6 @@ from common.backends.driver import Card, Driver, find_driver, in_words
 
 H100 = "580.95.05, GPU-11, NVIDIA H100 80GB HBM3, 9.0\n"
 A100 = "580.95.05, GPU-22, NVIDIA A100-SXM4-40GB, 8.0\n"
-OLD = 'Field "compute_cap" is not a valid field to query.\n\n'
 HOPPER = Card("NVIDIA H100 80GB HBM3", (9, 0), "GPU-11")
 AMPERE = Card("NVIDIA A100-SXM4-40GB", (8, 0), "GPU-22")
 
@@ -66,13 +65,6 @@ def test_cuda_visible_devices_chooses(place: Path, visible: str, cards: list[Car
 def test_cuda_visible_devices_may_hide_all(place: Path, visible: str) -> None:
     says(place, H100 + A100)
     assert find_driver(visible) == f"CUDA_VISIBLE_DEVICES={visible} hides all GPUs"
-
-
-def test_an_old_one_does_not_know_the_capability(place: Path) -> None:
-    (place / "old").write_text(OLD)
-    line = "418.87.00, GPU-3, Tesla V100-SXM2-16GB"
-    fake(place, f'case "$*" in *compute_cap*) cat {place}/old; exit 2;; *) echo "{line}";; esac')
-    assert find_driver(None) == Driver("418.87.00", (Card("Tesla V100-SXM2-16GB", None, "GPU-3"),))
 
 
 @pytest.mark.parametrize("told", ["[N/A]", "[Not Supported]", "[Unknown Error]", ""])
