@@ -1,4 +1,4 @@
-"""PyTorch's processes: two runs at once, torchrun, and what needs GPUs."""
+"""PyTorch's processes: two runs at once, and what needs GPUs."""
 
 import os
 import socket
@@ -40,19 +40,6 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
         load_file(tmp_path / name / RECORD.replace("json", "safetensors")) for name in "ab"
     )
     assert all(np.array_equal(values, second[name]) for name, values in first.items())
-
-
-def test_torchrun_starts_the_same_run(tmp_path: Path) -> None:
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    for name, command in (("own", CONCISE), ("torchrun", [*torchrun, *CONCISE])):
-        run = start([*command, *flags(tmp_path / name, 3)])
-        out, err = run.communicate(timeout=SECONDS)
-        assert run.returncode == 0, err
-        assert out.count("test acc: ") == 1
-    tensors = RECORD.replace("json", "safetensors")
-    own, other = (load_file(tmp_path / name / tensors) for name in ("own", "torchrun"))
-    for name, values in own.items():
-        np.testing.assert_allclose(other[name], values, rtol=1e-9, atol=1e-12)
 
 
 def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.only("pytorch")
 
 
 def test_a_rival_that_sees_no_gpu_is_not_timed(framework: str) -> None:

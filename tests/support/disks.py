@@ -51,10 +51,6 @@ class Disk:
         mount("--bind", str(self.folder), str(self.folder))
         mount("-o", "remount,bind,ro", str(self.folder))
 
-    def unprotect(self) -> None:
-        """It can be written again."""
-        subprocess.run(["umount", "-l", str(self.folder)], check=True)
-
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -59,6 +60,16 @@ def test_a_weight_that_is_nan_is_in_no_checkpoint(
     assert start("--quiet", f"--steps={step}", "--out=out") == 1
     assert f"conv1.bias is not finite after step {step}: try a" in capsys.readouterr().err
     assert written()["status"] == "failed"
+
+
+def test_two_runs_do_not_write_to_one_folder_at_a_time(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.training.job.held", partial(held, timeout=0.2))
+    with held(KEPT, NAME):
+        assert start(*EVERY, "--quiet") == 2
+    line = f"another run is writing {NAME} in kept: wait for it, or choose another folder"
+    assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
 
 
 def test_a_signal_ends_the_wait_for_another_run(
