@@ -9,7 +9,6 @@ from common.backends.forking import in_processes
 from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.rendezvous import (
     Rendezvous,
-    require_loopback,
     run_in_group,
     use_interface,
 )
@@ -41,8 +40,6 @@ def launch_processes(
     if process.count * count == 1:
         run_in_group(worker, process)
         return
-    if not process.addresses:
-        require_loopback()
     rendezvous = Rendezvous.of(process)
     if count == 1:
         run_in_group(worker, process, rendezvous)

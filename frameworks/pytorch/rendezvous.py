@@ -2,12 +2,9 @@
 
 import gc
 import os
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
 
 import torch
 
@@ -17,15 +14,11 @@ import torch.distributed.nn
 from torch import distributed as dist
 
 from common.backends.devices import Process
-from common.base.errors import RunError
 from common.base.network import interface_of
 from frameworks.pytorch.hosts import gathered_values
 
 PEER_TIMEOUT = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
-
-ANSWER: Final = 5
-"""Seconds in which whoever listens answers."""
 
 
 @dataclass(frozen=True)
@@ -69,41 +62,18 @@ def run_in_group(
     worker: Callable[[Process], None], process: Process, rendezvous: Rendezvous | None = None
 ) -> None:
     """Calls `worker` in one of several processes, which find each other there."""
-    with loopback_required():
-        store = rendezvous.come() if rendezvous else dist.HashStore()
-        dist.init_process_group(
-            # By itself a build for GPUs takes NCCL alone, which knows no number on a CPU.
-            "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
-            store=store,
-            rank=process.rank,
-            world_size=process.count,
-            timeout=PEER_TIMEOUT,
-        )
+    store = rendezvous.come() if rendezvous else dist.HashStore()
+    dist.init_process_group(
+        # By itself a build for GPUs takes NCCL alone, which knows no number on a CPU.
+        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
+        store=store,
+        rank=process.rank,
+        world_size=process.count,
+        timeout=PEER_TIMEOUT,
+    )
     try:
         worker(replace(process, gather=gathered_values))
     finally:
         # A wrapper that outlives its group may abort the process at its end.
         gc.collect()
         dist.destroy_process_group()
-
-
-@contextmanager
-def loopback_required() -> Iterator[None]:
-    """If processes cannot meet, the reason may be that this machine does not reach itself."""
-    try:
-        yield
-    except RuntimeError:
-        require_loopback()
-        raise
-
-
-def require_loopback() -> None:
-    """Raises RunError if this machine does not reach itself: then processes wait for ever."""
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            socket.create_connection(server.getsockname(), timeout=ANSWER).close()
-    except OSError as error:
-        raise RunError(
-            f"processes cannot meet at 127.0.0.1 ({error.strerror or error}): "
-            "`ip link set lo up` switches the loopback interface on"
-        ) from None
