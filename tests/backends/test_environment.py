@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from agreement import edit
-from fake_chapter import RECORD, CommandLine, written
-from stopping import EVERY, stopping
+from fake_chapter import EVERY, RECORD, CommandLine, stopping, written
 from together import COUNT, Together, wait_until
 from together_fixture import together as together
 

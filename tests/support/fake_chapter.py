@@ -2,28 +2,32 @@
 
 import errno
 import json
+import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from named_devices import PLACE, NamedDevices, standing_in
+from named_devices import PLACE, standing_in
+from numpy_chapter import NumpyChapter
 
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions
-from common.chapters.spec import Options
 from common.data.synthetic import synthetic
 from common.settings.config import Config
 from common.training.cli import main
 
 RECORD = Path("out", "pytorch-scratch-3dev.json")
+KEPT = Path("kept")
+EVERY = ["--checkpoint-dir=kept", "--checkpoint-every=2", "--batch-size=10", "--dtype=float64"]
 FLAGS = ["--devices=3", "--batch-size=8", "--steps=7", "--dataset=synthetic", "--out=out"]
 
 
-class FakeChapter(NamedDevices):
+class FakeChapter(NumpyChapter):
     """Each step adds `lr` to every weight; an image's first pixel is the class it is taken for."""
 
     def __init__(self, loss: Callable[[int], float] = lambda step: 1 / step) -> None:
@@ -34,19 +38,8 @@ class FakeChapter(NamedDevices):
         self.rates: list[float] = []
         self.first: tuple[Array, Array] | None = None
 
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
-    ) -> list[Weights]:
-        return [{name: values.copy() for name, values in weights.items()} for _ in devices]
-
     def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[Weights],
-        devices: Sequence[str],
-        lr: float,
-        options: Options,
+        self, X: Array, y: Array, replicas: list[Weights], devices: Any, lr: float, options: Any
     ) -> float:
         self.calls.append("train_batch")
         self.batches.append((X, y))
@@ -57,18 +50,13 @@ class FakeChapter(NamedDevices):
         return self.loss(len(self.batches))
 
     def gradients(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[Weights],
-        devices: Sequence[str],
-        options: Options,
+        self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any
     ) -> Weights:
         self.calls.append("gradients")
         self.first = (X, y)
         return {name: np.full_like(values, 3) for name, values in replicas[0].items()}
 
-    def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
+    def predict(self, X: Array, replicas: list[Weights], devices: Any) -> Array:
         self.calls.append("predict")
         taken_for = (X[:, 0, 0, 0] * 255).round().astype(int)
         logits: Array = np.eye(10)[taken_for] + replicas[0]["fc2.bias"]
@@ -76,17 +64,6 @@ class FakeChapter(NamedDevices):
 
     def export(self, replicas: list[Weights]) -> Weights:
         return replicas[0]
-
-    def save(self, replicas: list[Weights]) -> Weights:
-        self.calls.append("save")
-        return self.export(replicas)
-
-    def restore(
-        self, saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]
-    ) -> None:
-        self.calls.append("restore")
-        for replica in replicas:
-            replica.update({name: values.copy() for name, values in saved.items()})
 
     def synchronize(self, replicas: list[Weights]) -> None:
         self.calls.append("synchronize")
@@ -111,6 +88,17 @@ def written() -> dict[str, Any]:
     """The record that the command left, as JSON."""
     content: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     return content
+
+
+def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[int], float]:
+    """Losses of which one comes with a signal to this process."""
+
+    def loss(at: int) -> float:
+        if at == step:
+            os.kill(os.getpid(), number)
+        return 1 / at
+
+    return loss
 
 
 def full_after(monkeypatch: pytest.MonkeyPatch, texts: int) -> None:

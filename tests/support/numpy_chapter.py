@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import judge
 import numpy as np
@@ -45,13 +46,7 @@ class NumpyChapter(NamedDevices):
         return loss, total
 
     def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[Weights],
-        devices: Sequence[str],
-        lr: float,
-        options: Options,
+        self, X: Array, y: Array, replicas: list[Weights], devices: Any, lr: float, options: Any
     ) -> float:
         loss, gradients = self.loss_and_gradients(X, y, replicas, devices)
         for index, weights in enumerate(replicas):
@@ -63,12 +58,7 @@ class NumpyChapter(NamedDevices):
             values -= lr * gradients[name]
 
     def gradients(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[Weights],
-        devices: Sequence[str],
-        options: Options,
+        self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any
     ) -> Weights:
         return self.loss_and_gradients(X, y, replicas, devices)[1]
 

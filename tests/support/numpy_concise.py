@@ -64,13 +64,7 @@ class NumpyConcise(NamedDevices):
         return resnet_judge.loss_and_gradients(X, y, net.weights, shards)
 
     def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        net: Net,
-        devices: Sequence[str],
-        lr: float,
-        options: ConciseOptions,
+        self, X: Array, y: Array, net: Net, devices: Sequence[str], lr: float, options: object
     ) -> float:
         loss, gradients, statistics = self.step(X, y, net, devices)
         moved = self.momentum / resnet_judge.MOMENTUM

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from fake_chapter import FakeChapter
 
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.arrays import Array, Weights
-from common.chapters.spec import Options
 from common.parallel.shards import shard_bounds
 
 Hurt = Callable[[int], object]
@@ -41,13 +40,7 @@ class SummingChapter(FakeChapter):
         worker(process)
 
     def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: list[Weights],
-        devices: Sequence[str],
-        lr: float,
-        options: Options,
+        self, X: Array, y: Array, replicas: list[Weights], devices: Any, lr: float, options: Any
     ) -> float:
         super().train_batch(X, y, replicas, devices, 0, options)
         self.hurt(len(self.batches))

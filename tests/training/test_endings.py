@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_chapter import RECORD, CommandLine, FakeChapter, written
-from stopping import EVERY, KEPT
+from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, written
 
 from common.base.arrays import Array
 from common.base.locks import held

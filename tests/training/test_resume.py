@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_chapter import RECORD, CommandLine, written
+from fake_chapter import EVERY, KEPT, RECORD, CommandLine, stopping, written
 from hurt_runs import require_tidy
 from safetensors.numpy import load_file
-from stopping import EVERY, KEPT, stopping
 
 from common.records.fingerprint import source_digest
 from common.records.store import read_record, write_record_as

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_chapter import RECORD, CommandLine
-from stopping import EVERY, KEPT, stopping
+from fake_chapter import EVERY, KEPT, RECORD, CommandLine, stopping
 
 from common.records.record import Record
 from common.records.store import read_record, seal, write_record_as

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_chapter import RECORD, CommandLine, FakeChapter
-from stopping import EVERY, KEPT, stopping
+from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, stopping
 
 from common.backends.devices import Process
 
