@@ -2,23 +2,17 @@
 
 import os
 import re
-import subprocess
-import sys
 from ast import literal_eval
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
+from surroundings import python, ran
 
 from common.records.record import Record
 from common.records.store import read_record
 
-ROOT = Path(__file__).parents[2]
-
-RUN = (
-    *("--steps=2", "--devices=2", "--threads=2", "--dtype=float32", "--dataset=synthetic"),
-    *("--train-examples=64", "--test-examples=10", "--batch-size=32", "--quiet"),
-)
+SCRATCH = "frameworks.jax.scratch"
+NAME = "jax-scratch-2dev.json"
 
 OVERRULED = {
     "JAX_PLATFORM_NAME": "gpu",
@@ -56,23 +50,11 @@ KEPT = {
 pytestmark = pytest.mark.only("jax")
 
 
-def asked(*command: str, **variables: str) -> CompletedProcess[str]:
-    """What Python does with these variables beside those that are there."""
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def run(out: Path, *flags: str, **variables: str) -> Record:
     """The record of a run with these variables."""
-    done = asked("-m", "frameworks.jax.scratch", *RUN, f"--out={out}", *flags, **variables)
+    done = ran(SCRATCH, out, *flags, **variables)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return read_record(out / "jax-scratch-2dev.json")
+    return read_record(out / NAME)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +68,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_a_run_decides_is_overruled_and_the_rest_works(plain: Path, tmp_path: Path) -> None:
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     odd = run(tmp_path, XLA_FLAGS=flags.strip(), **OVERRULED, **KEPT)
-    usual = read_record(plain / "jax-scratch-2dev.json")
+    usual = read_record(plain / NAME)
     assert odd.devices == ["cpu:0", "cpu:1"]
     assert odd.losses == usual.losses
     assert odd.tensors == usual.tensors
@@ -96,7 +78,7 @@ def test_what_a_run_decides_is_overruled_and_the_rest_works(plain: Path, tmp_pat
 def test_nothing_is_left_of_what_is_overruled() -> None:
     # So few examples hide that XLA cuts products of matrices otherwise with another PJRT_NPROC.
     told = "import os; import frameworks.jax.concise; print([*os.environ])"
-    done = asked("-c", told, **OVERRULED)
+    done = python("-c", told, **OVERRULED)
     assert done.stderr == ""
     assert OVERRULED.keys().isdisjoint(literal_eval(done.stdout))
 
@@ -106,7 +88,7 @@ def test_what_may_round_otherwise_is_named(plain: Path, tmp_path: Path) -> None:
     isa = {"ONEDNN_MAX_CPU_ISA": "SSE41"}
     first = min((plain / "kept").glob("*.json"))
     ours = run(tmp_path, f"--resume-from={first}", **{name: "1"}, **isa)
-    usual = read_record(plain / "jax-scratch-2dev.json")
+    usual = read_record(plain / NAME)
     assert ours.environment == {**usual.environment, name: "1", **isa}
     assert ours.resumed[0].differences == [
         f"{name} not set there, 1 here",
@@ -133,8 +115,7 @@ def test_what_may_round_otherwise_is_named(plain: Path, tmp_path: Path) -> None:
 def test_what_ends_a_run_is_named_in_a_line(
     name: str, value: str, status: int, told: str, tmp_path: Path
 ) -> None:
-    command = ("-m", "frameworks.jax.scratch", *RUN, f"--out={tmp_path}")
-    done = asked(*command, **{name: value})
+    done = ran(SCRATCH, tmp_path, **{name: value})
     assert (done.returncode, done.stdout) == (status, "")
     assert re.fullmatch(rf"python -m frameworks.jax.scratch: error: {told}\n", done.stderr), (
         done.stderr
@@ -144,4 +125,4 @@ def test_what_ends_a_run_is_named_in_a_line(
 def test_of_xlas_flags_only_the_number_of_devices_goes() -> None:
     flags, left = "--a=1  --xla_force_host_platform_device_count=8 --b='2  3'", "--a=1  --b='2  3'"
     told = "import os, frameworks.jax; print(os.environ.get('XLA_FLAGS'))"
-    assert asked("-c", told, XLA_FLAGS=flags).stdout == f"{left}\n"
+    assert python("-c", told, XLA_FLAGS=flags).stdout == f"{left}\n"

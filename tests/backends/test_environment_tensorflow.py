@@ -1,19 +1,16 @@
 """What a reader's variables and files say to TensorFlow and Keras, a run does not depend on."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from surroundings import python
 
 from common.base.errors import RequestError
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
 from frameworks.tensorflow import ENVIRONMENT
 
-ROOT = Path(__file__).parents[2]
 FLAGS = [
     *("--devices=2", "--width=2", "--steps=1", "--batch-size=8", "--train-examples=8"),
     *("--test-examples=4", "--dataset=synthetic", "--threads=1", "--launcher=none", "--quiet"),
@@ -58,18 +55,9 @@ KERAS_JSON = {
 pytestmark = pytest.mark.only("tensorflow")
 
 
-def started(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command of TensorFlow with more variables, when it has ended."""
-    environ = {**os.environ, "KERAS_HOME": "", **variables}
-    command = [sys.executable, "-m", *words]
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
-    )
-
-
 def trained(folder: Path, **variables: str) -> tuple[Record, dict[str, bytes]]:
     """The record of a run of the concise chapter, and its tensors to the bit."""
-    done = started("frameworks.tensorflow.concise", *FLAGS, f"--out={folder}", **variables)
+    done = python("-m", "frameworks.tensorflow.concise", *FLAGS, f"--out={folder}", **variables)
     assert done.returncode == 0, done.stderr
     record = read_record(path := folder / "tensorflow-concise-2dev.json")
     tensors = read_tensors(path, record)
@@ -80,7 +68,7 @@ def test_a_run_has_the_same_bits_whatever_keras_and_tensorflow_were_told(tmp_pat
     (settings := tmp_path / "home" / ".keras" / "keras.json").parent.mkdir(parents=True)
     settings.write_text(json.dumps(KERAS_JSON))
     (empty := tmp_path / "empty").mkdir()
-    plain, right = trained(tmp_path / "plain", HOME=str(empty), **NAMED)
+    plain, right = trained(tmp_path / "plain", HOME=str(empty), KERAS_HOME="", **NAMED)
     homes = {"HOME": str(tmp_path / "home"), "KERAS_HOME": str(settings.parent)}
     told, bits = trained(tmp_path / "told", **homes, **NAMED, **IGNORED, **LEFT_ALONE)
     assert (told.losses, bits) == (plain.losses, right)
@@ -91,7 +79,7 @@ def test_a_run_has_the_same_bits_whatever_keras_and_tensorflow_were_told(tmp_pat
 def test_a_variable_that_keeps_tensorflow_from_being_loaded_is_named(tmp_path: Path) -> None:
     flags = ("--dataset=synthetic", f"--out={tmp_path}")
     told = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "cpp", "OTHERS_SECRET": "hush"}
-    done = started("frameworks.tensorflow.scratch", *flags, **told)
+    done = python("-m", "frameworks.tensorflow.scratch", *flags, **told)
     line = done.stderr.splitlines()[-1]
     assert (done.returncode, done.stdout) == (2, "")
     assert "tensorflow reads PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=cpp, which is set" in line

@@ -16,10 +16,10 @@ FLAGS: Final = (
 )
 
 
-def ran(module: str, out: Path, *more: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """A short run of a chapter on two devices, in float32, once it has ended."""
+def python(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """What Python does with these variables beside those that are there."""
     return subprocess.run(
-        [sys.executable, "-m", module, *FLAGS, f"--out={out}", *more],
+        [sys.executable, *words],
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,
@@ -27,6 +27,11 @@ def ran(module: str, out: Path, *more: str, **variables: str) -> "subprocess.Com
         timeout=SECONDS,
         check=False,
     )
+
+
+def ran(module: str, out: Path, *more: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """A short run of a chapter on two devices, in float32, once it has ended."""
+    return python("-m", module, *FLAGS, f"--out={out}", *more, **variables)
 
 
 def computed(out: Path) -> bytes:
