@@ -108,18 +108,6 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
         """Returns once all queued work on the replicas is done: read clocks only after it."""
 
 
-class WithLayers(
-    Chapter[Device, Replicas, Options_contra], Protocol[Device, Replicas, Options_contra]
-):
-    """A chapter that can tell what its layers make of a batch."""
-
-    def activations(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Weights:
-        """What each layer with weights makes of a batch, by its name: (n, channels, rows, columns).
-
-        The first device evaluates the batch alone, after `predict`. That of `fc` is (n, 10).
-        """
-
-
 class Launch(Protocol):
     """How a framework starts the processes of a run: `Chapter.launch`."""
 

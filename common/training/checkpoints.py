@@ -65,7 +65,7 @@ class Checkpoints:
     """Where a run leaves checkpoints, how often, and as whose: `record` is the run's.
 
     `every` so many steps; None: at the end of each epoch. Only a run's first process `writes`. It
-    went on from the one that was `found`. `whole` are those that stay, the newest last: `newest`
+    resumes from the one that was `found`. `whole` are those that stay, the newest last: `newest`
     says how many losses and epochs that one has.
     """
 
@@ -78,18 +78,11 @@ class Checkpoints:
     newest: tuple[int, int] = (0, 0)
 
     def __post_init__(self, found: Checkpoint | None) -> None:
-        """What the run goes on from, and the one before it, stay for the time being.
-
-        So does what is newer, as it cannot be read, until another one is written.
-        """
-        there = checkpoints_in(self.folder, self.record.name())
-        if found is None or found.path not in there:
-            return
-        self.newest = len(found.record.losses), len(found.record.epochs)
-        self.whole = there[there.index(found.path) :][1::-1]
-        if self.writes and found.path == there[0]:  # it may be the last one
-            with write_failure(found.path):
-                self._prune()
+        """What the run resumes from stays, if it is its own; others do until one is written."""
+        own = self.folder, self.record.name()
+        if found is not None and (found.path.parent, found.record.name()) == own:
+            self.newest = len(found.record.losses), len(found.record.epochs)
+            self.whole = [found.path]
 
     def due(self, step: int, *, ends: bool) -> bool:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
