@@ -4,7 +4,6 @@ A framework would wait for minutes behind a firewall, or for ever, and not say f
 """
 
 import socket
-import time
 from typing import Final
 
 from common.backends.devices import Process
@@ -14,9 +13,6 @@ from common.hosts.wire import name_of
 CONNECT_TIMEOUT: Final = 10
 """Seconds in which a host answers that it is there."""
 
-LOST: Final = 18
-"""Seconds after which the hub would have told of a process that is lost, and ended this one."""
-
 
 def require_reach(process: Process) -> None:
     """Tries to reach each other host at a port that the system chooses. All call it.
@@ -25,7 +21,6 @@ def require_reach(process: Process) -> None:
     """
     if len(set(process.hosts)) == 1:
         return
-    began = time.monotonic()
     with _listener(process) as taking:
         ports = process.gather(taking.getsockname()[1])
         for rank in _first_of_others(process):
@@ -33,7 +28,6 @@ def require_reach(process: Process) -> None:
             try:
                 socket.create_connection(address, timeout=CONNECT_TIMEOUT).close()
             except OSError as error:
-                time.sleep(max(0, began + LOST - time.monotonic()))
                 raise RunError(
                     f"cannot reach {name_of(rank, process.hosts[rank])} at {address[0]}, port "
                     f"{address[1]} ({error.strerror or error}): open all ports between the hosts"

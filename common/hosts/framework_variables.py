@@ -99,7 +99,7 @@ def _tf_config(text: str) -> tuple[dict[str, list[str]], str, int]:
             isinstance(each, list) and all(isinstance(one, str) for one in each)
             for each in cluster.values()
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         kind, index, lists = None, None, False
     if index is None or not lists or not isinstance(kind, str):
         raise RequestError(

@@ -112,7 +112,7 @@ class Hub:
             return f"process {rank} has come already, on {self.hellos[rank]['host']}"
         ours, theirs = self.first["asked"], hello.get("asked")
         if not isinstance(theirs, dict) or not isinstance(hello.get("host"), str):
-            return "whoever comes here has to say who it is"
+            return "a process that comes here has to say who it is"
         for name in {**ours, **theirs}:
             if ours.get(name) != theirs.get(name):
                 return (

@@ -87,9 +87,8 @@ class Meeting:
         return {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
 
     def where(self) -> tuple[str, int]:
-        """Host and port of the hub, for this process. Raises RequestError if nobody has said so."""
-        if self.here.coordinator is None:
-            raise RequestError(f"{self.here.launcher} does not tell where: name --coordinator")
+        """Host and port of the hub, for this process."""
+        assert self.here.coordinator is not None  # it has one wherever there are several
         host, port = self.here.coordinator
         # "localhost" may be ::1, and all others would be told that this process has IPv6.
         return ("127.0.0.1" if self.here.process.rank == 0 else host), port
@@ -139,8 +138,8 @@ class Meeting:
                     shown = _missing(self.here, message["missing"])
                 _require_welcome(process, message)
             if wire.closed or watch.silent():
-                first = name_of(0, self.here.coordinator[0] if self.here.coordinator else "")
-                raise RunError(f"{first} {GONE if wire.closed else SILENT}")
+                host = self.here.coordinator[0] if self.here.coordinator else ""
+                raise RunError(f"{name_of(0, host)} {GONE if wire.closed else SILENT}")
             if shown and time.monotonic() - told > ENOUGH:
                 self.notice(shown)
                 shown = ""

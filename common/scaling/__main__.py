@@ -59,8 +59,7 @@ def scale(flags: argparse.Namespace) -> None:
 
 def launched_as(flags: argparse.Namespace) -> Launched:
     """Which process this is. Raises RequestError if there are others, but no framework is named."""
-    there = [name for name in FRAMEWORKS if installed(name)]
-    framework = flags.framework or next(iter(there), None)
+    framework = flags.framework or first_installed()
     if framework is None:
         return Launched()
     here = launched(framework, flags.launcher, ByHand.of(flags))
@@ -69,9 +68,10 @@ def launched_as(flags: argparse.Namespace) -> Launched:
     return here
 
 
-def installed(framework: str) -> bool:
-    """Whether a framework seems to be there; it is not loaded."""
-    return find_spec(framework.removeprefix("py")) is not None  # PyTorch is imported as torch
+def first_installed() -> str | None:
+    """The first framework that this Python has; none is loaded."""
+    there = (name for name in FRAMEWORKS if find_spec(name.removeprefix("py")))  # torch
+    return next(there, None)
 
 
 def require_messages(framework: str) -> None:
@@ -104,7 +104,9 @@ def measure_with_others(
     here: Launched, flags: argparse.Namespace, finish: Callable[["Measured"], None]
 ) -> None:
     """Measures between processes on several hosts; the first one finishes."""
-    from common.scaling.between import Task, do_with_others
+    from common.hosts.meeting import Meeting
+    from common.hosts.supervise import with_others
+    from common.scaling.between import Task
 
     def notice(line: str) -> None:
         if here.process.rank == 0 and not flags.quiet:
@@ -112,14 +114,19 @@ def measure_with_others(
 
     notice(f"measuring {flags.framework} between processes: this takes a minute or two")
     task = Task(flags.framework, flags.threads, chosen_sizes(flags), finish)
-    do_with_others(here, task, notice, flags.join_timeout)
+    with_others(Meeting(here, task.asked(), notice, flags.join_timeout), task)
 
 
 def measure_now(flags: argparse.Namespace) -> "Measured":
     """What the flags ask to measure."""
     from common.scaling.measure import measure
 
-    framework = flags.framework or importable(flags.threads)
+    framework = flags.framework or first_installed()
+    if framework is None:
+        raise RequestError(
+            "no framework is installed in this Python: `nox -s scaling` measures with one that has "
+            "its own, and --measured takes what was measured before"
+        )
     if not flags.quiet:
         print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
     return measure(framework, flags.threads, chosen_sizes(flags))
@@ -144,27 +151,6 @@ def draw(scaling: "Scaling", path: Path) -> None:
     picture = path.with_suffix(".svg")
     plot.draw(scaling.constants, picture)
     print(f"written: {picture}")
-
-
-def importable(threads: int) -> str:
-    """The first framework that this Python can import. Raises RequestError if there is none."""
-    from common.backends.loading import import_backend, one_thread_each
-
-    broken = []
-    for framework in FRAMEWORKS:
-        if not installed(framework):
-            continue
-        try:
-            import_backend(framework, "scratch", 1 if one_thread_each(framework) else threads)
-        except Exception:  # an installation may be broken in any way
-            broken.append(framework)
-        else:
-            return framework
-    found = f"{', '.join(broken)} cannot be imported" if broken else "no framework is installed"
-    raise RequestError(
-        f"{found} in this Python: `nox -s scaling` measures with one that has its own, and "
-        "--measured takes what was measured before"
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

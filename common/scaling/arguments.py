@@ -57,7 +57,7 @@ def _add_files(made: Parser) -> None:
 
 def _add_measuring(made: Parser) -> None:
     add = made.add_argument_group("what is measured").add_argument
-    add("--framework", choices=FRAMEWORKS, help="(the first that this Python can import)")
+    add("--framework", choices=FRAMEWORKS, help="(the first that is installed)")
     add(
         "--measured",
         type=Path,
@@ -83,30 +83,13 @@ def _add_measuring(made: Parser) -> None:
 
 def _add_cluster(made: Parser) -> None:
     add = made.add_argument_group("the simulated cluster").add_argument
-    measured = "(as measured)"
-    add(
-        "--latency",
-        type=above_zero,
-        metavar="X",
-        help=f"of a message, in microseconds {measured}",
-    )
-    add(
-        "--bandwidth",
-        type=above_zero,
-        metavar="X",
-        help="of a device's link in each direction, in GB/s; a network of 100 Gbit/s has 12.5 "
-        f"{measured}",
-    )
-    add(
-        "--addition",
-        type=above_zero,
-        metavar="X",
-        help=f"how fast a device adds what it receives, in GB/s {measured}",
-    )
-    add(
-        "--rate",
-        type=above_zero,
-        metavar="X",
-        help="how fast a device trains, in 10^9 operations per second (half of what a matrix "
+    known = {
+        "--latency": "of a message, in microseconds (as measured)",
+        "--bandwidth": "of a device's link in each direction, in GB/s; a network of 100 Gbit/s has "
+        "12.5 (as measured)",
+        "--addition": "how fast a device adds what it receives, in GB/s (as measured)",
+        "--rate": "how fast a device trains, in 10^9 operations per second (half of what a matrix "
         "product reaches here)",
-    )
+    }
+    for name, what in known.items():
+        add(name, type=above_zero, metavar="X", help=what)

@@ -8,19 +8,21 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from common.backends.devices import DeviceRequest, Process
 from common.backends.loading import engine, import_backend
+from common.base.arrays import Array
 from common.base.errors import StoppedError
 from common.base.signals import stoppable
 from common.chapters.scratch import ALLREDUCES, ScratchOptions
-from common.hosts.launchers import Launched
-from common.hosts.meeting import Meeting
-from common.hosts.supervise import with_others
+from common.models.initial import initial_weights
 from common.parallel.schedules import SCHEDULES
-from common.scaling.lessons import Lessons, lessons
 from common.scaling.measure import BUDGET, ROUNDS, described, probes_of, quartile
 from common.scaling.predict import fit, predict, predict_at_once
 from common.scaling.results import Compared, Costs, Measured, Over, Trained, piece
@@ -35,8 +37,22 @@ Processes never begin at quite the same moment; of several calls in a row, only 
 trial has several messages in a row itself.
 """
 
+IMAGES: Final = 256
+"""How many images a step of LeNet has for each device."""
+
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 """On Linux another one on each machine, and the same on all virtual hosts of one."""
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """The calls, by what they are, and the entries of each tensor that a step sums.
+
+    These are the gradients and the loss.
+    """
+
+    calls: dict[Timed, Call]
+    summed: list[int]
 
 
 @dataclass(frozen=True)
@@ -71,14 +87,6 @@ class Task:
                 self.finish(found)
 
         chapter.launch(work, request, ScratchOptions(), process)
-
-
-def do_with_others(here: Launched, task: Task, notice: Callable[[str], None], limit: float) -> None:
-    """Does a task as one of several processes, which meet within `limit` seconds.
-
-    Raises RequestError or RunError, which says what has failed on which host.
-    """
-    with_others(Meeting(here, task.asked(), notice, limit), task)
 
 
 def measured(task: Task, lab: Laboratory, process: Process, machines: int) -> Measured:
@@ -173,7 +181,7 @@ def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, taught: Lessons)
         at_once, in_turn = predictions(costs, key.algorithm, k, taught.summed)
         step = Trained(
             algorithm=key.algorithm,
-            images=taught.images,
+            images=IMAGES,
             computing=computing,
             measured=taken,
             predicted=None if at_once is None else computing + at_once,
@@ -181,3 +189,36 @@ def steps(costs: Costs, seconds: Mapping[Timed, float], k: int, taught: Lessons)
         )
         made.append(step)
     return made
+
+
+def lessons(lab: Laboratory, k: int) -> Lessons:
+    """A step that only computes, and one with each allreduce, on k devices of all processes."""
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(k * IMAGES, 1, 28, 28)).astype(np.float32)
+    y = random.randint(0, 10, k * IMAGES)
+    options = ScratchOptions()
+    shapes = options.shapes()
+    weights = initial_weights(shapes, 0, "float32")
+    replicas = lab.chapter.replicate(weights, lab.devices, options)
+    gradients = [prod(shape) for shape in shapes.values()]
+    entries = sum(gradients)
+    calls: dict[Timed, Call] = {Step(entries, ""): partial(computed, lab, X, y, replicas)}
+    for name in lab.names:
+        chosen = ScratchOptions(allreduce=name)
+        calls[Step(entries, name)] = partial(trained, lab, X, y, replicas, chosen)
+    return Lessons(calls, [*gradients, 1])
+
+
+def computed(lab: Laboratory, X: Array, y: Array, replicas: Any) -> list[Any]:
+    """The gradients of this process's shards; nothing is sent."""
+    found = lab.chapter.parts(X, y, replicas, lab.devices)
+    return [value for grads in found for value in grads.values()]
+
+
+def trained(
+    lab: Laboratory, X: Array, y: Array, replicas: Any, options: ScratchOptions
+) -> list[Any]:
+    """The weights after a step."""
+    # The smallest rate: however often a step is made, its numbers stay what they are.
+    lab.chapter.train_batch(X, y, replicas, lab.devices, 1e-6, options)
+    return [value for params in replicas for value in params.values()]

@@ -7,9 +7,18 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from common.scaling import tables_between as between
 from common.scaling.formulas import ITEM, winners
-from common.scaling.results import LIMITS, Compared, Constants, Line, Measured, Scaling, Step
+from common.scaling.results import (
+    LIMITS,
+    Compared,
+    Constants,
+    Line,
+    Measured,
+    Over,
+    Scaling,
+    Step,
+    Trained,
+)
 from common.scaling.training_step import Net, nets, timing
 from common.scaling.units import of_bytes, rate, seconds
 from common.terminal.tables import table
@@ -32,7 +41,7 @@ def parts(scaling: Scaling) -> Iterator[RenderableType]:
     """What is printed, one after the other."""
     measured, machine = scaling.measured, scaling.measured.machine
     versions = ", ".join(f"{name} {each}" for name, each in measured.versions.items())
-    where = "that share one machine" if measured.over is None else between.places(measured.over)
+    where = "that share one machine" if measured.over is None else places(measured.over)
     yield (
         f"MEASURED on {measured.created[:10]}, on virtual devices of {measured.framework} {where}: "
         f"{machine['processor']}, {machine['cores']} cores, "
@@ -43,7 +52,7 @@ def parts(scaling: Scaling) -> Iterator[RenderableType]:
         yield compared_table(measured.compared)
         yield verdict(measured.compared)
     else:
-        yield from between.parts(measured.compared, measured.over)
+        yield from parts_over_hosts(measured.compared, measured.over)
     yield (
         "SIMULATED: a cluster of equal devices. Each has one full-duplex link; no message is in "
         "the way of another one's link."
@@ -114,6 +123,66 @@ def verdict(compared: Sequence[Compared]) -> str:
         f"Predicted over measured: {', '.join(said)} devices. Off by more than a factor of "
         f"{FACTOR}: {', '.join(which) or 'none'}. `native` has no schedule to go by."
     )
+
+
+def places(over: Over) -> str:
+    """Where the devices are, as the end of "on virtual devices"."""
+    hosts, processes = len(set(over.hosts)), len(over.hosts)
+    shared = f", which share {_machines(over.machines)}" if over.machines < hosts else ""
+    return (
+        f"in {processes} processes on {hosts} host{'s' * (hosts > 1)}{shared}, joined by "
+        f"{over.engine} over {over.transport}"
+    )
+
+
+def _machines(count: int) -> str:
+    return "one machine" if count == 1 else f"{count} machines"
+
+
+def parts_over_hosts(compared: Sequence[Compared], over: Over) -> Iterator[RenderableType]:
+    """What is printed, one after the other."""
+    k = len(over.hosts)
+    for entries, found in groupby(compared, key=lambda each: each.entries):
+        yield both_ways(f"allreduce of {of_bytes(entries)} on {k} devices", list(found))
+    (computing,) = {each.computing for each in over.steps}
+    images = next(each.images for each in over.steps)
+    title = (
+        f"a step of LeNet on {k} devices, {images} images for each; it computes for "
+        f"{seconds(computing)}, then sums each gradient and the loss"
+    )
+    yield both_ways(title, over.steps)
+    yield verdict_over_hosts([*compared, *over.steps], over)
+
+
+def both_ways(title: str, found: Sequence[Compared | Trained]) -> Table:
+    """What was measured for each algorithm, and both predictions, with what they are of that."""
+    headings = ("measured", "at once", "ratio", "in turn", "ratio")
+    rows = table(["algorithm", *headings], title=title)
+    for each in found:
+        cells = [seconds(each.measured)]
+        for said in (each.predicted, each.in_turn):
+            cells += ["–", "–"] if said is None else [seconds(said), f"{said / each.measured:.2f}"]
+        rows.add_row(each.algorithm, *cells)
+    return rows
+
+
+def verdict_over_hosts(found: Sequence[Compared | Trained], over: Over) -> str:
+    """How good the predictions are, and which of the two applies."""
+    at_once = [each.predicted / each.measured for each in found if each.predicted]
+    in_turn = [each.in_turn / each.measured for each in found if each.in_turn]
+    applies = (
+        "Each host has a machine of its own, so the first applies."
+        if over.machines == len(set(over.hosts)) == len(over.hosts)
+        else "Hosts share processors here, so the second is nearer; waiting for cores adds to it."
+    )
+    return (
+        f"Predicted over measured: {_range(at_once)} if all devices work at once, "
+        f"{_range(in_turn)} if they do so in turn. {applies} `native` has no schedule to go by."
+    )
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
 def constants_table(constants: Constants) -> Table:

@@ -14,20 +14,16 @@ from concise_steps import RATES, Trained
 
 CASES = [
     # side, in, out, kernel, stride, padding
-    (8, 1, 3, 3, 1, 0),
     (7, 2, 3, 5, 1, 0),
     (8, 2, 3, 3, 1, 1),
     (8, 2, 3, 3, 2, 1),
-    (7, 2, 3, 3, 2, 1),
-    (8, 2, 3, 1, 2, 0),
     (7, 2, 3, 1, 2, 0),
     (9, 3, 2, 5, 3, 2),
 ]
 
 
 @pytest.mark.only("jax")
-@pytest.mark.parametrize("examples", [2, 0])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "examples"), [*((case, 2) for case in CASES), (CASES[2], 0)])
 def test_its_gradients_are_those_of_lax(
     case: tuple[int, ...], examples: int, all_devices: Sequence[Any]
 ) -> None:
@@ -72,7 +68,7 @@ def test_steps_with_it_are_those_of_the_judge(
 @pytest.mark.only("jax")
 @pytest.mark.parametrize(
     ("flags", "channels", "expected"),
-    [("avx2", 64, True), ("avx2", 63, False), ("avx2 avx512f", 64, False), ("", 64, True)],
+    [("avx2", 64, True), ("avx2", 63, False), ("avx2 avx512f", 64, False)],
 )
 def test_it_is_chosen_where_it_pays(
     all_devices: Sequence[Any],

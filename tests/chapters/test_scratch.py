@@ -1,6 +1,5 @@
 """The chapter from scratch, in the framework under test, against the judge."""
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import Mock
@@ -8,26 +7,27 @@ from unittest.mock import Mock
 import judge
 import numpy as np
 import pytest
-from scratch_steps import (
-    COUNTS,
-    LR,
-    RATES,
-    as_arrays,
-    batches,
-    far,
-    start,
-)
+from scratch_steps import LR, RATES, as_arrays, batches, far, start
 
-from common.base.arrays import Array
+from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.chapters.scratch import ScratchOptions
 from common.models.nets import LENET
 
 
-@pytest.mark.parametrize("k", COUNTS)
-def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
-    steps = batches(6, 35, "float64")  # three epochs; three devices share unevenly
-    expected_losses, expected = judge.sgd(start("float64"), steps, RATES)
+@pytest.fixture(scope="module")
+def judged() -> tuple[list[float], Weights]:
+    """The losses of three epochs, and the weights after them, as the judge computes them."""
+    return judge.sgd(start("float64"), batches(6, 40, "float64"), RATES)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_float64_training_is_exact(
+    scratch: Any, all_devices: Sequence[Any], judged: tuple[list[float], Weights], k: int
+) -> None:
+    steps = batches(6, 40, "float64")  # three epochs; three devices share unevenly
+    assert [len(y) for _, y in steps] == [40, 30] * 3
+    expected_losses, expected = judged
     replicas = scratch.replicate(start("float64"), all_devices[:k], ScratchOptions())
     losses = [
         scratch.train_batch(X, y, replicas, all_devices[:k], lr, ScratchOptions())
@@ -54,17 +54,7 @@ def test_a_new_rate_needs_no_new_program(
     assert traced.call_count == 1
 
 
-def test_a_short_last_minibatch_is_used(scratch: Any, all_devices: Sequence[Any]) -> None:
-    steps = batches(4, 40, "float64")
-    assert [len(y) for _, y in steps] == [40, 30, 40, 30]
-    replicas = scratch.replicate(start("float64"), all_devices[:2], ScratchOptions())
-    for (X, y), lr in zip(steps, RATES, strict=False):
-        scratch.train_batch(X, y, replicas, all_devices[:2], lr, ScratchOptions())
-    assert far(scratch.export(replicas), judge.sgd(start("float64"), steps, RATES)[1]) < 1e-12
-
-
-@pytest.mark.parametrize("k", COUNTS)
-@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e-12), ("float32", 2e-5)])
+@pytest.mark.parametrize(("k", "dtype", "limit"), [(1, "float64", 1e-12), (3, "float32", 2e-5)])
 def test_gradient_is_that_of_the_whole_minibatch(
     scratch: Any, all_devices: Sequence[Any], k: int, dtype: str, limit: float
 ) -> None:
@@ -113,9 +103,10 @@ def test_a_shard_without_examples_adds_nothing(
         np.testing.assert_array_equal(values, np.zeros_like(weights[name]))
 
 
-@pytest.mark.parametrize("k", COUNTS)
-@pytest.mark.parametrize("examples", [1, 7])
-@pytest.mark.parametrize(("dtype", "limit"), [("float64", 1e-12), ("float32", 2e-6)])
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(
+    ("examples", "dtype", "limit"), [(1, "float64", 1e-12), (7, "float32", 2e-6)]
+)
 def test_predict_gives_every_example_its_logits(
     scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
 ) -> None:
@@ -190,8 +181,3 @@ def test_training_leaves_its_inputs_alone(scratch: Any, all_devices: Sequence[An
     assert np.array_equal(X, before[0])
     assert np.array_equal(y, before[1])
     assert all(np.array_equal(weights[name], before[2][name]) for name in weights)
-
-
-def test_the_package_names_what_a_record_needs(framework: str) -> None:
-    package = importlib.import_module(f"frameworks.{framework}")
-    assert package.DISTRIBUTIONS

@@ -1,128 +1,215 @@
 """Which process this is, by what real launchers have told real processes, and by hand."""
 
+import json
+from collections.abc import Mapping
+from typing import Final
+
 import pytest
-from hosts_told import DMLC, JAX, PLAIN, SEEN, Told, auto, tf
 
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
 from common.hosts.launchers import ByHand, Launched, NothingToDoError, launched
+from common.hosts.slurm import first_of
 
-FOR_ALL = [
-    ("srun 0", Launched("Slurm", Process(0, 4, 0, 2), ("n1", 61101))),
-    ("srun 3", Launched("Slurm", Process(3, 4, 1, 2), ("n1", 61101))),
-    ("srun on one host", Launched("Slurm", Process(1, 2, 1, 2), ("n1", 61104))),
-    ("srun cyclic", Launched("Slurm", Process(2, 4, 1, 2), ("n1", 61102))),
-    ("srun of one task", Launched()),
-    ("batch script", Launched()),
-    ("salloc", Launched()),
-    ("mpirun in Slurm 0", Launched("Open MPI", Process(0, 4, 0, 2), ("10.99.0.11", 62961))),
-    ("mpirun in Slurm 3", Launched("Open MPI", Process(3, 4, 1, 2), ("10.99.0.11", 62961))),
-    ("mpirun", Launched("Open MPI", Process(1, 2, 1, 2), ("10.99.0.10", 64075))),
-]
+Told = Mapping[str, str]
+
+
+def told(text: str) -> dict[str, str]:
+    return dict(each.split("=", 1) for each in text.split())
+
+
+# What processes found that Slurm 22.05, Open MPI 4.1 and torchrun 2 have started, on n1 and n2.
+BATCH: Final = told("SLURM_JOB_ID=1 SLURM_NODELIST=n[1-2] SLURM_NTASKS=4 SLURM_PROCID=0")
+SRUN: Final = told(
+    "SLURM_DISTRIBUTION=block SLURM_JOB_ID=1 SLURM_LOCALID=1 SLURM_NODELIST=n[1-2] SLURM_NTASKS=4 "
+    "SLURM_PROCID=3 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n[1-2] SLURM_STEP_NUM_TASKS=4 "
+    "SLURM_STEP_TASKS_PER_NODE=2(x2)"
+)
+SRUN_ONE: Final = SRUN | told(
+    "SLURM_LOCALID=0 SLURM_PROCID=0 SLURM_STEP_ID=2 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_TASKS=1 "
+    "SLURM_STEP_TASKS_PER_NODE=1"
+)
+MPI_IN_SLURM: Final = SRUN_ONE | told(
+    "OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=3 "
+    "OMPI_COMM_WORLD_SIZE=4 OMPI_MCA_orte_hnp_uri=425787392.0;tcp://10.99.0.11:39813 "
+    "OMPI_MCA_orte_local_daemon_uri=425787392.1;tcp://10.99.0.12:45581"
+)
+MPI: Final = {name: value for name, value in MPI_IN_SLURM.items() if name.startswith("OMPI")}
+TORCHRUN: Final = told(
+    "GROUP_WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=n1 MASTER_PORT=29500 RANK=3 "
+    "TORCHELASTIC_RUN_ID=none WORLD_SIZE=4"
+)
+TORCHRUN_ONE: Final = TORCHRUN | told(
+    "GROUP_WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 RANK=0 WORLD_SIZE=1"
+)
+PLAIN: Final = told("RANK=3 WORLD_SIZE=4 MASTER_ADDR=n1 MASTER_PORT=1234")
+JAX: Final = told("JAX_COORDINATOR_ADDRESS=n1:1234 JAX_NUM_PROCESSES=4 JAX_PROCESS_ID=3")
+DMLC: Final = told(
+    "DMLC_ROLE=worker DMLC_NUM_WORKER=4 DMLC_WORKER_ID=3 DMLC_PS_ROOT_URI=10.0.0.1 "
+    "DMLC_PS_ROOT_PORT=9000"
+)
+
+
+def tf(kind: str, index: object, *workers: str, **others: list[str]) -> dict[str, str]:
+    cluster = {"worker": workers or ["b:1", "[::2]:1"], **others}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
+
+
+CHIEF: Final = tf("chief", 0, chief=["a:1"])
+
+
+def without(found: Told, name: str) -> dict[str, str]:
+    return {key: value for key, value in found.items() if key != name}
+
+
+def auto(name: str, found: Told, coordinator: str | None = None) -> Launched:
+    return launched(name, "auto", ByHand(coordinator), found)
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
-@pytest.mark.parametrize(("seen", "expected"), FOR_ALL)
-def test_slurm_and_open_mpi_serve_every_framework(name: str, seen: str, expected: Launched) -> None:
-    assert auto(name, SEEN[seen]) == expected
+def test_slurm_and_open_mpi_serve_every_framework(name: str) -> None:
+    assert auto(name, SRUN) == Launched("Slurm", Process(3, 4, 1, 2), ("n1", 61101))
+    for found in (MPI, MPI_IN_SLURM):
+        expected = Launched("Open MPI", Process(3, 4, 1, 2), ("10.99.0.11", 62961))
+        assert auto(name, found) == expected
+    for alone in (BATCH, SRUN_ONE, {}):
+        assert auto(name, alone) == Launched()
 
 
 @pytest.mark.parametrize(
-    ("seen", "expected"),
+    ("name", "found", "expected"),
     [
-        ("torchrun --standalone", Launched("torchrun", Process(1, 2, 1, 2), ("localhost", 64601))),
-        ("torchrun of one", Launched()),
-        ("torchrun static", Launched("torchrun", Process(3, 4, 1, 2), ("n1", 63284))),
-        ("torchrun c10d", Launched("torchrun", Process(2, 4, 0, 2), ("n1", 61275))),
+        ("pytorch", TORCHRUN, Launched("torchrun", Process(3, 4, 1, 2), ("n1", 63284))),
+        ("pytorch", SRUN | TORCHRUN, Launched("torchrun", Process(3, 4, 1, 2), ("n1", 63284))),
+        ("pytorch", TORCHRUN_ONE, Launched()),
+        ("pytorch", PLAIN, Launched("RANK and WORLD_SIZE", Process(3, 4), ("n1", 1234))),
+        ("tensorflow", CHIEF, Launched("TF_CONFIG", Process(0, 3), ("a", 1))),
         (
-            "torchrun c10d, rendezvous on the other host",
-            Launched("torchrun", Process(0, 4, 0, 2), ("n1", 62487)),
+            "tensorflow",
+            tf("worker", 1, chief=["a:1"]),
+            Launched("TF_CONFIG", Process(2, 3), ("a", 1)),
         ),
-        ("torchrun in srun 0", Launched("torchrun", Process(0, 4, 0, 2), ("n1", 64013))),
-        ("torchrun in srun 3", Launched("torchrun", Process(3, 4, 1, 2), ("n1", 64013))),
+        (
+            "tensorflow",
+            tf("worker", 2, "[::1]:1", "b:1", "[::1]:2", "b:2"),
+            Launched("TF_CONFIG", Process(2, 4, 1, 2), ("::1", 1)),
+        ),
+        ("jax", JAX, Launched("JAX", Process(3, 4), ("n1", 1234))),
+        ("mxnet", DMLC, Launched("DMLC", Process(3, 4), ("10.0.0.1", 9000))),
     ],
 )
-def test_torchrun_serves_pytorch(seen: str, expected: Launched) -> None:
-    found = auto("pytorch", SEEN[seen])
-    assert found == expected
-    assert not found.coordinator or str(found.coordinator[1]) != SEEN[seen]["MASTER_PORT"]
-
-
-OWN: list[tuple[str, Told, Launched]] = [
-    ("pytorch", PLAIN, Launched("RANK and WORLD_SIZE", Process(3, 4), ("n1", 1234))),
-    (
-        "pytorch",
-        {**PLAIN, "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "fd00::1"},
-        Launched("RANK and WORLD_SIZE", Process(3, 4, 1, 2), ("fd00::1", 1234)),
-    ),
-    ("pytorch", {"RANK": "0", "WORLD_SIZE": "1"}, Launched()),
-    ("pytorch", {"MASTER_ADDR": "n1", "MASTER_PORT": "1234"}, Launched()),
-    ("tensorflow", tf("chief", 0), Launched("TF_CONFIG", Process(0, 3), ("a", 1))),
-    ("tensorflow", tf("worker", 0), Launched("TF_CONFIG", Process(1, 3), ("a", 1))),
-    ("tensorflow", tf("worker", "1"), Launched("TF_CONFIG", Process(2, 3), ("a", 1))),
-    (
-        "tensorflow",
-        tf("worker", 2, {"worker": ["[::1]:1", "b:1", "[::1]:2", "b:2"]}),
-        Launched("TF_CONFIG", Process(2, 4, 1, 2), ("::1", 1)),
-    ),
-    ("tensorflow", tf("worker", 0, {"worker": ["a:1"]}), Launched()),
-    ("jax", JAX, Launched("JAX", Process(3, 4), ("n1", 1234))),
-    ("jax", {"JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0"}, Launched()),
-    ("mxnet", DMLC, Launched("DMLC", Process(3, 4), ("10.0.0.1", 9000))),
-]
-
-
-@pytest.mark.parametrize(("name", "told", "expected"), OWN)
-def test_each_framework_has_variables_of_its_own(name: str, told: Told, expected: Launched) -> None:
-    assert auto(name, told) == expected
+def test_each_framework_has_variables_of_its_own(
+    name: str, found: Told, expected: Launched
+) -> None:
+    assert auto(name, found) == expected
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_by_hand_serves_every_framework_and_wins(name: str) -> None:
     flags = ByHand("[fd00::1]:1234", 3, 2)
-    expected = Launched("by hand", Process(2, 3), ("fd00::1", 1234))
-    for told in (*SEEN.values(), {}, JAX, {"TF_CONFIG": "{"}):
-        assert launched(name, "auto", flags, told) == expected
-        assert launched(name, "none", flags, told) == expected
-    assert launched(name, "auto", ByHand("a:1", 1, 0), {}) == Launched()
+    for found in (SRUN, MPI, TORCHRUN, {}, JAX, {"TF_CONFIG": "{"}):
+        by_hand = Launched("by hand", Process(2, 3), ("fd00::1", 1234))
+        assert launched(name, "auto", flags, found) == by_hand
+        assert launched(name, "none", ByHand(), found) == Launched()
 
 
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_launcher_none_ignores_the_environment(name: str) -> None:
-    for told in (*SEEN.values(), {"RANK": "x"}, JAX, DMLC, {"TF_CONFIG": "{"}):
-        assert launched(name, "none", ByHand(), told) == Launched()
-
-
-@pytest.mark.parametrize("seen", ["srun 0", "srun arbitrary", "mpirun in Slurm 3", "mpirun"])
-def test_an_address_alone_replaces_that_of_slurm_or_open_mpi(seen: str) -> None:
-    expected = launched("pytorch", "auto", ByHand("b:7"), SEEN[seen])
-    assert expected.coordinator == ("b", 7)
-    assert expected.process.count > 1
-    own = SEEN[seen] | {"MASTER_ADDR": "b", "MASTER_PORT": "7"}
-    assert auto("pytorch", own) == expected
-    assert auto("jax", SEEN[seen] | {"JAX_COORDINATOR_ADDRESS": "b:7"}) == expected
-    assert auto("jax", SEEN[seen] | {"JAX_COORDINATOR_ADDRESS": "x:1"}, "b:7") == expected
+def test_an_address_alone_replaces_that_of_slurm_or_open_mpi() -> None:
+    for found in (SRUN, SRUN | {"SLURM_DISTRIBUTION": "arbitrary"}, MPI):
+        expected = auto("pytorch", found, "b:7")
+        assert expected.coordinator == ("b", 7)
+        assert expected.process.count > 1
+        assert auto("pytorch", found | told("MASTER_ADDR=b MASTER_PORT=7")) == expected
+        assert auto("jax", found | {"JAX_COORDINATOR_ADDRESS": "b:7"}) == expected
 
 
 def test_of_two_launchers_the_inner_one_decides() -> None:
-    assert auto("jax", SEEN["srun 3"] | JAX).launcher == "JAX"
-    assert auto("mxnet", SEEN["mpirun in Slurm 3"] | DMLC).launcher == "DMLC"
-    assert auto("pytorch", SEEN["srun 3"] | PLAIN).launcher == "RANK and WORLD_SIZE"
-    assert auto("jax", SEEN["srun of one task"] | JAX).launcher == "JAX"
-    assert auto("jax", SEEN["srun 3"] | PLAIN).launcher == "Slurm"
+    assert auto("jax", SRUN | JAX).launcher == "JAX"
+    assert auto("mxnet", MPI_IN_SLURM | DMLC).launcher == "DMLC"
+    assert auto("jax", SRUN | PLAIN).launcher == "Slurm"
 
 
 def test_two_steps_of_a_job_meet_at_two_ports() -> None:
     ports = {
-        auto("jax", SEEN["srun 0"] | {"SLURM_JOB_ID": job, "SLURM_STEP_ID": str(step)}).coordinator
+        auto("jax", SRUN | {"SLURM_JOB_ID": job, "SLURM_STEP_ID": str(step)}).coordinator
         for job in ("7", "8", "45")
         for step in range(100)
     }
     assert len(ports) == 300
 
 
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [
+        ("n1", "n1"),
+        ("n[08-10,3],m2", "n08"),
+        ("r[1-2]n[0-1]-ib,m", "r1n0-ib"),
+        ("m2,n[1-3]", "m2"),
+    ],
+)
+def test_the_first_host_of_a_list_of_slurm(nodes: str, first: str) -> None:
+    assert first_of(nodes, "it") == first
+
+
 def test_a_server_of_mxnet_has_nothing_to_do() -> None:
-    for role in ("server", "scheduler"):
-        with pytest.raises(NothingToDoError, match=f"DMLC_ROLE is {role}: ") as error:
-            auto("mxnet", DMLC | {"DMLC_ROLE": role})
-        assert error.value.status == 0
+    with pytest.raises(NothingToDoError, match="DMLC_ROLE is server: ") as error:
+        auto("mxnet", DMLC | {"DMLC_ROLE": "server"})
+    assert error.value.status == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "why"),
+    [
+        ("jax", SRUN | {"SLURM_STEP_TASKS_PER_NODE": "3,1"}, "as '3,1', .* --ntasks-per-node"),
+        ("jax", SRUN | {"SLURM_DISTRIBUTION": "arbitrary"}, "=arbitrary: .* --coordinator"),
+        ("jax", SRUN | {"SLURM_PROCID": "4"}, "SLURM_PROCID '4' of SLURM_STEP_NUM_TASKS '4'"),
+        ("jax", SRUN | {"SLURM_LOCALID": "2"}, "SLURM_LOCALID '2' of .*'2.x2.' is no task"),
+        ("jax", SRUN | {"SLURM_STEP_NODELIST": "n[1-"}, "SLURM_STEP_NODELIST 'n.1-' is no list"),
+        ("jax", without(SRUN, "SLURM_JOB_ID"), "not SLURM_JOB_ID"),
+        ("jax", without(MPI, "OMPI_COMM_WORLD_RANK"), "OMPI_COMM_WORLD_RANK ''"),
+        ("jax", MPI | {"OMPI_COMM_WORLD_SIZE": "5"}, "2 of 5 processes here, .* ppr:N:node"),
+        ("jax", without(MPI, "OMPI_MCA_orte_hnp_uri"), "where mpirun runs, .* --coordinator"),
+        ("jax", MPI | told("OMPI_COMM_WORLD_RANK=0"), "another host than the first process"),
+        ("pytorch", TORCHRUN | {"RANK": "٣"}, "TORCHELASTIC_RUN_ID is set, but RANK '٣' of WORLD"),
+        ("pytorch", TORCHRUN | {"WORLD_SIZE": "5"}, "LOCAL_WORLD_SIZE 2 of WORLD_SIZE 5: "),
+        ("pytorch", TORCHRUN | {"MASTER_PORT": "65536"}, "MASTER_PORT '65536' is no port"),
+        ("pytorch", PLAIN | {"MASTER_ADDR": "http://n1" * 99}, "MASTER_ADDR 'http.* is no host"),
+        ("pytorch", without(PLAIN, "MASTER_ADDR"), "not MASTER_ADDR"),
+        ("pytorch", SRUN | {"MASTER_ADDR": "n1"}, "MASTER_ADDR and MASTER_PORT go together"),
+        ("jax", SRUN | {"JAX_COORDINATOR_ADDRESS": "[::1]:80"}, "and ::1, where the first one"),
+        ("tensorflow", {"TF_CONFIG": '{"cluster": 3, "task": 4}'}, "is not a cluster"),
+        ("tensorflow", tf("worker", 2), "and this is worker 2: "),
+        ("tensorflow", tf("worker", 0, "a:1", "a:1"), "each address once"),
+        ("tensorflow", tf("worker", 0, "a:1", "a:2", "b:1"), "as many on each"),
+        ("tensorflow", tf("worker", 0, ps=["b:1"]), "TF_CONFIG has 'ps', "),
+        ("jax", without(JAX, "JAX_NUM_PROCESSES"), "JAX_NUM_PROCESSES ''"),
+        ("jax", JAX | {"JAX_COORDINATOR_ADDRESS": "::1:80"}, "an IPv6 address in brackets"),
+        ("mxnet", DMLC | {"DMLC_ROLE": "boss"}, "DMLC_ROLE 'boss' is not"),
+        ("mxnet", without(DMLC, "DMLC_WORKER_ID"), "DMLC_WORKER_ID"),
+        ("jax", SRUN | JAX | {"JAX_PROCESS_ID": "1"}, "process 1 of 4, but Slurm says 3 of 4"),
+        ("mxnet", MPI | DMLC | {"DMLC_WORKER_ID": "1"}, "process 1 of 4, but Open MPI says 3 of 4"),
+        ("pytorch", CHIEF, "TF_CONFIG is set, which pytorch does not read"),
+        ("jax", TORCHRUN, "TORCHELASTIC_RUN_ID is set, which jax does not read"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(name: str, found: Told, why: str) -> None:
+    with pytest.raises(RequestError, match=why) as error:
+        auto(name, found)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("flags", "found", "why"),
+    [
+        (ByHand(hosts=2), SRUN, "go together"),
+        (ByHand("a:1"), BATCH, "needs --hosts and --host-rank"),
+        (ByHand("a:1"), TORCHRUN, "--coordinator contradicts torchrun"),
+        (ByHand("a", 2, 0), {}, "--coordinator 'a' is not HOST:PORT"),
+        (ByHand("a:1", 2, 2), {}, "--host-rank 2 is none of --hosts 2"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_one_line(flags: ByHand, found: Told, why: str) -> None:
+    with pytest.raises(RequestError, match=why) as error:
+        launched("pytorch", "auto", flags, found)
+    assert "\n" not in str(error.value)

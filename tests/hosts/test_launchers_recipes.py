@@ -86,13 +86,10 @@ def on_both(hosts: Hosts, folder: Path, environment: Mapping[str, str], *command
     assert [each.wait(60) for each in started] == [0, 0]
 
 
-@pytest.mark.parametrize("given", [{}, OTHERS])
-def test_by_hand(
-    hosts: Hosts, folder: Path, environment: Mapping[str, str], given: Mapping[str, str]
-) -> None:
+def test_by_hand(hosts: Hosts, folder: Path, environment: Mapping[str, str]) -> None:
     lines = [f"launch/by_hand.sh n1:29500 2 {rank}" for rank in range(2)]
-    on_both(hosts, folder, {**environment, **given}, *lines)
-    flags = "--devices 4 --a 1 --b" if given else "--devices 2 --preset quick"
+    on_both(hosts, folder, {**environment, **OTHERS}, *lines)
+    flags = "--devices 4 --a 1 --b"
     assert seen(folder) == expected("by hand", ["n1", 29500], *flags.split())
 
 

@@ -1,60 +1,87 @@
 """Processes that were not started alike, or not all of them, say so in a line each; none waits."""
 
+import shutil
 import socket
 import time
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from summing_chapter import SummingChapter, held
 from together import COUNT, FLAGS, RECORD, SOON, Together, wait_until
 from together_fixture import together as together
 
-from common.hosts.launchers import NothingToDoError
+from common.backends.devices import Process
+from common.data.dataset import Dataset, load
+from common.hosts.launchers import Launched, NothingToDoError
 
 HOST = socket.gethostname()
 WAITS = "2 of 3 processes have come; waiting for 2\n"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "why"),
+    ("wrong", "digest", "why"),
     [
-        (("--steps=8",), f"--steps is 8 on {HOST}, and 7 on {HOST}: start all processes alike"),
-        (("--seed=9",), "--seed is 9 on "),
-        (("--dtype=float32",), "--dtype is float32 on "),
-        (("--allreduce=ring",), "allreduce='ring'"),
-        (("--checkpoint-every=3", "--checkpoint-dir=kept"), "--checkpoint-every is 3 on "),
-        (("--hosts=4", "--devices=4"), "is 4 on "),
-        (("--checkpoint-dir=kept",), "--checkpoint-dir is given on "),
-        (("--host-rank=1",), f"process 1 has come already, on {HOST}"),
+        (("--steps=8",), "", f"--steps is 8 on {HOST}, and 7 on {HOST}: start all processes alike"),
+        (("--checkpoint-dir=kept",), "", "--checkpoint-dir is given on "),
+        (("--host-rank=1",), "", f"process 1 has come already, on {HOST}"),
+        (("--init-weights=none",), "", "error: cannot read weights from none"),
+        ((), "0" * 64, f"the project's code is 000000000000 on {HOST}, and "),
     ],
 )
-def test_one_that_was_asked_otherwise_is_refused_and_the_others_go_on(
-    together: Together, wrong: tuple[str, ...], why: str
+def test_one_that_was_asked_otherwise_is_refused_and_the_others_wait_on(
+    together: Together, wrong: tuple[str, ...], digest: str, why: str
 ) -> None:
     runs = [together.start(rank) for rank in (0, 1)]
     wait_until(lambda: WAITS in runs[0].err())
-    status, said = together.start(2, *wrong).ended()
+    other = {"common.training.run.source_digest": lambda framework: digest} if digest else {}
+    status, said = together.start(2, *wrong, patches=other).ended()
     assert (status, said.count("\n")) == (2, 1), said
     assert why in said
-    runs.append(together.start(2))
-    assert [run.ended()[0] for run in runs] == [0] * COUNT
-
-
-def test_one_with_other_code_is_refused(together: Together) -> None:
-    runs = [together.start(rank) for rank in (0, 1)]
-    wait_until(lambda: WAITS in runs[0].err())
-    other = {"common.training.run.source_digest": lambda framework: "0" * 64}
-    status, said = together.start(2, patches=other).ended()
-    assert (status, said.count("\n")) == (2, 1), said
-    assert f"the project's code is 000000000000 on {HOST}, and " in said
-    runs.append(together.start(2))
-    assert [run.ended()[0] for run in runs] == [0] * COUNT
-
-
-def test_flags_of_one_host_alone_may_differ(together: Together) -> None:
-    runs = [together.start(0), together.start(1, "--quiet", "--threads=1")]
-    runs.append(together.start(2, "--out=elsewhere", "--save-weights=w.safetensors"))
+    # Flags of one host alone may differ.
+    runs.append(together.start(2, "--out=elsewhere", "--save-weights=w", "--threads=1"))
     assert [run.ended()[0] for run in runs] == [0] * COUNT
     assert not (together.folder / "elsewhere").exists()
+
+
+def require_refused(runs: list[Any], *words: str) -> None:
+    for run in runs:
+        status, said = run.ended()
+        assert (status, said.count("\n")) == (2, 1), said
+        assert all(each in said for each in words), said
+
+
+def test_a_folder_of_checkpoints_that_hosts_do_not_share_is_refused(together: Together) -> None:
+    flags = ["--quiet", "--checkpoint-every=2", "--steps=4"]
+    runs = together.all(*flags, "--checkpoint-dir=kept")
+    assert [run.ended()[0] for run in runs] == [0] * COUNT
+    shutil.rmtree(together.folder / "out")
+    places = ["kept", "own", "own"]
+    again = [
+        together.start(rank, *flags, "--resume", f"--checkpoint-dir={place}")
+        for rank, place in enumerate(places)
+    ]
+    said = "does not have the checkpoint of the first one ("
+    require_refused(again, said, "): all hosts have to share --checkpoint-dir\n")
+
+
+def test_other_data_on_one_host_are_refused(together: Together) -> None:
+    def other(*given: Any, **named: Any) -> Dataset:
+        data = load(*given, **named)
+        return replace(data, train_labels=data.train_labels[::-1])
+
+    runs = [together.start(rank, "--quiet") for rank in (0, 1)]
+    runs.append(together.start(2, "--quiet", patches={"common.training.run.load": other}))
+    said = f"process 2 on {HOST} does not have the data of the first one (synthetic "
+    require_refused(runs, said, "all hosts need the same data set, see --dataset and --data-dir\n")
+
+
+def test_other_initial_weights_on_one_host_are_refused(together: Together) -> None:
+    assert together.command([*FLAGS, "--save-weights=w"], SummingChapter()).ended()[0] == 0
+    runs = [together.start(rank, "--quiet") for rank in (0, 1)]
+    runs.append(together.start(2, "--quiet", "--init-weights=w"))
+    said = f"process 2 on {HOST} does not have the initial weights of the first one ("
+    require_refused(runs, said)
 
 
 def test_those_that_do_not_come_in_time_are_named(together: Together) -> None:
@@ -73,6 +100,16 @@ def test_a_first_process_that_does_not_come_in_time_is_named(together: Together)
     assert ") within 1 seconds: start it" in said
 
 
+def test_one_that_waits_by_variables_of_another_job_says_whose_they_are(together: Together) -> None:
+    here = Launched("TF_CONFIG", Process(0, 3), ("localhost", together.port))
+    run = together.start(0, patches={"common.training.run.launched": lambda *_: here})
+    wait_until(lambda: "\n" in run.err())
+    assert run.err().splitlines()[0] == (
+        "1 of 3 processes have come; waiting for 1, 2, as the environment says "
+        "(TF_CONFIG); --launcher none ignores it"
+    )
+
+
 def test_the_first_process_may_come_last(together: Together) -> None:
     runs = [together.start(2), together.start(1)]
     runs[0].process.join(0.5)
@@ -85,44 +122,21 @@ def test_a_second_run_at_the_same_port_is_refused_and_the_first_goes_on(
 ) -> None:
     runs = together.all(hurt={0: held("here")})
     wait_until((together.folder / "here").exists)
-    status, said = together.start(0, "--out=second").ended()
-    assert (status, said.count("\n")) == (2, 1), said
-    assert f"processes cannot meet at port {together.port} of this host" in said
-    assert "name another one in --coordinator" in said
-    status, said = together.start(1, "--out=second").ended()
-    assert (status, said.count("\n")) == (2, 1), said
-    assert "process 1 has come already" in said
+    said = f"processes cannot meet at port {together.port} of this host"
+    again = together.start(0, "--out=second")
+    require_refused([again], said, "name another one in --coordinator")
+    require_refused([together.start(1, "--out=second")], "process 1 has come already")
     assert all(run.process.is_alive() for run in runs)
     assert not (together.folder / "second").exists()
 
 
-def test_a_port_serves_the_next_run_at_once(together: Together) -> None:
-    for _ in range(2):
-        runs = together.all("--quiet")
-        assert [run.ended() for run in runs] == [(0, "")] * COUNT
-
-
-@pytest.mark.parametrize("flag", ["--devices=4", "--batch-size=2", "--init-weights=none"])
-def test_what_all_refuse_alike_is_said_by_the_first_before_others(
-    together: Together, flag: str
-) -> None:
+def test_what_all_refuse_alike_is_said_by_the_first_before_others(together: Together) -> None:
     began = time.monotonic()
-    runs = together.all(flag, patches={"common.training.run.LAUNCHER_TIMEOUT": SOON})
-    status, said = runs[0].ended()
-    assert (status, said.count("\n")) == (2, 1)
+    runs = together.all("--devices=4", patches={"common.training.run.LAUNCHER_TIMEOUT": SOON})
+    require_refused(runs[:1], "4 devices cannot be shared by 3 hosts")
     assert time.monotonic() - began < SOON
-    assert [run.process.is_alive() for run in runs[1:]] == [True, True]
-    assert [run.err() for run in runs] == [said, "", ""]
+    assert [run.err() for run in runs[1:]] == ["", ""]
     assert not (together.folder / "out").exists()
-
-
-def test_what_another_one_alone_refuses_it_says(together: Together) -> None:
-    runs = [together.start(rank) for rank in (0, 1)]
-    status, said = together.start(2, "--init-weights=none").ended()
-    assert (status, said.count("\n")) == (2, 1), said
-    assert "error: cannot read weights from none" in said
-    runs.append(together.start(2))
-    assert [run.ended()[0] for run in runs] == [0] * COUNT
 
 
 def test_a_process_that_has_nothing_to_do_says_why(together: Together) -> None:

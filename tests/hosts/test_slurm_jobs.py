@@ -22,11 +22,10 @@ def require_both(record: Record, launcher: str) -> None:
     assert len(record.devices) == 2
 
 
-@pytest.mark.parametrize("chapter", ["scratch", "concise"])
 def test_a_job_of_slurm_that_is_requeued_ends_with_the_same_bits(
-    slurm: Hosts, framework: str, chapter: str, tmp_path: Path
+    slurm: Hosts, framework: str, tmp_path: Path
 ) -> None:
-    told = environment(framework, chapter, FLAGS)
+    told = environment(framework, FLAGS)
     whole = Job(slurm, tmp_path / "whole", told)
     require_both(whole.require_well(), "Slurm")
     job = Job(slurm, tmp_path / "stopped", told)
@@ -42,7 +41,7 @@ def test_a_job_of_slurm_that_is_requeued_ends_with_the_same_bits(
 
 def trained(hosts: Hosts, framework: str, folder: Path, *commands: str) -> Record:
     """The record of what the commands train, each on one host."""
-    told = environment(framework, "concise", f"{FLAGS} --checkpoint-dir results")
+    told = environment(framework, f"{FLAGS} --checkpoint-dir results")
     laid_out(folder)
     started = [
         hosts.start(name, "sh", "-ec", f"cd '{folder}'; {command}", env=told)

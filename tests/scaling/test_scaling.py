@@ -1,15 +1,16 @@
 """`python -m common.scaling`: what it prints and writes, and which requests it refuses."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from clocks import HERE, costs, line, scaled
 
-from common.base.errors import RequestError
 from common.chapters.scratch import ALLREDUCES
 from common.scaling import __main__ as command
 from common.scaling.formulas import ITEM, seconds
@@ -20,23 +21,18 @@ from common.scaling.training_step import nets
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "rich", "matplotlib", "torch", "tensorflow", "jax", "mxnet"}
-FLAGS = """--framework --measured --threads --sizes --latency --bandwidth --addition --rate --out
-    --quiet --help --launcher --coordinator --hosts --host-rank --join-timeout"""
 
 
 @pytest.fixture
-def scaling() -> Scaling:
-    return scaled()
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "scaling.json"
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = Path("scaling.json")
     path.write_text(scaled().model_dump_json(by_alias=True))
     return path
 
 
-def test_a_cluster_is_what_was_measured(scaling: Scaling) -> None:
+def test_a_cluster_is_what_was_measured() -> None:
+    scaling = scaled()
     cluster = scaling.constants
     assert cluster.latency.value == 1e-5
     assert cluster.bandwidth.value == pytest.approx(1e10)
@@ -52,18 +48,19 @@ def test_a_cluster_is_what_was_measured(scaling: Scaling) -> None:
         assert each.overlapped <= each.apart
 
 
-def test_vectors_that_nobody_copied_do_not_make_a_link_infinite(scaling: Scaling) -> None:
+def test_vectors_that_nobody_copied_do_not_make_a_link_infinite() -> None:
+    measured = scaled().measured
     known = costs(line(1e-5, 0), HERE.addition, *HERE.cut)
-    cluster = as_measured(scaling.measured.model_copy(update={"costs": known}))
-    assert cluster.bandwidth.value == scaling.measured.copy_rate
+    cluster = as_measured(measured.model_copy(update={"costs": known}))
+    assert cluster.bandwidth.value == measured.copy_rate
     assert "NumPy's copy" in cluster.bandwidth.source
 
 
 def test_what_is_measured_given_and_simulated_is_told_apart(
-    file: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = file.parent / "out"
-    assert command.main([f"--measured={file}", f"--out={out}", "--latency=5"]) == 0
+    monkeypatch.setattr(command, "find_spec", lambda name: None)  # there is no Matplotlib
+    assert command.main([f"--measured={file}", "--out=out", "--latency=5"]) == 0
     printed = capsys.readouterr().out
     assert printed.index("MEASURED") < printed.index("ratio") < printed.index("SIMULATED")
     assert re.search(r"star +│ +2\.00 ms │ +1\.00 ms │ +0\.50", printed)
@@ -71,8 +68,9 @@ def test_what_is_measured_given_and_simulated_is_told_apart(
     assert re.search(r"latency of a message +│ +5\.00 µs │ given", printed)
     assert re.search(r"bandwidth of a link +│ +10\.0 GB/s │ measured", printed)
     assert len(re.findall(r"^│ 4,096 +│ +(?:no|yes) ", printed, re.M)) == 6
-    again = out / "scaling.json"
-    assert command.main([f"--measured={again}", f"--out={out}", "--quiet", "--rate=7"]) == 0
+    assert "python -m common.scaling --quiet --measured out/scaling.json` draws it" in printed
+    again = Path("out/scaling.json")
+    assert command.main([f"--measured={again}", "--out=out", "--quiet", "--rate=7"]) == 0
     kept = Scaling.model_validate_json(again.read_text()).constants
     assert (kept.latency.value, kept.rate.value) == pytest.approx((5e-6, 7e9))
     assert (kept.latency.source, kept.rate.source) == ("given", "given")
@@ -91,32 +89,49 @@ def test_a_prediction_that_is_off_is_named() -> None:
     assert "factor of 2: none." in verdict(compared[1:3])
 
 
-def test_without_matplotlib_it_says_how_to_draw(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+HOSTS = "--coordinator=localhost:1 --hosts=2 --host-rank=0"
+FLAWS = {
+    "": "no framework is installed in this Python: `nox -s scaling`",
+    "--sizes 5 0": "--sizes: '0' is not a whole number of at least 1",
+    "--bandwidth nan": "--bandwidth: 'nan' is not a number above 0",
+    "--rate 1e300": r"--rate 1e\+300: choose from 1e-06 to 1e\+12",
+    "--measured nowhere.json": "nowhere.json cannot be read",
+    "--measured scaling.json --sizes 5": "leave --framework, --sizes and other hosts out",
+    "--measured spoiled.json": "spoiled.json is not a scaling.json of schema 3.*measured.copy_rate",
+    f"--framework mxnet {HOSTS}": "mxnet has no messages from one process to another",
+    "--measured scaling.json --out scaling.json/x": "cannot write to scaling.json/x",
+}
+
+
+@pytest.mark.parametrize(("flags", "complaint"), FLAWS.items(), ids=FLAWS.keys())
+def test_a_bad_request_is_refused_in_one_line(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    flags: str,
+    complaint: str,
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda name: None)
-    assert command.main([f"--measured={file}", f"--out={file.parent}", "--quiet"]) == 0
-    written, hint = capsys.readouterr().out.splitlines()
-    assert written == f"written: {file}"
-    assert f"python -m common.scaling --quiet --measured {file}" in hint
-    assert not list(file.parent.glob("*.svg"))
+    document = json.loads(file.read_text())
+    document["measured"]["copy_rate"] = -1
+    Path("spoiled.json").write_text(json.dumps(document))
+    try:
+        status: Any = command.main(flags.split())
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"python -m common\.scaling: error: .*{complaint}.*\n", err), err
+    assert not Path("results").exists()
 
 
-def test_the_first_framework_that_can_be_imported_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
+def test_several_processes_are_told_by_name_what_to_measure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def import_backend(framework: str, *_: object) -> None:
-        if framework == "tensorflow":
-            raise AttributeError("built for another NumPy")
-
-    monkeypatch.setattr("common.backends.loading.import_backend", import_backend)
-    for library, framework in (("torch", "pytorch"), ("jax", "jax"), ("mxnet", "mxnet")):
-        there = {library, "tensorflow", "mxnet"}
-        monkeypatch.setattr(command, "find_spec", lambda name, there=there: name in there or None)
-        assert command.importable(2) == framework
-    monkeypatch.setattr(command, "find_spec", lambda name: name == "tensorflow" or None)
-    with pytest.raises(RequestError, match="tensorflow cannot be imported in this Python: `nox"):
-        command.importable(2)
+    monkeypatch.setattr(command, "find_spec", lambda name: name == "jax" or None)
+    assert command.main(HOSTS.split()) == 2
+    assert "name the --framework that all measure" in capsys.readouterr().err
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -124,19 +139,24 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_help_names_every_flag_and_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy() -> None:
     done = python("-X", "importtime", "-m", "common.scaling", "--help")
     loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert done.returncode == 0
     assert "argparse" in loaded
     assert not loaded & HEAVY
-    assert set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", done.stdout, re.M)) == set(FLAGS.split())
+
+
+SHORT = """
+from common.scaling import __main__, measure
+measure.BUDGET = 5
+raise SystemExit(__main__.main())
+"""
 
 
 def test_it_measures_the_framework_under_test(framework: str, tmp_path: Path) -> None:
-    done = python(
-        *f"-m common.scaling --framework={framework} --sizes 100000 --out={tmp_path}".split()
-    )
+    flags = [f"--framework={framework}", "--sizes=100000", f"--out={tmp_path}"]
+    done = python("-c", SHORT, *flags)
     assert done.returncode == 0, done.stderr
     assert "MEASURED" in done.stdout
     found = Scaling.model_validate_json((tmp_path / "scaling.json").read_text())

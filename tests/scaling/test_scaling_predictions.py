@@ -9,13 +9,12 @@ import pytest
 from clocks import HERE, costs, line, probes
 
 from common.base.arrays import Array
-from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES, Schedule, execute
 from common.parallel.shards import shard_bounds
 from common.scaling import measure as measuring
 from common.scaling.predict import fit, predict
 from common.scaling.results import LIMITS
-from common.scaling.workloads import COUNTS, Allreduce, Laboratory, Trial, trials
+from common.scaling.workloads import COUNTS, Allreduce, Trial, trials
 
 
 def test_predictions_by_hand() -> None:
@@ -57,17 +56,6 @@ def test_the_constants_are_found_again() -> None:
             assert a.per_entry == pytest.approx(b.per_entry, rel=1e-6, abs=1e-15)
 
 
-def test_every_length_has_a_line_of_its_own() -> None:
-    short, medium = LIMITS
-    assert HERE.message(short) == pytest.approx(1e-5 + short * 1e-9)
-    assert HERE.message(short + 1) == pytest.approx(3e-5 + (short + 1) * 3e-10)
-    assert HERE.message(medium) == pytest.approx(3e-5 + medium * 3e-10)
-    assert HERE.message(medium + 1) == pytest.approx(3e-5 + (medium + 1) * 4e-10)
-    only = fit(probes(HERE, [1000])).message
-    for each in only.pieces():
-        assert each.per_entry == pytest.approx(only.short.per_entry)
-
-
 def test_no_constant_is_negative_whatever_the_clock_shows() -> None:
     free = costs(line(1e-5, 0), line(0, 1e-9), *HERE.cut)
     for error in (0.01, 0.1, 0.5):
@@ -87,22 +75,6 @@ def test_trials_are_no_allreduce() -> None:
         assert (first[0], second[0]) == ((11, 7) if adds else (1, 1))
 
 
-@pytest.fixture
-def laboratory(monkeypatch: pytest.MonkeyPatch) -> Laboratory:
-    """Devices of NumPy, under JAX's name."""
-
-    kernels = SimpleNamespace(scatter=lambda array, devices: np.split(array, len(devices)))
-    collectives = SimpleNamespace(
-        by_schedule=by_schedule, native=lambda vectors: [sum(vectors)] * len(vectors)
-    )
-    chapter: Any = SimpleNamespace(
-        kernels=kernels, collectives=collectives, synchronize=lambda _: None
-    )
-    made = Laboratory(chapter, ["numpy"] * max(COUNTS))
-    monkeypatch.setattr(measuring, "laboratory", lambda *_: made)
-    return made
-
-
 def test_a_time_is_the_lower_quartile_of_all_rounds() -> None:
     clock = {"short": [9.0], "long": [9.0, 5.0, 1.0, 9.0]}  # the first one is to warm up
     for sweep in range(3 * 4):  # of two calls the faster one counts, whichever it is
@@ -112,13 +84,3 @@ def test_a_time_is_the_lower_quartile_of_all_rounds() -> None:
     calls: Any = {short: "short", long: "long"}
     assert measuring.timed(lab, calls, deadline=0) == {short: 2.75, long: 3.0}
     assert clock == {"short": [], "long": []}
-
-
-def test_everything_is_measured_and_all_but_native_predicted(laboratory: Laboratory) -> None:
-    measured = measuring.measure("jax", 1, [20, 50])
-    found = {(each.entries, each.devices, each.algorithm): each for each in measured.compared}
-    assert found.keys() == {(n, k, name) for n in (20, 50) for k in COUNTS for name in ALLREDUCES}
-    for (_, _, name), each in found.items():
-        assert each.measured > 0
-        assert (each.predicted is None) == (name == "native")
-    assert {probe.entries for probe in measured.probes} == {1, 5, 10, 12, 20, 25, 50}

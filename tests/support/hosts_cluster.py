@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import hosts_slurm
-from hosts_processes import freeze, thaw
 from started import children
 
 KINDS: Final = ("--net", "--uts", "--mount", "--pid")
@@ -51,11 +50,11 @@ class Hosts:
     As a context manager: there are none before, and none are left after it.
     """
 
-    def __init__(self, count: int = 2, slurm: bool = False, processors: int = 4) -> None:
+    def __init__(self, count: int = 2, slurm: bool = False) -> None:
         self.nodes = [f"n{number}" for number in range(1, count + 1)]
         self.names = [*(["ctl"] if slurm else []), *self.nodes]
         self.addresses = {name: f"10.99.0.{10 + at}" for at, name in enumerate(self.names)}
-        self.slurm, self.processors = slurm, processors
+        self.slurm = slurm
         self.folder = Path()
         self.holders: dict[str, subprocess.Popen[bytes]] = {}
         self.inits: dict[str, int] = {}
@@ -136,7 +135,9 @@ class Hosts:
             holder.kill()
         else:  # the holder ends once that one is gone, and so all others of the host
             os.kill(init, signal.SIGKILL)
-            self._resume(name)
+            for where, process in self.started:
+                if where == name:  # it waits for one that may be frozen, and stands still with it
+                    process.send_signal(signal.SIGCONT)
         holder.communicate(timeout=20)
 
     def _do(self, name: str, script: str) -> None:
@@ -183,18 +184,3 @@ class Hosts:
         """
         self._do("switch", f"ip link set port{self.names.index(name)} down")
         self._end(name)
-
-    def freeze(self, name: str) -> None:
-        """Stops all that runs on a host, until `thaw`."""
-        freeze(self.inits[name])
-
-    def thaw(self, name: str) -> None:
-        """Lets what was frozen go on."""
-        self._resume(name)
-        thaw(self.inits[name])
-
-    def _resume(self, name: str) -> None:
-        """Lets those who wait for commands of a host go on: they stop with them, but stay so."""
-        for where, process in self.started:
-            if where == name:
-                process.send_signal(signal.SIGCONT)

@@ -36,29 +36,26 @@ def planned(most: int) -> list[Planned]:
     ]
 
 
-def run(hosts: Hosts | None, python: str, framework: str, plan: Planned, results: Path) -> str:
-    """Makes one run over hosts; why it failed, or nothing."""
-    suite, devices, count = plan
-    where = "n1" if hosts else "127.0.0.1"
-    port = PORT if hosts else free_port()
-    command = [python, "-m", f"frameworks.{framework}.{suite.chapter}"]
-    command += [*suite.flags(devices, results), f"--coordinator={where}:{port}", f"--hosts={count}"]
+def together(hosts: Hosts | None, count: int, *command: str) -> str:
+    """Runs a command in so many processes, each on its host; why it failed, or nothing."""
+    where = f"n1:{PORT}" if hosts else f"127.0.0.1:{free_port()}"
+    flags = (f"--coordinator={where}", f"--hosts={count}", "--join-timeout=60")
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with ExitStack() as stack:
         started = []
         for rank in range(count):
-            what = [*command, f"--host-rank={rank}", "--join-timeout=60"]
-            how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            what = [*command, *flags, f"--host-rank={rank}"]
             each = (
-                hosts.start(f"n{rank + 1}", *what, text=True, **how)
+                hosts.start(f"n{rank + 1}", *what, **how)
                 if hosts
-                else subprocess.Popen(what, text=True, **how)
+                else subprocess.Popen(what, **how)
             )
             started.append(each)
             stack.callback(each.kill)
-        return "\n".join(failures(started))
+        return "\n".join(_failures(started))
 
 
-def failures(started: Sequence["subprocess.Popen[str]"]) -> Iterator[str]:
+def _failures(started: Sequence["subprocess.Popen[str]"]) -> Iterator[str]:
     """What the processes that have failed have said."""
     limit = time.monotonic() + LIMIT
     for rank, each in enumerate(started):
@@ -84,7 +81,9 @@ def main() -> int:
         for plan in planned(flags.over_hosts):
             suite, devices, count = plan
             began = time.monotonic()
-            trouble = run(hosts, flags.python, flags.framework, plan, flags.out)
+            module = f"frameworks.{flags.framework}.{suite.chapter}"
+            command = [flags.python, "-m", module, *suite.flags(devices, flags.out)]
+            trouble = together(hosts, count, *command)
             name = f"{flags.framework} {suite.chapter}, {devices} devices on {count} hosts"
             print(f"{name}: {trouble or f'{time.monotonic() - began:.1f} s'}", flush=True)
             failed |= bool(trouble)

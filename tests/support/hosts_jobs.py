@@ -19,7 +19,7 @@ from common.records.store import read_record, read_tensors
 ROOT: Final = Path(__file__).parents[2]
 FLAGS: Final = (
     "--dataset synthetic --train-examples 60 --test-examples 20 --batch-size 15 --epochs 5 "
-    "--dtype float64 --checkpoint-every 1"
+    "--dtype float64 --checkpoint-every 1 --width 4"
 )
 LIMIT: Final = 300
 """Seconds in which a job comes to an end, however busy the machine."""
@@ -33,11 +33,10 @@ def laid_out(folder: Path) -> Path:
     return folder
 
 
-def environment(framework: str, chapter: str, flags: str) -> dict[str, str]:
+def environment(framework: str, flags: str) -> dict[str, str]:
     """The recipes' variables; `python` is this one there, and finds the project's modules."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    width = " --width 4" if chapter == "concise" else ""
-    asked = {"FRAMEWORK": framework, "CHAPTER": chapter, "DEVICES": "2", "FLAGS": flags + width}
+    asked = {"FRAMEWORK": framework, "CHAPTER": "concise", "DEVICES": "2", "FLAGS": flags}
     return {**asked, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 

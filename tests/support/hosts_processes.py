@@ -2,14 +2,10 @@
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-from started import children
 
 
 def processes(init: int) -> list[int]:
@@ -18,27 +14,6 @@ def processes(init: int) -> list[int]:
     assert space != _space(os.getpid()), "this is no host, but the machine itself"
     found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     return [process for process in found if process != init and _space(process) == space]
-
-
-def freeze(init: int) -> None:
-    """Stops all of them, also those that are just being started."""
-    frozen: set[int] = set()
-    while more := set(processes(init)) - frozen:
-        for process in more:
-            send(process, signal.SIGSTOP)
-        frozen |= more
-
-
-def thaw(init: int) -> None:
-    """Lets all of them go on."""
-    for process in processes(init):
-        send(process, signal.SIGCONT)
-
-
-def tell(started: "subprocess.Popen[Any]", number: signal.Signals) -> None:
-    """Sends a signal to a command that `Hosts.start` has started; its own process only waits."""
-    for child in children(started.pid):
-        send(child, number)
 
 
 def wait(until: Callable[[], bool], what: str, seconds: float = 20) -> None:

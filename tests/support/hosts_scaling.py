@@ -4,17 +4,14 @@ PYTHONPATH=. python tests/support/hosts_scaling.py pytorch .nox/pytorch/bin/pyth
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from hosts_cluster import Hosts, why_not
-from hosts_grid import PORT, failures
+from hosts_grid import together
 
 from common.scaling.formulas import ITEM
 from common.scaling.results import Compared, Line, Measured, Trained, read_scaling
@@ -26,17 +23,8 @@ Row = Compared | Trained
 def measured(hosts: Hosts, framework: str, python: str, folder: Path) -> Measured:
     """What one run finds, on all of the hosts, with a thread for each."""
     command = [python, "-m", "common.scaling", f"--framework={framework}", f"--out={folder}"]
-    command += ["--threads=1", f"--coordinator=n1:{PORT}", f"--hosts={len(hosts.nodes)}"]
-    with ExitStack() as stack:
-        started = []
-        for rank, name in enumerate(hosts.nodes):
-            what = [*command, f"--host-rank={rank}", "--join-timeout=60", "--quiet"]
-            pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-            each = hosts.start(name, *what, text=True, **pipes)
-            started.append(each)
-            stack.callback(each.kill)
-        if trouble := "\n".join(failures(started)):
-            raise SystemExit(trouble)
+    if trouble := together(hosts, len(hosts.nodes), *command, "--threads=1", "--quiet"):
+        raise SystemExit(trouble)
     return read_scaling(folder / "scaling.json").measured
 
 

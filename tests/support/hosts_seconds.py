@@ -7,7 +7,8 @@ a figure it stays as it is.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -25,26 +26,18 @@ END: Final = "<!-- seconds end -->"
 
 
 def table(lines: Sequence[Line], command: str) -> str:
-    """The table, and where it comes from."""
+    """The most seconds of each framework, fault and moment, and where they come from."""
+    rows = []
+    for framework, (what, kind) in product(FRAMEWORKS, KINDS.items()):
+        own = [each for each in lines if (each["framework"], each["fault"]) == (framework, kind)]
+        most = {
+            each["moment"]: f"{each['seconds']:.0f}"
+            for each in sorted(own, key=lambda each: float(each["seconds"]))
+        }
+        if own:
+            rows.append([framework, what, *(most.get(moment, "–") for moment in MOMENTS)])
     headings = ("framework", "lost", *(f"seconds, {moment}" for moment in MOMENTS))
-    rows = markdown(headings, _rows(lines), (0, 1))
-    return "\n".join([*rows, "", source(lines, command)])
-
-
-def _rows(lines: Sequence[Line]) -> Iterator[list[str]]:
-    """A row for each framework and each fault: the most seconds of each moment."""
-    for framework in FRAMEWORKS:
-        for what, kind in KINDS.items():
-            own = [
-                each for each in lines if (each["framework"], each["fault"]) == (framework, kind)
-            ]
-            if own:
-                yield [framework, what, *(_most(own, moment) for moment in MOMENTS)]
-
-
-def _most(lines: Sequence[Line], moment: str) -> str:
-    found = [float(each["seconds"]) for each in lines if each["moment"] == moment]
-    return f"{max(found):.0f}" if found else "–"
+    return "\n".join([*markdown(headings, rows, (0, 1)), "", source(lines, command)])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

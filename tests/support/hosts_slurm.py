@@ -36,7 +36,7 @@ CONFIGURATION: Final = {
     "MinJobAge": "300",
     # A job starts at once, and a requeued one does not wait for two minutes.
     "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,bf_interval=1",
-    "NodeName": "n[1-{nodes}] CPUs={processors} State=UNKNOWN",
+    "NodeName": "n[1-{nodes}] CPUs=4 State=UNKNOWN",
     "PartitionName": "all Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
 }
 
@@ -45,7 +45,7 @@ def start(hosts: "Hosts") -> None:
     """Starts Slurm's daemons; returns once every node is idle. Raises OSError."""
     folder, nodes = hosts.folder, hosts.nodes
     lines = [f"{name}={value}" for name, value in CONFIGURATION.items()]
-    text = "\n".join(lines).format(folder=folder, nodes=len(nodes), processors=hosts.processors)
+    text = "\n".join(lines).format(folder=folder, nodes=len(nodes))
     (folder / "slurm.conf").write_text(text + "\n")
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(128))

@@ -16,12 +16,7 @@ from common.models.nets import LENET
 IMAGES, LABELS, *_ = synthetic(70, 1)
 
 
-COUNTS = (1, 2, 3, 4)
-
-
 LR = 0.2
-
-
 RATES = [LR * (1 - step / 6) for step in range(6)]
 """Of each step: a backend must not stay with the first."""
 

@@ -112,11 +112,10 @@ class Together:
         rank: int,
         *flags: str,
         hurt: Hurt = nothing,
-        count: int = COUNT,
         patches: Mapping[str, Any] | None = None,
     ) -> Started:
         """Starts one process of a run."""
-        place = ("--coordinator", f"localhost:{self.port}", f"--hosts={count}")
+        place = ("--coordinator", f"localhost:{self.port}", f"--hosts={COUNT}")
         line = [*FLAGS, *place, f"--host-rank={rank}", *flags]
         return self.command(line, SummingChapter(hurt), {**self.fast, **(patches or {})})
 
