@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hosts_cluster import Hosts
-from hosts_fixtures import hosts as hosts
+from hosts_cluster import Hosts, hosts as hosts
 
 from common.backends.devices import Process
 from common.base.errors import RunError

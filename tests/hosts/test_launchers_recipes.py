@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hosts_cluster import Hosts
-from hosts_fixtures import hosts as hosts, slurm as slurm
+from hosts_cluster import Hosts, hosts as hosts, slurm as slurm
 from hosts_jobs import Job, laid_out
 from hosts_processes import wait
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hosts_cluster import Hosts
-from hosts_fixtures import hosts as hosts, slurm as slurm
+from hosts_cluster import Hosts, hosts as hosts, slurm as slurm
 from hosts_jobs import FLAGS, LIMIT, Job, environment, laid_out, require_same
 
 from common.records.record import Record

@@ -10,12 +10,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import hosts_slurm
+import pytest
 from started import children
 
 KINDS: Final = ("--net", "--uts", "--mount", "--pid")
@@ -184,3 +185,22 @@ class Hosts:
         """
         self._do("switch", f"ip link set port{self.names.index(name)} down")
         self._end(name)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Hosts]:
+    """Two hosts, and a real Slurm on them; where there can be none, the test is skipped."""
+    yield from _hosts(slurm=True)
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    """Two hosts."""
+    yield from _hosts(slurm=False)
+
+
+def _hosts(*, slurm: bool) -> Iterator[Hosts]:
+    if missing := why_not(slurm=slurm):
+        pytest.skip(missing)
+    with Hosts(2, slurm=slurm) as made:
+        yield made
