@@ -52,14 +52,14 @@ def test_tensorflow_adds_in_the_order_of_the_devices(
 ) -> None:
     import tensorflow as tf
 
-    @tf.function(autograph=False)
-    def program(rows: Any) -> Any:
+    def sums(rows: Any) -> Any:
         shards = []
         for i, device in enumerate(all_devices[:4]):
             with tf.device(device):  # only the third one lies where a sum can be written
                 shards.append(tf.sqrt(rows[i]) if i == 2 else rows[i])
         return scratch.listing.allreduce(shards)
 
+    program: Any = tf.function(sums, autograph=False)
     a, b, c, d = rows = np.random.RandomState(4).uniform(1, 2, (4, 1000))
     expected = a + b + np.sqrt(c) + d
     assert all(found.tobytes() == expected.tobytes() for found in as_arrays(program(rows)))
