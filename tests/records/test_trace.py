@@ -15,11 +15,9 @@ from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.chapters.scratch import ScratchOptions
 from common.compare import numpy_nets
-from common.compare.checks import Run
 from common.compare.folder import judge
 from common.compare.replay import replay
 from common.compare.scratch import LeNet
-from common.data.minibatches import pixels
 from common.models.nets import LENET
 from common.pairs.runs import read_run
 from common.records.trace import minibatch_size, snapshots, trace_shapes, traced_steps
@@ -33,9 +31,7 @@ def config(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("changes", "steps"),
     [
-        ({"epochs": 2}, [1, 2, 3, 4, 5, 6]),  # 50 examples in batches of 20
-        ({"epochs": None, "steps": 20}, list(range(1, 21))),
-        ({"epochs": 8}, [1, 2, 3, 6, 9, 12, 15, 18, 21, 24]),
+        ({"epochs": None, "steps": 20}, list(range(1, 21))),  # 50 examples in batches of 20
         ({"epochs": None, "steps": 23}, [1, 2, 3, 6, 9, 12, 15, 18, 21, 23]),
         ({"epochs": 30}, [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]),
     ],
@@ -114,11 +110,10 @@ class LateMomentum(NumpyConcise):
         return super().train_batch(X, y, net, devices, lr, options)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_one_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path, dtype: str) -> None:
+def test_one_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path) -> None:
     for framework in ("pytorch", "mxnet"):
-        make(tmp_path, framework, chapters.NumpyChapter(), 1, dtype=dtype)
-    make(tmp_path, "jax", AtStepThree(), 1, dtype=dtype)
+        make(tmp_path, framework, chapters.NumpyChapter(), 1, dtype="float32")
+    make(tmp_path, "jax", AtStepThree(), 1, dtype="float32")
     verdict = judge(tmp_path, frameworks=("pytorch", "mxnet", "jax"))
     assert {framework for _, framework, _ in failed(verdict)} == {"jax"}
     (wrong,) = (check for check in failures(verdict) if check.check == "steps")
@@ -129,19 +124,15 @@ def test_one_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path, dtyp
     assert {each.step for each in run.steps["update"] if each.far > limit} == {3}
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_statistics_that_go_wrong_late_are_seen(tmp_path: Path, dtype: str) -> None:
+def test_statistics_that_go_wrong_late_are_seen(tmp_path: Path) -> None:
     settings: Mapping[str, Any] = {
         **{"chapter": "concise", "width": 1, "batch_norm": "sync"},
-        **{"dtype": dtype, "steps": 8},
+        **{"dtype": "float32", "steps": 8},
     }
-    for framework in ("pytorch", "mxnet"):
-        make(tmp_path, framework, NumpyConcise(), 2, **settings)
-        make(tmp_path, framework, NumpyConcise(), 1, **settings)
-    for devices in (1, 2):
-        make(tmp_path, "jax", LateMomentum(), devices, **settings)
-    verdict = judge(tmp_path, frameworks=("pytorch", "mxnet", "jax"))
-    assert failed(verdict) == {("steps", "jax", 1), ("steps", "jax", 2)}
+    for framework, chapter in (("mxnet", NumpyConcise()), ("jax", LateMomentum())):
+        make(tmp_path, framework, chapter, 1, **settings)
+    verdict = judge(tmp_path, frameworks=("mxnet", "jax"))
+    assert failed(verdict) == {("steps", "jax", 1)}
     assert "running" in failures(verdict)[0].where
 
 
@@ -173,34 +164,17 @@ class Wrong(Flips):
     near = False
 
 
+@pytest.mark.parametrize(("chapter", "most"), [(Flips(), 300), (Wrong(), 8)])
 def test_a_unit_that_is_in_doubt_may_flip_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chapter: Flips, most: int
 ) -> None:
     monkeypatch.setattr(numpy_nets, "DOUBT", 300)  # of so few units, hardly any is in doubt
-    monkeypatch.setattr(numpy_nets, "MOST_UNITS", 300)
-    for name, chapter in (("jax", Flips()), ("mxnet", Wrong())):
-        make(tmp_path, name, chapter, 1, dtype="float32", steps=2)
-    flipped, wrong = (
-        found(read_run(tmp_path / f"{name}-scratch-1dev.json")) for name in ("jax", "mxnet")
-    )
-    assert flipped[0] < 1e-6
-    assert flipped[1] == 2
-    assert wrong[0] > 1e-2
-
-
-def found(run: Run) -> tuple[float, int]:
-    """How far the steps of a run are off, and how many units have flipped in them."""
-    again = replay(run)
+    monkeypatch.setattr(numpy_nets, "MOST_UNITS", most)
+    settings = {"dtype": "float32", "steps": 1, "batch_size": 4}
+    again = replay(read_run(make(tmp_path, "jax", chapter, 1, **settings)))
     assert again is not None
-    return max(each.far for each in again.steps["update"]), again.flipped
-
-
-def test_of_a_run_on_an_uneven_split_all_is_computed_again(tmp_path: Path) -> None:
-    run = read_run(make(tmp_path, "jax", chapters.NumpyChapter(), 3, batch_size=7, steps=7))
-    again = replay(run)
-    assert again is not None
-    assert {each.step for each in again.steps["update"]} == set(range(1, 8))
-    assert len(again.steps["update"]) == 7 * len(LENET)
-    images = run.arrays["trace/images/6"]  # the last of the first epoch: 40 = 5 * 7 + 5
-    assert len(images) == 5
-    assert pixels(images, "float64").max() <= 1
+    far = max(each.far for each in again.steps["update"])
+    if chapter.near:
+        assert (far < 1e-6, again.flipped) == (True, 1)
+    else:
+        assert far > 5e-3

@@ -1,141 +1,253 @@
-"""Records that are missing, stale, spoiled or of another setting are not compared but reported."""
+"""A record that contradicts itself or its tensors, or is none, is refused with the reason."""
 
 import json
 import os
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy_chapter as chapters
 import pytest
-from agreement import edit, failed, failures, make, rewrite
 
-from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
-from common.compare.folder import judge
+from common.compare.checks import Run
+from common.pairs.runs import read_run
 from common.records.new import failure_of
-from common.records.record import Failure
+from common.records.record import Failure, Record
+from common.records.store import read_record, read_tensors, seal, write_record
+from common.records.trust import contradiction, distrust, inconsistencies
+
+EPOCH = {"epoch": 1, "steps": 4, "test_accuracy": 0.1, "seconds": 4.0, "images_per_second": 10.0}
+HERE = {"host": "a", "devices": 1, "peak_memory": 9, "waited": 0.5}
+HOSTS = {
+    "launcher": "by hand",
+    "engine": "Gloo",
+    "transport": "TCP",
+    "processes": [HERE, {**HERE, "host": "b"}],
+}
+DATA = {"name": "synthetic", "train_examples": 40, "test_examples": 10, "sha256": "0" * 64}
 
 
-def test_a_missing_record_is_a_failure(results: Path) -> None:
-    (results / "float64/mxnet-scratch-3dev.json").unlink()
-    assert failed(judge(results)) == {("record", "mxnet", 3)}
-    for path in (results / "float64").glob("jax-*"):
-        path.unlink()
-    assert {f for _, f, _ in failed(judge(results))} == {"mxnet", "jax"}
+@pytest.fixture(scope="module")
+def run(agreeing: Path) -> Run:
+    """A run of four steps on two devices."""
+    return read_run(agreeing / "jax-scratch-2dev.json")
+
+
+def changed(record: Record, config: dict[str, Any], **changes: Any) -> Record:
+    """The record with other settings and fields, sealed again."""
+    content = record.model_dump(by_alias=True) | changes
+    content["config"] |= config
+    other = Record.model_validate(content)
+    return other.model_copy(update={"sha256": seal(other)})
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"source_sha256": "0" * 64}, "stale"),
         ({"status": "running"}, "running, not complete"),
-        ({"schema": 0}, "not a record of schema 6"),
-        ({"framework": "pytorch"}, "is of pytorch"),
-        ({"devices": ["cpu"]}, "ran on 1 devices"),
-        ({"initial_weights_sha256": "0" * 64}, "other weights than its initial ones"),
-        ({"losses": [float("nan")]}, "not a record"),
-        ({"epochs": []}, "0 epochs, of 1"),
+        ({"framework": "pytorch"}, "is of pytorch scratch, its configuration of another"),
+        ({"devices": []}, "ran on 0 devices, and 2 were asked for"),
+        ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
+        ({"devices": ["cpu:0", "cuda:1"]}, "of the kind cpu, and names cpu:0, cuda:1"),
+        ({"cluster": HOSTS}, "ran on a, b, its devices are of no host"),
+        (
+            {"cluster": HOSTS, "devices": ["b cpu:0", "a cpu:0"]},
+            "ran on a, b, its devices are of b",
+        ),
+        ({"losses": [1.0] * 3}, "has 3 losses, of 4"),
+        ({"epochs": []}, "has the figures of 0 epochs, of 1"),
+        ({"epochs": [{**EPOCH, "epoch": 77}]}, "epoch 1 is called 77"),
+        ({"epochs": [{**EPOCH, "steps": 999}]}, "with 999 steps of 4"),
+        ({"epochs": [{**EPOCH, "seconds": 1.0}]}, "the speed of epoch 1"),
+        ({"data": {**DATA, "name": "fashion-mnist"}}, "40 images of fashion-mnist"),
+        ({"data": {**DATA, "train_examples": 41}}, "41 images of synthetic"),
+        ({"failure": {"message": "it was ended", "traceback": ""}}, "tells of a failure"),
     ],
 )
-def test_a_record_that_cannot_be_trusted_is_refused(
-    results: Path, changes: dict[str, Any], why: str
+def test_a_record_that_contradicts_itself_is_refused(
+    run: Run, changes: dict[str, Any], why: str
 ) -> None:
-    edit(results / "float64/jax-scratch-2dev.json", **changes)
-    verdict = judge(results)
-    assert failed(verdict) == {("record", "jax", 2)}
-    assert why in failures(verdict)[0].note
+    assert distrust(run.record) == ""
+    assert why in distrust(changed(run.record, {}, **changes))
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("config", "why"),
     [
-        {"batch_size": 0},
-        {"width": -1},
-        {"train_examples": 10**400},
-        {"epochs": 1},
-        {"steps": None},
-        {"seed": 2**32},
+        ({"device_kind": "gpu"}, "of the kind gpu, and names"),
+        ({"options": {"allreduce": "native"}}, "its traffic is not that of its allreduce"),
+        ({"preset": "best"}, "its preset is best"),
     ],
 )
-def test_a_configuration_that_no_run_can_have_is_refused(
-    results: Path, changes: dict[str, Any]
+def test_a_configuration_that_no_command_asks_for_is_refused(
+    run: Run, config: dict[str, Any], why: str
 ) -> None:
-    path = results / "float64/jax-scratch-2dev.json"
-    edit(path, config=json.loads(path.read_text())["config"] | changes)
-    verdict = judge(results)
-    assert failed(verdict) == {("record", "jax", 2)}
-    assert "config" in failures(verdict)[0].note
+    assert why in distrust(changed(run.record, config))
+
+
+def test_a_record_that_was_changed_later_is_refused(run: Run) -> None:
+    other = run.record.model_copy(update={"peak_memory": 1})
+    assert distrust(other) == "was changed after it was written"
+
+
+def test_devices_are_of_a_host_and_of_a_kind_whatever_the_host_is_called(run: Run) -> None:
+    over = changed(run.record, {}, cluster=HOSTS, devices=["a cpu:0", "b cpu:0"])
+    assert distrust(over) == ""
+    names = ["highcpu-1 cuda:0", "highcpu-2 gpu(0)"]
+    found = inconsistencies(changed(run.record, {"device_kind": "gpu"}, devices=names))
+    assert not any("of the kind" in each for each in found)
 
 
 @pytest.mark.parametrize(
     ("failure", "why"),
     [
-        (failure_of(RunError("b on device 1 differs")), "failed: b on device 1 differs ("),
-        (failure_of(OSError("worse\nmore of it")), "failed: OSError: worse ("),
+        (failure_of(RunError("b on device 1 differs")), "failed: b on device 1 differs"),
+        (failure_of(OSError("worse\nmore of it")), "failed: OSError: worse"),
         (None, "does not say why"),
     ],
 )
-def test_why_a_run_failed_is_told(results: Path, failure: Failure | None, why: str) -> None:
-    edit(
-        results / "float64/jax-scratch-2dev.json",
-        status="failed",
-        failure=failure and failure.model_dump(),
-    )
-    assert why in failures(judge(results))[0].note
+def test_why_a_run_failed_is_told(run: Run, failure: Failure | None, why: str) -> None:
+    told = failure and failure.model_dump()
+    assert distrust(changed(run.record, {}, status="failed", failure=told)).endswith(why)
 
 
-def test_an_array_that_is_no_number_anywhere_does_not_pass(results: Path) -> None:
-    for path in (results / "float64").glob("*.json"):
-        rewrite(path, {"gradients/fc1.bias": np.full(128, np.nan)})
-    found = failed(judge(results))
-    assert {("gradient", framework, 1) for framework in FRAMEWORKS} <= found
-
-
-def test_integers_are_no_weights(results: Path) -> None:
-    path = results / "float64/jax-scratch-1dev.json"
-    rewrite(path, {"weights/fc2.bias": np.zeros(10, np.int64)})
-    assert ("shapes", "jax", 1) in failed(judge(results))
-
-
-def test_a_spoiled_run_on_one_device_spoils_no_other(results: Path) -> None:
-    path = results / "float64/jax-scratch-1dev.json"
-    rewrite(path, {"weights/fc1.weight": np.zeros(3)})
-    found = failed(judge(results))
-    assert found == {("shapes", "jax", 1), ("devices", "jax", 2), ("devices", "jax", 3)}
-
-
-def test_another_configuration_is_refused(results: Path) -> None:
-    make(results / "float64", "mxnet", chapters.NumpyChapter(), 1, lr=0.06)
-    verdict = judge(results)
-    assert ("record", "mxnet", 1) in failed(verdict)
-    assert "lr is 0.06, and others have 0.05" in failures(verdict)[0].note
-
-
-def test_tensors_that_the_record_does_not_vouch_for_are_refused(results: Path) -> None:
-    other = results / "float64/jax-scratch-1dev.safetensors"
-    other.write_bytes((results / "float64/jax-scratch-3dev.safetensors").read_bytes()[:-1])
-    assert ("record", "jax", 1) in failed(judge(results))
-
-
-def test_a_planned_suite_must_be_there_as_planned(results: Path) -> None:
-    planned = ["float64", "float32"]
-    found = failed(judge(results, suites=planned))
-    assert ("record", "jax", 2) in found  # another number of steps is planned
-    assert ("record", "jax", 4) not in found
-    more = failed(judge(results, suites=planned, more_devices=True))
-    assert more > found
-    assert ("record", "jax", 4) in more
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Fails if more than 4 MiB are taken meanwhile."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
-    ("suffix", "why"),
-    [(".json", "there is no "), (".safetensors", "it is a pipe, not a file")],
+    ("config", "changes", "why"),
+    [
+        ({"steps": None, "epochs": 10**7}, {}, "has 4 losses, of 40000000"),
+        ({"steps": None, "epochs": 10**7}, {"losses": [], "epochs": []}, "has 0 losses, of 4"),
+        (
+            {},
+            {"cluster": {**HOSTS, "processes": [HERE, {**HERE, "devices": 2**31 - 1}]}},
+            "its processes had 2147483648 devices, and it names 2",
+        ),
+        (
+            {"devices": 2000},
+            {"devices": [f"cpu:{number}" for number in range(2000)]},
+            "ran on 2000 devices, and a run takes 64 at most",
+        ),
+    ],
 )
-def test_a_pipe_is_not_waited_for(results: Path, suffix: str, why: str) -> None:
-    place = results / f"float64/mxnet-scratch-3dev{suffix}"
-    place.unlink()
-    os.mkfifo(place)
-    verdict = judge(results)
-    assert failed(verdict) == {("record", "mxnet", 3)}
-    assert any(why in check.note for check in failures(verdict))
+def test_what_a_record_only_asks_for_takes_no_memory(
+    run: Run, config: dict[str, Any], changes: dict[str, Any], why: str
+) -> None:
+    other = changed(run.record, config, **changes)
+    with little_memory():
+        assert why in distrust(other)
+
+
+def test_tensors_that_deny_the_record_are_named(run: Run) -> None:
+    record, arrays = run.record, run.arrays
+    assert contradiction(record, arrays) == ""
+    by_seed = changed(record, {"init_weights": None})
+    assert contradiction(by_seed, arrays) == "its initial weights are not those of seed 0"
+    assert contradiction(by_seed, {}) == ""  # no net is drawn whose weights are not there
+    other = changed(record, {}, initial_weights_sha256="0" * 64)
+    assert "other weights than its initial ones" in contradiction(other, arrays)
+    other = changed(record, {}, epochs=[{**EPOCH, "test_accuracy": 1.0}])
+    assert "its test accuracy of epoch 1 is 1, and 0" in contradiction(other, arrays)
+
+
+def test_predictions_that_the_logits_deny_are_named(run: Run) -> None:
+    predictions, labels = run.arrays["test/predictions"].copy(), run.arrays["test/labels"]
+    image = int(np.flatnonzero(predictions[-1] != labels)[0])
+    order = run.arrays["logits/after"][image].argsort()
+    assert predictions[-1, image] == order[-1]
+    last = next(each for each in order if each != labels[image])
+    predictions[-1, image] = last  # the accuracy stays the same
+    found = contradiction(run.record, {**run.arrays, "test/predictions": predictions})
+    assert found == f"its last prediction for test image {image} is {last}, which its logits deny"
+    odd = {"test/predictions": predictions[:, None], "test/labels": labels}
+    assert contradiction(run.record, odd) == ""  # a wrong shape is seen elsewhere
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"schema": 6', '"schema": 5', "schema"),
+        ('"status": "complete"', '"status": "fine"', "status"),
+        ('"losses": [', '"losses": [NaN, ', "losses"),
+        ('"devices": [', '"cores": 2, "devices": [', "cores"),
+        ('"started"', '"begun"', "started"),
+        ('"cluster": null', f'"cluster": {json.dumps({**HOSTS, "processes": [HERE]})}', "cluster"),
+        ('"batch_size": 10', '"batch_size": 0', "config.batch_size"),
+        ('"train_examples": 40', f'"train_examples": {10**400}', "config.train_examples"),
+        ('"epochs": null', '"epochs": 1', "config .*exactly one of epochs and steps"),
+        ('"seed": 0', f'"seed": {2**32}', "config.seed"),
+        ('"options": {', '"options": {"width": 4, ', "config.options"),
+        ("{", "", "JSON"),
+    ],
+)
+def test_a_record_of_another_form_is_refused(
+    agreeing: Path, tmp_path: Path, old: str, new: str, complaint: str
+) -> None:
+    text, path = (agreeing / "jax-scratch-2dev.json").read_text(), tmp_path / "run.json"
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(RunError, match=f"{path} is not a record of schema 6: .*{complaint}"):
+        read_record(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(RunError, match=f"{path} cannot be read"):
+        read_record(path)
+
+
+def cut(beside: Path) -> None:
+    beside.write_bytes(beside.read_bytes()[:-1])
+
+
+def piped(beside: Path) -> None:
+    beside.unlink()
+    os.mkfifo(beside)
+
+
+def elsewhere(beside: Path) -> None:
+    """The record names a file of another folder."""
+    beside.rename(beside.parent.parent / "elsewhere")
+    record = beside.with_suffix(".json")
+    record.write_text(record.read_text().replace(beside.name, "../elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (cut, "is not the file that .* describes"),
+        (Path.unlink, "cannot be read"),
+        (piped, "it is a pipe, not a file"),
+        (elsewhere, "elsewhere cannot be read"),
+    ],
+)
+def test_tensors_that_are_not_the_runs_own_are_refused(
+    run: Run, tmp_path: Path, spoil: Callable[[Path], object], complaint: str
+) -> None:
+    (tmp_path / "results").mkdir()
+    path = write_record(tmp_path / "results", run.record, {"w": np.ones(2)})
+    assert read_tensors(path, read_record(path)).keys() == {"w"}
+    spoil(path.with_suffix(".safetensors"))
+    with pytest.raises(RunError, match=complaint):
+        read_tensors(path, read_record(path))
+
+
+def test_tensors_without_a_name_or_with_one_that_no_file_can_have_are_refused(
+    run: Run, tmp_path: Path
+) -> None:
+    for named, why in (
+        (None, "names no tensors"),
+        ({"file": "a\0b", "sha256": ""}, "cannot be read: embedded null byte"),
+        ({"file": "..", "sha256": ""}, "cannot be read"),
+    ):
+        with pytest.raises(RunError, match=why):
+            read_tensors(tmp_path / "run.json", changed(run.record, {}, tensors=named))

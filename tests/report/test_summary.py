@@ -6,7 +6,7 @@ from pathlib import Path
 import agreement
 import pytest
 
-from common.records.store import read_record
+from common.records.store import read_record, unfinished, write_record
 from common.summary import main
 
 
@@ -55,3 +55,14 @@ def test_an_empty_folder_and_a_damaged_record_are_named(
     (runs / "jax-scratch-1dev.json").write_text("{}")
     assert main([str(runs)]) == 1
     assert "jax-scratch-1dev.json is not a record" in capsys.readouterr().err
+
+
+def test_a_later_run_that_is_not_complete_is_told(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = runs / "jax-scratch-1dev.json"
+    later = {"status": "failed", "started": "2001-01-01T00:00:00+00:00", "tensors": None}
+    write_record(runs, read_record(path).model_copy(update=later))
+    assert main([str(runs)]) == 0
+    line = f"a later run of it failed: run it again, or remove {unfinished(path)}."
+    assert f"jax-scratch-1dev is of an earlier run: {line}" in capsys.readouterr().out
