@@ -67,7 +67,7 @@ def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run under way; what it says lands in a file without a name, which nobody has to remove."""
+    """A run under way; what it says lands in a file without a name, which goes by itself."""
 
     command: str
     said: IO[bytes]

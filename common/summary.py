@@ -84,7 +84,7 @@ def who(record: Record) -> str:
 
 
 def stops(record: Record) -> int:
-    """How often a run was stopped before its last step, and went on."""
+    """How often a run was stopped before its last step, and resumed."""
     return sum(each.step < len(record.losses) for each in record.resumed)
 
 

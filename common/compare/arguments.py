@@ -99,7 +99,7 @@ def two_files(made: Parser, flags: argparse.Namespace) -> bool:
     """Whether two files are to be compared; ends the program on flags that do not go with it."""
     files = flags.second is not None
     if flags.folder.is_file() and not files:
-        made.error(f"{flags.folder} is a file: name another one to compare it with, or a folder")
+        made.error(f"{flags.folder} is a file: name another to compare it with, or a folder")
     for name in OF_FOLDERS if files else ("tolerance",):
         if getattr(flags, name) != made.get_default(name):
             what = "two files" if files else "a folder"

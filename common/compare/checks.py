@@ -12,9 +12,8 @@ from common.compare.distances import compare
 from common.compare.findings import Finding, farthest, nearest_to_failing
 from common.compare.planned import suite_of
 from common.compare.tolerances import Tolerance, Tolerances
-from common.records.contents import expected_arrays
 from common.records.record import Record
-from common.records.trace import traced_steps
+from common.records.trace import expected_arrays, traced_steps
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def is_traced(run: Run) -> bool:
 
 
 def is_long(run: Run) -> bool:
-    """Whether the run goes on where rounding has been amplified."""
+    """Whether the run is longer than rounding stays rounding."""
     return len(run.record.losses) > beginning(run)
 
 

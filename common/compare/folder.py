@@ -19,7 +19,7 @@ from common.compare.suite import SuiteResult, Verdict, compare_suite
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
-"""Settings that a suite's name promises, whoever made the runs in its folder."""
+"""Settings that the name of a suite promises of every run in its folder."""
 
 NO_GPUS: Final[Mapping[str, int]] = {}
 

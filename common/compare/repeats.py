@@ -84,5 +84,5 @@ def _same(ours: Array, theirs: Array | None) -> bool:
 
 
 def _bits(values: Array) -> bytes:
-    # -0.0 is 0.0: whoever passes zeros on adds them to what there is.
+    # -0.0 is 0.0: a process that passes zeros on adds them to what there is.
     return np.add(values, 0.0).tobytes()

@@ -31,8 +31,7 @@ from common.compare.findings import (
 )
 from common.compare.planned import preset_of
 from common.compare.reference import Reference
-from common.compare.replay import Replay, as_float64_decides
-from common.compare.side_by_side import replays
+from common.compare.replay import Replay, as_float64_decides, replays
 from common.records.record import DataUsed
 from common.settings.config import Config
 from common.settings.steps import steps_of_epochs

@@ -9,8 +9,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.distances import compare
-from common.compare.movement import Seen, beyond, scales_of
-from common.compare.taken import Taken
+from common.compare.taken import Seen, Taken, beyond, scales_of
 
 
 @dataclass(frozen=True)

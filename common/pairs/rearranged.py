@@ -1,4 +1,4 @@
-"""Whether one array is another one rearranged: what people stumble over who carry weights over.
+"""Whether one array is another one rearranged, as weights of another framework often are.
 
 Nothing is guessed: a rearrangement is named only where all entries agree after it, and where the
 numbers are such that they would not agree by chance.

@@ -1,4 +1,4 @@
-"""What a checkpoint must hold, so that a run can go on from it."""
+"""What a checkpoint must hold, so that a run can resume from it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -17,9 +17,9 @@ from common.settings.steps import number_of_steps, steps_before
 
 
 def require_whole(path: Path, record: Record, tensors: Mapping[str, Array]) -> None:
-    """Raises RunError if a run could not go on from this record and its tensors."""
+    """Raises RunError if a run could not resume from this record and its tensors."""
     for trouble in _troubles(record, tensors):
-        raise RunError(f"{path} is no checkpoint to go on from: {trouble}")
+        raise RunError(f"{path} is no checkpoint to resume from: {trouble}")
 
 
 def _troubles(record: Record, tensors: Mapping[str, Array]) -> Iterator[str]:

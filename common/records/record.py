@@ -54,7 +54,7 @@ class Failure(Strict):
 
 
 class Resumption(Strict):
-    """A run went on from a checkpoint after `step`, which it, or another run, had written.
+    """A run resumed from a checkpoint after `step`, which it, or another run, had written.
 
     `started` is when that run had, on so many devices of a framework. `differences` are those that
     may change how it rounds from then on.
@@ -94,7 +94,7 @@ class Record(Strict):
 
     `cluster` is there if a launcher has started several processes, each with its own devices.
 
-    `resumed` tells of each time that it went on from a checkpoint, the last one at the end.
+    `resumed` tells of each time that it resumed from a checkpoint, the last one at the end.
 
     `environment` has the variables that were set and may change how the framework rounds.
 

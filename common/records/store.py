@@ -129,7 +129,7 @@ def write_failure(path: Path) -> Iterator[None]:
 def seal(record: Record) -> str:
     """The SHA-256 over everything else that a record says: it tells if one was changed later.
 
-    Whoever changes a record on purpose can seal it again; this is for files that were mixed up.
+    It is for files that were mixed up: a record that is changed on purpose can be sealed again.
     """
     return hashlib.sha256(record.model_dump_json(exclude={"sha256"}).encode()).hexdigest()
 
@@ -158,20 +158,14 @@ def read_tensors(path: Path, record: Record) -> Weights:
         raise RunError(f"{path} names no tensors")
     # A record may come from elsewhere: only a file beside it is read, wherever it points.
     beside = path.parent / Path(record.tensors.file).name
+    previous = _previous(beside)
     try:
-        found = next((each for each in (beside, _previous(beside)) if _is(each, record)), None)
-        if found is None:
-            raise RunError(f"{beside} is not the file that {path.name} describes")
-        return load_arrays(found)
+        for each in (beside, previous) if previous.is_file() else (beside,):
+            require_regular(each)
+            if sha256(each) == record.tensors.sha256:
+                return load_arrays(each)
+        raise RunError(f"{beside} is not the file that {path.name} describes")
     except (OSError, ValueError) as error:  # the latter: a name that no file can have
         raise RunError(f"{beside} cannot be read: {error}") from None
     except RequestError as error:
         raise RunError(str(error)) from None
-
-
-def _is(path: Path, record: Record) -> bool:
-    """Whether a file is the one whose tensors a record names. Raises OSError if it is no file."""
-    if path.name.endswith(".previous.safetensors") and not path.is_file():
-        return False
-    require_regular(path)
-    return record.tensors is not None and sha256(path) == record.tensors.sha256

@@ -1,4 +1,4 @@
-"""What a run keeps of its way, so that single steps of it can be computed again, each on its own.
+"""The arrays that a run leaves; its trace lets single steps be computed again, each on its own.
 
 A step's error then stays a step's error: what later steps make of it does not count. By name in the
 run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial ones);
@@ -14,7 +14,8 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.chapters.operations import training_operations
 from common.data.dataset import Bytes
-from common.models.nets import Shapes
+from common.models.nets import Shapes, trainable
+from common.records.record import Record
 from common.settings.config import Config
 from common.settings.steps import (
     examples_in,
@@ -23,6 +24,12 @@ from common.settings.steps import (
     steps_before,
     steps_of_whole,
 )
+
+PROBE: Final = 100
+"""Examples in the probe batch: the first of the test set."""
+
+LAYERS_PROBE: Final = 10
+"""Of them, those of which a run keeps what each layer makes: of all it would be 45 MB and more."""
 
 WHOLE: Final = 20
 """A run of at most this many steps keeps all of them."""
@@ -97,6 +104,32 @@ def minibatch_size(config: Config, step: int) -> int:
     """The number of examples in the minibatch of a step; the last of an epoch may be short."""
     place = (step - 1) % steps_of_whole(config)
     return examples_in(config, place + 1) - examples_in(config, place)
+
+
+def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
+    """The name, shape and dtype of every array that a run must leave."""
+    config = record.config
+    probe = min(PROBE, config.test_examples)
+    shapes: Shapes = {"logits/before": (probe, 10), "logits/after": (probe, 10)}
+    images = min(LAYERS_PROBE, config.test_examples)
+    for name, shape in config.options.layer_shapes().items():
+        shapes |= {f"layers/{when}/{name}": (images, *shape) for when in ("before", "after")}
+    for name, shape in config.shapes().items():
+        shapes[f"weights/{name}"] = shape
+        if trainable(name):
+            shapes[f"gradients/{name}"] = shape
+    small = {
+        "probe/images": (probe, 28, 28),
+        "test/labels": (config.test_examples,),
+        "test/predictions": (len(record.epochs), config.test_examples),
+    }
+    for name, shape in trace_shapes(config).items():
+        (small if name.startswith(("trace/images/", "trace/labels/")) else shapes)[name] = shape
+    return {
+        **{name: (shape, config.dtype) for name, shape in shapes.items()},
+        **{name: (shape, "uint8") for name, shape in small.items()},
+        "losses": ((number_of_steps(config),), "float64"),
+    }
 
 
 class Trace:

@@ -39,8 +39,6 @@ def permutation_test(figures: Array) -> PermutationTest:
     Source: E. S. Edgington and P. Onghena, Randomization Tests, on repeated-measures designs.
     """
     rows, columns = figures.shape
-    if rows < 2 or columns < 2 or not np.isfinite(figures).all():
-        raise ValueError("a table of two rows and two columns, all finite, is the least")
     # What a row has in common is in every relabelling: without it less is rounded.
     table = figures - figures.mean(axis=1, keepdims=True)
     ways = math.factorial(columns) ** (rows - 1)

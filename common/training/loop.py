@@ -15,9 +15,8 @@ from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop
 from common.data.dataset import Dataset
 from common.data.minibatches import Batch, minibatches, numbers, pixels
-from common.records.contents import LAYERS_PROBE, PROBE
 from common.records.record import Epoch
-from common.records.trace import Trace
+from common.records.trace import LAYERS_PROBE, PROBE, Trace
 from common.settings.config import Config
 from common.settings.steps import (
     examples_in,

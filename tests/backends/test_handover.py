@@ -19,9 +19,9 @@ from common.data.dataset import load
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
 from common.models.weights_file import load_weights
-from common.records.contents import PROBE
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
+from common.records.trace import PROBE
 from common.settings.request import Request
 from common.training.checkpoints import Checkpoint, read_checkpoint
 from common.training.loop import Training

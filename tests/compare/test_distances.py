@@ -1,15 +1,11 @@
 """How far arrays are apart."""
 
-from pathlib import Path
-
 import numpy as np
-from agreement import failures, rewrite
 
 from common.compare.distances import compare, distance
-from common.compare.folder import judge
-from common.compare.movement import movement
-from common.compare.taken import Taken
-from common.records.store import read_record, read_tensors
+from common.compare.findings import Check, farthest
+from common.compare.taken import Taken, movement
+from common.compare.tolerances import Tolerance
 from common.report.text import describe
 
 
@@ -30,11 +26,12 @@ def test_an_infinite_weight_has_no_movement_and_no_finite_weight_loses_its() -> 
     np.testing.assert_array_equal(found["w"], [np.nan, 2])
 
 
-def test_what_cannot_be_compared_has_no_distance_and_is_said_so(results: Path) -> None:
-    path = results / "float64/pytorch-scratch-1dev.json"
-    values = read_tensors(path, read_record(path))["gradients/conv1.bias"]
-    rewrite(path, {"gradients/conv1.bias": np.full_like(values, np.nan)})
-    found = failures(judge(results))
-    (wrong,) = (each for each in found if (each.check, each.devices) == ("gradient", 1))
-    assert (wrong.distance, wrong.comparable, wrong.share) == (None, False, np.inf)
-    assert describe(wrong).endswith("gradients/conv1.bias cannot be compared")
+def test_what_cannot_be_compared_has_no_distance_and_is_said_so() -> None:
+    name = "gradients/conv1.bias"
+    far = compare({name: np.full(3, np.nan)}, {name: np.ones(3)}, "gradients/")
+    found = farthest("gradient", "gradient", far, Tolerance(1e-10, 1e-15))
+    assert (found.passed, found.distance, found.comparable) == (False, None, False)
+    assert (found.share, found.diverged) == (np.inf, [name])
+    of_run = {"suite": "own", "chapter": "scratch", "framework": "jax", "devices": 1}
+    told = describe(Check.model_validate({**of_run, **found.model_dump()}))
+    assert told.endswith("gradients/conv1.bias cannot be compared")

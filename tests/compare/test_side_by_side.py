@@ -2,23 +2,21 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common.base.errors import RunError
 from common.compare.checks import Run
-from common.compare.side_by_side import MOST, at_once, replays
+from common.compare.replay import MOST, at_once, replays
 from common.pairs.runs import read_run
 
 
 @pytest.fixture
 def several(good: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """Twelve runs, on a machine of four cores, with no threads of NumPy's own."""
-    monkeypatch.setattr("common.compare.side_by_side.cores", lambda: 4)
+    monkeypatch.setattr("common.compare.replay.cores", lambda: 4)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     return [read_run(path) for path in sorted((good / "float64").glob("*dev.json"))]
 
@@ -31,33 +29,9 @@ def test_each_run_gets_what_is_its_own(several: list[Run], monkeypatch: pytest.M
         time.sleep(0.01 * (12 - several.index(run)))  # the last ones are done first
         return run.name
 
-    monkeypatch.setattr("common.compare.side_by_side.replay", slow)
+    monkeypatch.setattr("common.compare.replay.replay", slow)
     found: dict[str, Any] = {**replays(several, "")}
     assert [*found.items()] == [(run.name, run.name) for run in several]
-
-
-@pytest.mark.parametrize("error", [RunError, KeyboardInterrupt])
-def test_who_is_interrupted_waits_for_nobody(
-    several: list[Run], monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
-) -> None:
-    def slow(run: Run) -> None:
-        if run is several[1] and error is RunError:
-            raise RunError("it cannot be computed")
-        if run is not several[0]:
-            time.sleep(5)
-
-    def tracked(runs: list[Run], _: str) -> Iterator[Run]:
-        yield runs[0]
-        if error is KeyboardInterrupt:
-            raise KeyboardInterrupt
-        yield from runs[1:]
-
-    monkeypatch.setattr("common.compare.side_by_side.replay", slow)
-    monkeypatch.setattr("common.compare.side_by_side.tracked", tracked)
-    began = time.monotonic()
-    with pytest.raises(error):
-        replays(several, "")
-    assert time.monotonic() - began < 4
 
 
 def test_a_large_run_has_the_memory_to_itself_and_numpys_threads_the_cores(

@@ -12,8 +12,7 @@ import numpy_chapter
 import numpy_concise
 import pytest
 from agreement import make
-from changed_tensors import ROUNDING
-from tampering import tamper
+from tampering import ROUNDING, tamper
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
@@ -98,5 +97,5 @@ def test_what_is_changed_is_seen(
 
 
 def _link(source: str, target: str) -> None:
-    """Links what is read alone; whoever changes a file writes it anew."""
+    """Links what is read alone: a file is unlinked before it is changed."""
     Path(target).hardlink_to(source)

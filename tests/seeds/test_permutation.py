@@ -86,9 +86,3 @@ def test_so_few_figures_have_a_smallest_p_value() -> None:
     shifted = drawn(0, 5, 4) + np.arange(4)
     assert permutation_test(shifted).p_value == permutation_test(shifted).smallest == 24.0**-4
     assert permutation_test(shifted).relabellings == 24**4
-
-
-@pytest.mark.parametrize("figures", [[[0.1, 0.2]], [[0.1], [0.2]], [[0.1, np.nan], [0.1, 0.2]]])
-def test_what_is_no_table_is_refused(figures: list[list[float]]) -> None:
-    with pytest.raises(ValueError, match="all finite, is the least"):
-        permutation_test(np.array(figures))

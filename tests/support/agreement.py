@@ -138,6 +138,6 @@ def _changed(classes: Array, right: int) -> Array:
 
 
 def rewrite(path: Path, tensors: Weights) -> None:
-    """Writes a record anew with changed tensors, and vouches for them."""
+    """Writes a record again with changed tensors, and vouches for them."""
     record = read_record(path)
     write_record(path.parent, record, {**read_tensors(path, record), **tensors})

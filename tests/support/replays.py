@@ -25,4 +25,4 @@ def remembered(run: Run) -> Replay | None:
 @pytest.fixture(autouse=True)
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever test compares a run that is the same to the bit."""
-    monkeypatch.setattr("common.compare.side_by_side.replay", remembered)
+    monkeypatch.setattr("common.compare.replay.replay", remembered)

@@ -11,7 +11,7 @@ from common.data.dataset import Dataset
 from common.data.minibatches import minibatches, numbers, pixels
 from common.models.initial import initial_weights
 from common.models.nets import LENET
-from common.records.contents import PROBE
+from common.records.trace import PROBE
 from common.settings.config import Config
 from common.settings.request import Request
 from common.settings.steps import examples_in, steps_of_epochs
