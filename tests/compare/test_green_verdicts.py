@@ -14,7 +14,6 @@ from numpy_concise import NumpyConcise
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.errors import RequestError
 from common.base.files import write_text
-from common.chapters.chapters import SUITES
 from common.compare.folder import judge
 from common.parity import main
 from common.report.text import conclusion
@@ -36,12 +35,9 @@ def test_runs_of_different_settings_do_not_pass_each_with_its_like(tmp_path: Pat
     assert {check.note for check in failures(verdict)} == {"batch_size is 6, and others have 5"}
 
 
-@pytest.mark.parametrize("other", [{"seed": 1}, {"train_examples": 39}, {"lr": 0.06}])
-def test_nor_do_runs_on_two_devices_that_differ_from_those_on_one(
-    tmp_path: Path, other: dict[str, Any]
-) -> None:
+def test_nor_do_runs_on_two_devices_that_differ_from_those_on_one(tmp_path: Path) -> None:
     for framework, devices in product(("jax", "mxnet"), (1, 2)):
-        concise(tmp_path, framework, devices, **(other if devices == 2 else {}))
+        concise(tmp_path, framework, devices, **({"seed": 1} if devices == 2 else {}))
     found = failed(judge(tmp_path, frameworks=("jax", "mxnet")))
     assert found == {("record", "jax", 2), ("record", "mxnet", 2)}
 
@@ -82,14 +78,6 @@ def test_a_suite_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
         judge(tmp_path, suites=("quick", "ring"))
     with pytest.raises(RequestError, match="no run of float64-sync is planned"):
         judge(tmp_path, suites=("quick", "float64-sync"), chapters=["scratch"])
-
-
-def test_what_is_left_of_other_suites_does_not_count(tmp_path: Path) -> None:
-    (tmp_path / "allreduce").mkdir()
-    make(tmp_path / "allreduce/ring", "jax", chapters.NumpyChapter(), 1)
-    planned = judge(tmp_path, suites=())
-    found = {(each.chapter, each.suite) for each in planned.comparisons}
-    assert found == {(suite.chapter, suite.name) for suite in SUITES if suite.counts()}
 
 
 def test_a_run_without_its_like_is_held_to_numpy_alone(tmp_path: Path) -> None:
@@ -179,11 +167,3 @@ def test_results_that_cannot_be_written_to_are_judged(
     assert "every framework computed the same" in out
     assert "the verdict is only printed: [Errno 30] Read-only file system" in err
     assert "of an earlier comparison" in err
-
-
-def test_records_without_a_loss_are_refused(results: Path) -> None:
-    for path in (results / "float64").glob("*.json"):
-        edit(path, losses=json.loads(path.read_text())["losses"][:-1])
-    verdict = judge(results)
-    assert {check for check, *_ in failed(verdict)} == {"record"}
-    assert "has 3 losses, of 4" in failures(verdict)[0].note

@@ -3,14 +3,12 @@
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from agreement import rewrite
 from concise_records import make_runs
 from numpy_concise import NumpyConcise, WrongEpsilon, WrongMomentum
 
 from common.backends.frameworks import FRAMEWORKS
-from common.models.nets import layer_shapes, resnet18_shapes
+from common.models.nets import layer_shapes
 from common.parity import main
 
 RIGHT = NumpyConcise()
@@ -101,29 +99,3 @@ def test_layers_that_were_not_kept_cannot_be_compared(
     printed = said(tmp_path, capsys, 2)
     assert "no two runs here have their layers" in printed
     assert printed.count("\n") == 1
-
-
-def test_the_layers_of_one_run_have_nothing_to_be_compared_with(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for path in folder.rglob("*-concise-*.json"):
-        if path.name != "jax-concise-1dev.json":
-            path.unlink()
-    assert "no two runs here have their layers" in said(folder, capsys, 2)
-
-
-def test_a_layer_of_another_shape_is_no_layer(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = {"layers/before/bn1": np.zeros((2, 10))}
-    rewrite(folder / "float64-sync" / "jax-concise-1dev.json", wrong)
-    printed = said(folder, capsys, 1)
-    assert "layers/before/bn1 is float64 (2, 10), expected float64 (10, 1, 28, 28)" in printed
-    assert "no layer diverges" in printed  # of those that can be compared
-
-
-def test_every_layer_with_a_bias_has_a_shape() -> None:
-    shapes = layer_shapes(2)
-    assert [f"{name}.bias" for name in shapes] == [n for n in resnet18_shapes(2) if ".bias" in n]
-    assert (shapes["conv1"], shapes["fc"]) == ((2, 28, 28), (10,))
-    assert (shapes["stage2.block1.conv3"], shapes["stage4.block2.bn2"]) == ((4, 14, 14), (16, 4, 4))

@@ -24,15 +24,6 @@ def test_right_frameworks_agree(tmp_path: Path, batch_norm: str) -> None:
     assert compared == ({2} if batch_norm == "sync" else set())
 
 
-def test_per_device_statistics_depend_on_the_number_of_devices(tmp_path: Path) -> None:
-    fill(tmp_path, "per-device")
-    one, two = (
-        (tmp_path / "float64-per-device" / f"jax-concise-{k}dev.safetensors").read_bytes()
-        for k in (1, 2)
-    )
-    assert one != two
-
-
 def test_a_wrong_momentum_is_seen_in_the_running_statistics(tmp_path: Path) -> None:
     fill(tmp_path, "sync", jax=WrongMomentum())
     found = failed(judge(tmp_path))
@@ -71,13 +62,6 @@ def test_a_long_run_is_held_to_its_beginning(tmp_path: Path, dtype: str, beginni
         losses = [loss * (1.0001 if n == step else 1) for n, loss in enumerate(right, start=1)]
         edit(record, losses=losses)
         assert failed(judge(tmp_path)) == {(check, "jax", 2) for check in seen}
-
-
-def test_the_first_gradient_of_a_long_run_is_compared(tmp_path: Path) -> None:
-    fill(tmp_path, "sync", "float32", steps=3, mxnet=LocalStatistics())
-    found = failed(judge(tmp_path))
-    assert ("gradient", "mxnet", 2) in found
-    assert {(framework, devices) for _, framework, devices in found} == {("mxnet", 2)}
 
 
 def test_each_of_ten_steps_is_held_to_what_it_does(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Flips(NumpyConcise):
         return loss, flipped, statistics
 
 
-@pytest.mark.parametrize("lr", [0.05, 1e-3, 1e-5, 1e-6, 1e-10, 1e-30])
+@pytest.mark.parametrize("lr", [0.05, 1e-6, 1e-30])
 def test_a_unit_in_doubt_is_found_at_any_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lr: float
 ) -> None:
@@ -112,26 +112,26 @@ def test_one_device_may_decide_on_a_unit_otherwise_than_two(
     assert judge(tmp_path, frameworks=("jax", "mxnet")).passed
 
 
-RATES = (0.1, 1e-3, 1e-6, 1e-12)
-CAUGHT = {
-    "sum": RATES,
-    "momentum": RATES,
-    "weight 1.01": RATES[:3],
-    "weight entry": RATES[:3],
-    "bias 1.01": RATES,
-    "bias entry": RATES,
-}
-"""At which rates a bug is still seen. Biases start at 0, where a small step is not rounded away."""
-
-
-@pytest.mark.parametrize("lr", RATES)
-@pytest.mark.parametrize("bug", CAUGHT)
+@pytest.mark.parametrize(
+    ("bug", "lr", "seen"),
+    [
+        ("sum", 0.1, True),
+        ("sum", 1e-12, True),
+        ("momentum", 1e-12, True),
+        ("weight 1.01", 1e-6, True),
+        ("weight 1.01", 1e-12, False),
+        ("weight entry", 1e-6, True),
+        ("weight entry", 1e-12, False),
+        # Biases start at 0, where a small step is not rounded away.
+        ("bias 1.01", 1e-12, True),
+        ("bias entry", 1e-12, True),
+    ],
+)
 def test_a_wrong_step_is_red_where_it_stands_above_rounding(
-    tmp_path: Path, bug: str, lr: float
+    tmp_path: Path, bug: str, lr: float, seen: bool
 ) -> None:
     chapter = WrongMomentum() if bug == "momentum" else Off(bug)
-    run = read_run(make(tmp_path, "jax", chapter, 1, **CONCISE, lr=lr))
-    assert red(run) == (lr in CAUGHT[bug])
+    assert red(read_run(make(tmp_path, "jax", chapter, 1, **CONCISE, lr=lr))) == seen
 
 
 def nowhere_zero(*args: Any) -> Weights:
@@ -181,14 +181,11 @@ def test_what_sticks_out_of_rounding_is_red_though_all_else_is_hidden(
     assert ("steps", "jax", 1) in failed(judged(tmp_path, 1e-20, Slips()))
 
 
-def test_where_nothing_is_hidden_nothing_is_said(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, 0.05, chapters.NumpyChapter())
+@pytest.mark.parametrize(("lr", "hidden"), [(0.05, ""), (1e-10, f"; {SHOWN.format(99)}")])
+def test_what_is_hidden_in_part_is_said(tmp_path: Path, lr: float, hidden: str) -> None:
+    verdict = judged(tmp_path, lr, chapters.NumpyChapter())
     assert verdict.passed
-    assert "rounding" not in subtitle(verdict.comparisons[0]) + conclusion(verdict)
-
-
-def test_what_is_hidden_in_part_is_said(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, 1e-10, chapters.NumpyChapter())
-    assert verdict.passed
-    assert subtitle(verdict.comparisons[0]).endswith(f"; {SHOWN.format(99)}")
+    told = subtitle(verdict.comparisons[0])
+    assert told.endswith(hidden)
+    assert ("rounding" in told) == bool(hidden)
     assert LOST not in conclusion(verdict)

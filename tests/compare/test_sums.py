@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from agreement import failed, make, rewrite
 from numpy_concise import NumpyConcise
 
@@ -12,9 +11,8 @@ from common.compare.replay import replay
 from common.pairs.runs import read_run
 
 
-@pytest.mark.parametrize("name", ["stage1.block2.bn2.bias", "stage2.block1.bn1.weight"])
-def test_a_ten_thousandth_of_what_was_added_up_is_seen(tmp_path: Path, name: str) -> None:
-    frameworks = ("pytorch", "mxnet", "jax")
+def test_a_ten_thousandth_of_what_was_added_up_is_seen(tmp_path: Path) -> None:
+    frameworks = ("mxnet", "jax")
     for framework in frameworks:
         path = make(
             tmp_path,
@@ -24,7 +22,7 @@ def test_a_ten_thousandth_of_what_was_added_up_is_seen(tmp_path: Path, name: str
             **{"chapter": "concise", "width": 2, "dtype": "float32"},
             **{"batch_norm": "per-device", "steps": 2},
         )
-    run, gradient = read_run(path), f"gradients/{name}"
+    run, gradient = read_run(path), "gradients/stage2.block1.bn1.weight"
     replayed = replay(run)
     assert replayed
     added_up = replayed.scales[gradient] / SUMS

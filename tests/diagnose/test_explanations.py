@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from common.base.arrays import Array
 from common.compare.checks import Run
-from common.diagnose.explanations import AXES, correlation, flatten_orders, reordered, statistics
+from common.diagnose.explanations import AXES, flatten_orders, reordered, statistics
 from common.records.store import read_record
 
 PLANES = (50, 4, 4)
@@ -62,12 +62,6 @@ def test_the_same_numbers_in_another_order_are_recognized() -> None:
     assert hint.tensor == "conv1.weight"
     assert list(reordered({name: right + 0.01}, {name: right}, [name])) == []
     assert list(reordered({name: right.transpose(0, 1, 3, 2)}, {name: right}, [])) == []
-
-
-def test_correlation_is_pearsons() -> None:
-    a, b = RANDOM.standard_normal((2, 50))
-    assert correlation(a, b) == pytest.approx(np.corrcoef(a, b)[0, 1])
-    assert correlation(a, np.ones(50)) == 0
 
 
 def test_statistics_tell_a_momentum_from_another_variance(ours: Path) -> None:
