@@ -1,17 +1,16 @@
 """Gives readers hostile files, led by what of the code they reach, and says what came of it.
 
-python -m fuzz idx safetensors --inputs 1000000 --seed 1
+python -m fuzz run safetensors --inputs 1000000 --seed 1
 """
 
 import argparse
 import json
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,14 +24,13 @@ from common.base.signals import interruptible
 from common.terminal.command import Parser, status
 from common.terminal.values import COUNT, LARGEST_SEED, count, seed as a_seed
 
-READERS: Final = ("idx", "safetensors", "record", "run", "checkpoint", "bench")
-"""The names of `fuzz.targets`."""
+READERS: Final = (
+    *("bench", "checkpoint", "messages", "record", "run", "safetensors", "scaling", "seeds"),
+)
+"""The names of `fuzz.targets`, which takes a while to load."""
 
 MEMORY: Final = Path("/dev/shm")
 """A folder in memory, where there is one: each input is a file."""
-
-PROGRESS: Final = re.compile(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/\S+ .*rss: (\d+)Mb")
-"""What the fuzzer prints now and then: inputs, edges and features reached, inputs kept, memory."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,78 +52,40 @@ def work(flags: argparse.Namespace) -> None:
     for reader in readers:
         figures = fuzz(reader, flags.inputs, flags.seed, flags.out)
         write_text(flags.out / f"{reader}.json", json.dumps(figures, indent=2) + "\n")
-        print(line(figures), flush=True)
+        told = "; ".join(figures["findings"]) or 0
+        count, seconds = figures["inputs"], figures["seconds"]
+        print(f"{reader}: {count:,} inputs in {seconds:,.0f} s, findings: {told}", flush=True)
         found += figures["findings"]
     if found:
         raise RunError(f"found: {'; '.join(found)}")
 
 
 def fuzz(reader: str, inputs: int, seed: int, out: Path) -> dict[str, Any]:
-    """What came of giving a reader so many inputs; one that is a finding is kept in `out`."""
+    """What came of giving a reader so many inputs; the files of a finding are kept in `out`."""
     begun = time.perf_counter()
     with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
         command = [sys.executable, "-m", "fuzz.guided", reader, name, str(inputs), str(seed)]
-        status, told = heard(command, reader)
-        findings = list(kept(reader, Path(name), out, told)) if status else []
-    last = [figures for text in told if (figures := progress(text))]
+        done = subprocess.run(command, check=False)
+        path = Path(name) / "told.json"
+        told = json.loads(path.read_text()) if path.is_file() else {"inputs": 0, "wrong": ""}
+        findings = []
+        if done.returncode:
+            kept = out / f"{reader}-finding"
+            shutil.copytree(Path(name) / "files", kept, dirs_exist_ok=True)
+            why = told["wrong"] or f"its process has ended with {done.returncode}"
+            findings.append(f"{reader}: {why} ({kept})")
     machine = describe_machine()
+    packages = ("atheris", "hypothesis", "numpy", "pydantic", "safetensors")
     return {
         "reader": reader,
-        **(last[-1] if last else {"inputs": 0}),
+        "inputs": told["inputs"],
         "seed": seed,
         "seconds": round(time.perf_counter() - begun, 1),
         "findings": findings,
         "date": now()[:10],
         "machine": f"{machine['processor']}, {machine['cores']} cores",
-        "versions": {
-            name: version(name) for name in ("atheris", "numpy", "pydantic", "safetensors")
-        },
+        "versions": {package: version(package) for package in packages},
     }
-
-
-def heard(command: Sequence[str], reader: str) -> tuple[int, list[str]]:
-    """The exit status of the fuzzer, and what it said; it ends with this process."""
-    told = []
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
-        try:
-            for text in process.stderr or ():
-                told.append(text.strip())
-                if "pulse" in text and (found := progress(text)):
-                    line = f"{reader}: {found['inputs']:,} inputs, {found['edges']} edges"
-                    print(line, file=sys.stderr, flush=True)
-        except BaseException:
-            process.kill()
-            raise
-    return process.returncode, told
-
-
-def progress(text: str) -> dict[str, int]:
-    """The figures in a line of the fuzzer, if it has them."""
-    names = ("inputs", "edges", "features", "corpus", "peak_mib")
-    match = PROGRESS.match(text)
-    return dict(zip(names, map(int, match.groups()), strict=True)) if match else {}
-
-
-def kept(reader: str, folder: Path, out: Path, told: Sequence[str]) -> Iterator[str]:
-    """Why the fuzzer ended, and where the input is that was its end."""
-    reasons = [text for text in told if re.search(r"Error: |ERROR: ", text)]
-    why = (reasons or list(told)[-1:] or ["it said nothing"])[0]
-    files = [path for path in folder.iterdir() if re.match("crash-|timeout-|oom-", path.name)]
-    out.mkdir(parents=True, exist_ok=True)
-    for path in files:
-        shutil.copyfile(path, out / f"{reader}-{path.name}")
-        yield f"{reader}: {why} ({out / f'{reader}-{path.name}'})"
-    if not files:
-        yield f"{reader}: the fuzzer ended: {why}"
-
-
-def line(figures: dict[str, Any]) -> str:
-    """The figures of a reader in a line."""
-    found = "; ".join(figures["findings"]) or 0
-    return (
-        f"{figures['reader']}: {figures['inputs']:,} inputs in {figures['seconds']:,.0f} s, "
-        f"{figures.get('edges', 0)} edges reached, findings: {found}"
-    )
 
 
 def a_reader(text: str) -> str:

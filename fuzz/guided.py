@@ -1,57 +1,53 @@
-"""One reader under Atheris, in a process of its own: what a new input reaches is kept and mutated.
+"""One reader under Atheris, in a process of its own: it is led to what no input has reached yet.
 
-It ends with the process that has started it, or with a finding.
+It ends with the process that has started it, with a finding, or after so many inputs.
 """
 
+import json
 import os
 import sys
 import warnings
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
-from random import Random
-from typing import Any, Final
+from typing import Any
 
 import atheris
+from hypothesis import HealthCheck, given, settings
 
 from common.base.children import end_with
 
-LARGEST: Final = 16_384
-"""Bytes of an input that is kept."""
-
 
 def main(reader: str, folder: Path, inputs: int, seed: int) -> None:
-    """Reads so many inputs. `folder` gets the seeds in `corpus`, and an input that is a finding."""
+    """Reads so many inputs, in `files` below `folder`; `told.json` there says what came of them."""
     end_with(os.getppid())
     # Only what is imported meanwhile tells what of it is reached.
-    with atheris.instrument_imports(include=["common", "bench", "safetensors", "gzip"]):
-        from fuzz.targets import TARGETS, check
+    include = ["common", "bench", "safetensors"]
+    with redirect_stderr(StringIO()), atheris.instrument_imports(include):
+        from fuzz.targets import TARGETS
         from fuzz.watch import Watch
-    target = TARGETS[reader]
-    corpus, place = folder / "corpus", folder / "files"
-    for each in (corpus, place):
-        each.mkdir()
-    for number, content in enumerate(target.seeds()):
-        (corpus / str(number)).write_bytes(content)
+    target, place, done = TARGETS[reader], folder / "files", 0
+    place.mkdir()
     (folder / "outside.safetensors").write_bytes(b"no reader opens this")
     warnings.simplefilter("error")  # what a command would print, in the midst of its answer
     watch = Watch(place)
 
-    def one(content: bytes) -> None:
-        if wrong := check(target, content, place, watch):
-            raise RuntimeError(wrong)
+    @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(target.hostile())
+    def one(files: tuple[bytes, ...]) -> None:
+        nonlocal done
+        done += 1
+        wrong = target.check(files, place, watch)
+        if wrong or done == inputs or (done & (done - 1) == 0 and done > 1000):
+            print(f"{reader}: {done:,} inputs", file=sys.stderr, flush=True)
+            (folder / "told.json").write_text(json.dumps({"inputs": done, "wrong": wrong}))
+        if wrong or done == inputs:
+            os._exit(bool(wrong))
 
-    def mutate(content: bytes, largest: int, number: int) -> bytes:
-        rng = Random(number)
-        if rng.random() < 0.1:
-            changed: bytes = atheris.Mutate(content, largest)
-            return changed
-        return target.mutate(content, rng)[:largest]
-
-    limits = ["-timeout=60", f"-max_len={LARGEST}", "-len_control=0", "-reload=0"]
-    # Where most of a file must be right, a smaller one is no better, nor one that is changed more.
-    limits += ["-reduce_inputs=0", "-mutate_depth=2"]
-    told = ["-print_final_stats=1", f"-artifact_prefix={folder}{os.sep}"]
-    flags: list[Any] = [f"-runs={inputs}", f"-seed={seed}", *limits, *told, str(corpus)]
-    atheris.Setup([sys.argv[0], *flags], one, custom_mutator=mutate)
+    test: Any = one
+    limits = ["-timeout=60", "-max_len=4096", "-len_control=0", "-reduce_inputs=0"]
+    flags = [sys.argv[0], "-runs=-1", f"-seed={seed}", "-verbosity=0", *limits]
+    atheris.Setup(flags, test.hypothesis.fuzz_one_input)
     atheris.Fuzz()
 
 

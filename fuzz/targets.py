@@ -3,61 +3,60 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from random import Random
-from typing import Final
+from typing import Any, Final
+
+from hypothesis.strategies import SearchStrategy, sampled_from
 
 from common.base.errors import RequestError, RunError
 from common.chapters.chapters import SPECS
 from common.compare.checks import check_shapes
 from common.compare.collect import load
-from common.data.idx import read_idx
+from common.hosts.wire import Wire
 from common.models.weights_file import load_arrays, load_weights, shape_in
 from common.records.checkpoint import require_whole
 from common.records.store import read_record, read_tensors
 from common.records.trust import distrust
 from common.report.speed import benchmark
+from common.scaling.results import read_scaling
+from common.seeds.spread import read_spread
+from common.seeds.text import markdown
 from common.training.checkpoints import Checkpoint
 from common.training.progress import Progress
 from common.training.resume import means, resumed
-from fuzz import formats, seeds, trees
-from fuzz.parts import parted
-from fuzz.watch import CONSTANT, Refusals, Watch
+from fuzz import hostile, seeds
+from fuzz.seeds import Files
+from fuzz.watch import Watch
 
-Mutate = Callable[[bytes, Random], bytes]
+MEMORY: Final = 32 * 2**20
+"""Bytes that any reader may take, besides a hundred for each byte of its files."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A reader. An input is one of the `files`, or several of them joined.
+    """A reader: `read` reads the `files` in a folder as a command does.
 
-    `read` reads them in a folder as a command does. `seeds` makes valid inputs, `mutate` changes
-    one. Besides a constant, a reader may take `multiple` bytes of memory for each byte of its file.
-    It may raise one of the `refusals`, and nothing else.
+    `good` makes inputs that it accepts, `change` changes one. It may raise one of the `refusals`,
+    and nothing else.
     """
 
-    name: str
     files: Sequence[str]
     read: Callable[[Path], object]
-    seeds: Callable[[], list[bytes]]
-    mutate: Mutate
-    multiple: int = 100
-    refusals: Refusals = (RunError,)
+    good: Callable[[], list[Files]]
+    change: Callable[[Files], SearchStrategy[Files]] = hostile.changed_lines
+    refusals: tuple[type[Exception], ...] = ()
 
+    def hostile(self) -> SearchStrategy[Files]:
+        """Inputs that are changed."""
+        return sampled_from(self.good()).flatmap(self.change)
 
-def check(target: Target, content: bytes, folder: Path, watch: Watch) -> str:
-    """What the reader does wrong with an input; empty if nothing."""
-    for name, part in zip(target.files, parted(content, len(target.files)), strict=True):
-        (folder / name).write_bytes(part)
-    memory = CONSTANT + target.multiple * len(content)
-    return watch.see(lambda: target.read(folder), memory, target.refusals)
-
-
-def read_labels_and_images(folder: Path) -> None:
-    """A file as labels, and as images."""
-    for dimensions in (1, 3):
-        with suppress(RequestError):
-            read_idx(folder / "idx", dimensions)
+    def check(self, content: Files, folder: Path, watch: Watch) -> str:
+        """What the reader does wrong with an input; empty if nothing."""
+        for name, part in zip(self.files, content, strict=True):
+            (folder / name).write_bytes(part)
+        memory = MEMORY + 100 * sum(map(len, content))
+        return watch.see(lambda: self.read(folder), memory, self.refusals)
 
 
 def read_weights(folder: Path) -> None:
@@ -67,11 +66,6 @@ def read_weights(folder: Path) -> None:
         shapes = {name: values.shape for name, values in load_arrays(path).items()}
         load_weights(path, shapes, "float32")
     shape_in(path, "conv1.bias")
-
-
-def read_a_record(folder: Path) -> None:
-    """A record alone."""
-    distrust(read_record(folder / "run.json"))
 
 
 def read_a_run(folder: Path) -> None:
@@ -96,37 +90,61 @@ def read_a_checkpoint(folder: Path) -> None:
     resumed(record, found)
 
 
+def read_seeds(folder: Path) -> None:
+    """What many seeds gave, as the page shows it."""
+    if spread := read_spread(folder):
+        markdown(spread)
+
+
+class Connection(BytesIO):
+    """What a socket is for the one who receives."""
+
+    recv = BytesIO.read
+
+    def setsockopt(self, *_: object) -> None:
+        """There is nothing to set."""
+
+    settimeout = setsockopt
+
+
+def read_messages(folder: Path) -> None:
+    """Messages of another process until the connection is closed; each is an object."""
+    connection: Any = Connection((folder / "messages").read_bytes())
+    wire = Wire(connection)
+    while not wire.closed:
+        for message in wire.receive():
+            message.get("rank")
+
+
+RUN: Final = ("run.json", hostile.TENSORS)
+
 TARGETS: Final = {
-    each.name: each
-    for each in (
-        # Deflate makes at most 1,032 bytes of one; while they are put together, there are two.
-        Target(
-            "idx",
-            ["idx"],
-            read_labels_and_images,
-            lambda: [*seeds.idx(1), *seeds.idx(3)],
-            formats.idx,
-            multiple=3000,
-            refusals=(),
-        ),
-        Target(
-            "safetensors",
-            ["w.safetensors"],
-            read_weights,
-            seeds.weights,
-            formats.safetensors,
-            refusals=(RequestError,),
-        ),
-        Target("record", ["run.json"], read_a_record, seeds.records, formats.record),
-        Target("run", ["run.json", formats.TENSORS], read_a_run, seeds.runs, formats.run),
-        Target(
-            "checkpoint",
-            ["run.json", formats.TENSORS],
-            read_a_checkpoint,
-            seeds.checkpoints,
-            formats.run,
-        ),
-        Target("bench", ["bench.json"], benchmark, seeds.benches, trees.change, refusals=()),
-    )
+    "bench": Target(["bench.json"], benchmark, seeds.benches),
+    "checkpoint": Target(
+        RUN, read_a_checkpoint, seeds.checkpoints, hostile.changed_run, (RunError,)
+    ),
+    "messages": Target(["messages"], read_messages, seeds.messages),
+    "record": Target(
+        ["run.json"],
+        lambda folder: distrust(read_record(folder / "run.json")),
+        lambda: [(each,) for each in seeds.records()],
+        hostile.changed_record,
+        (RunError,),
+    ),
+    "run": Target(RUN, read_a_run, seeds.runs, hostile.changed_run, (RunError,)),
+    "safetensors": Target(
+        ["w.safetensors"],
+        read_weights,
+        seeds.weights,
+        lambda files: hostile.changed_tensors(files[0]).map(lambda content: (content,)),
+        (RequestError,),
+    ),
+    "scaling": Target(
+        ["scaling.json"],
+        lambda folder: read_scaling(folder / "scaling.json"),
+        seeds.scalings,
+        refusals=(RequestError,),
+    ),
+    "seeds": Target(["seeds.json"], read_seeds, seeds.spreads, refusals=(RunError,)),
 }
 """By name."""

@@ -9,16 +9,10 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
-
-Refusals = tuple[type[Exception], ...]
 
 SECONDS: Final = 2.0
 """Of the processor, for one input. Other work on the machine does not count."""
-
-CONSTANT: Final = 32 * 2**20
-"""Bytes of memory that any input may take, besides a multiple of its size."""
 
 FORBIDDEN: Final = (
     *("pickle.", "subprocess.", "socket.", "ctypes.", "os.system", "os.exec", "os.fork"),
@@ -49,30 +43,29 @@ class Watch:
 
     def __init__(self, folder: Path) -> None:
         self._inside = f"{folder.resolve()}{os.sep}"
-        self._seen = ""
-        self._active = False
+        self._seen, self._active = "", False
         self._size = os.open("/proc/self/statm", os.O_RDONLY)
-        signal.signal(signal.SIGPROF, self._too_slow)
+        signal.signal(signal.SIGPROF, lambda *_: self._found(f"takes more than {SECONDS:g} s"))
         sys.addaudithook(self._hook)
 
-    def see(self, read: Callable[[], object], memory: int, refusals: Refusals) -> str:
+    def see(
+        self, read: Callable[[], object], memory: int, refusals: tuple[type[Exception], ...]
+    ) -> str:
         """What a reader did wrong; empty if nothing.
 
         It may take so many bytes of memory, and raise one of the refusals.
         """
-        self._seen = ""
         before = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (self._address_space() + memory, before[1]))
+        there = int(os.pread(self._size, 32, 0).split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (there + memory, before[1]))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        self._active = True
+        self._seen, self._active = "", True
         try:
             read()
         except refusals:
             pass
         except MemoryError:
             self._seen = self._seen or f"takes more than {memory:,} bytes of memory"
-        except (Finding, KeyboardInterrupt) as error:
-            self._seen = self._seen or repr(error)
         except BaseException as error:  # a panic of Rust is no Exception
             self._seen = self._seen or f"raises {type(error).__name__}: {str(error)[:300]}"
         finally:
@@ -81,13 +74,6 @@ class Watch:
             resource.setrlimit(resource.RLIMIT_AS, before)
         return self._seen
 
-    def _address_space(self) -> int:
-        return int(os.pread(self._size, 32, 0).split()[0]) * resource.getpagesize()
-
-    def _too_slow(self, number: int, frame: FrameType | None) -> None:
-        if self._active:
-            self._found(f"takes more than {SECONDS:g} s")
-
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._active:
             return
@@ -95,8 +81,10 @@ class Watch:
             self._found(f"opens {arguments[0]!r}, which is not in its folder")
         elif event.startswith(FORBIDDEN):
             self._found(f"does {event} {arguments!r}"[:300])
-        elif event in ("exec", "compile") and _caller() not in GENERATORS:
-            self._found(f"runs code made in {_caller()}")
+        elif event in ("exec", "compile"):
+            maker = str(sys._getframe(1).f_globals.get("__name__", ""))
+            if maker not in GENERATORS:
+                self._found(f"runs code made in {maker}")
 
     def _may_open(self, path: Any) -> bool:
         if isinstance(path, int):  # it is open already
@@ -106,10 +94,6 @@ class Watch:
         return name.startswith(self._inside) or library
 
     def _found(self, what: str) -> None:
-        self._seen = self._seen or what
-        raise Finding(what)
-
-
-def _caller() -> str:
-    """The module of the Python code that has made an event."""
-    return str(sys._getframe(2).f_globals.get("__name__", ""))
+        if self._active:
+            self._seen = self._seen or what
+            raise Finding(what)

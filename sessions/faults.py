@@ -57,7 +57,7 @@ def passes(session: nox.Session, *command: str, env: dict[str, str] | None = Non
 
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
-    """Give each reader of files a million hostile ones; an hour on 2 cores."""
+    """Give each reader of files a million hostile ones; three hours."""
     python = python_of.fuzz(session)
     session.run(python, "-m", "fuzz", f"--out={FIGURES}", *session.posargs)
 

@@ -16,17 +16,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 
 from common.base.errors import RequestError
-from common.compare.collect import load
-from common.data.idx import read_idx
-from common.models.weights_file import load_arrays
-from common.records.store import read_record
-from common.records.trust import distrust
-from fuzz import __main__ as command, seeds
-from fuzz.parts import joined, parted
-from fuzz.plain import look
-from fuzz.targets import TARGETS, check
+from fuzz import __main__ as command
+from fuzz.seeds import Files
+from fuzz.targets import TARGETS, Target
 from fuzz.watch import Watch
 
 
@@ -44,6 +39,28 @@ def watch(folder: Path) -> Watch:
     return Watch(folder)
 
 
+def look(target: Target, folder: Path, watch: Watch) -> str:
+    """What a reader does wrong with a few hundred hostile inputs; empty if nothing."""
+
+    @settings(
+        max_examples=200,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(target.hostile())
+    def give(files: Files) -> None:
+        if wrong := target.check(files, folder, watch):
+            raise AssertionError(wrong)
+
+    try:
+        give()
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
 def test_the_command_knows_every_target() -> None:
     assert tuple(TARGETS) == command.READERS
 
@@ -58,44 +75,19 @@ def test_without_a_name_every_reader_is_meant(
     monkeypatch.setattr(command, "fuzz", fuzz)
     assert command.main([f"--out={tmp_path}"]) == 0
     assert {path.stem for path in tmp_path.iterdir()} == set(TARGETS)
-    assert json.loads((tmp_path / "idx.json").read_text())["inputs"] == 1_000_000
+    assert json.loads((tmp_path / "run.json").read_text())["inputs"] == 1_000_000
     with pytest.raises(SystemExit, match="2"):
         command.main([f"--out={tmp_path}", "pickle"])
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_no_reader_does_wrong_with_a_few_hostile_files(
+def test_a_reader_takes_good_files_and_does_no_wrong_with_hostile_ones(
     name: str, folder: Path, watch: Watch
 ) -> None:
-    assert look(TARGETS[name], 300, 7, folder, watch) == []
-
-
-def test_what_mutations_start_from_is_accepted(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    for dimensions in (1, 3):
-        for content in seeds.idx(dimensions):
-            path.write_bytes(content)
-            assert read_idx(path, dimensions).ndim == dimensions
-    for content in seeds.weights():
-        path.write_bytes(content)
-        assert load_arrays(path)
-    for content in seeds.records():
-        path.write_bytes(content)
-        assert distrust(read_record(path)) == ""
-    for content in seeds.runs():
-        for name, part in zip(TARGETS["run"].files, parted(content), strict=True):
-            (tmp_path / name).write_bytes(part)
-        assert "test/predictions" in load(path, read_record(path)).arrays
-    for content in seeds.checkpoints():
-        for name, part in zip(TARGETS["checkpoint"].files, parted(content), strict=True):
-            (tmp_path / name).write_bytes(part)
-        TARGETS["checkpoint"].read(tmp_path)
-
-
-def trusts_its_length(folder: Path) -> None:
-    content = (folder / "idx").read_bytes()
-    if content[:4] == b"\0\0\x08\x01":
-        np.frombuffer(content, np.uint8, int.from_bytes(content[4:8], "big"), 8)
+    target = TARGETS[name]
+    strict = replace(target, refusals=())
+    assert [wrong for each in target.good() if (wrong := strict.check(each, folder, watch))] == []
+    assert look(target, folder, watch) == ""
 
 
 def allocates_by_the_header(folder: Path) -> None:
@@ -106,11 +98,6 @@ def allocates_by_the_header(folder: Path) -> None:
             np.empty(math.prod(tensor["shape"]), np.uint8)
 
 
-def allocates_by_the_length(folder: Path) -> None:
-    with (folder / "w.safetensors").open("rb") as file, suppress(OverflowError):
-        file.read(int.from_bytes(file.read(8), "little"))
-
-
 def leaves_its_folder(folder: Path) -> None:
     with suppress(ValueError, TypeError, LookupError, OSError, RecursionError):
         record = json.loads((folder / "run.json").read_bytes())
@@ -119,7 +106,7 @@ def leaves_its_folder(folder: Path) -> None:
 
 def unpickles(folder: Path) -> None:
     with suppress(Exception):
-        pickle.loads((folder / "idx").read_bytes())
+        pickle.loads((folder / "w.safetensors").read_bytes())
 
 
 def evaluates(folder: Path) -> None:
@@ -128,21 +115,20 @@ def evaluates(folder: Path) -> None:
 
 
 def loops(folder: Path) -> None:
-    content, at = (folder / "idx").read_bytes(), 4
-    while at < len(content):  # to the end of each of its parts
-        at += content[at]
+    content, at = (folder / "messages").read_bytes(), 0
+    while content[at : at + 1] != b"!":  # to the end
+        at = (at + 1) % len(content)
 
 
 @pytest.mark.parametrize(
     ("name", "read", "complaint"),
     [
-        ("idx", trusts_its_length, "raises ValueError: buffer is smaller"),
         ("safetensors", allocates_by_the_header, "bytes of memory"),
-        ("safetensors", allocates_by_the_length, "bytes of memory"),
         ("run", leaves_its_folder, "which is not in its folder"),
-        ("idx", unpickles, "does pickle.find_class"),
+        ("safetensors", unpickles, "does pickle.find_class"),
         ("bench", evaluates, "runs code made in "),
-        ("idx", loops, "takes more than 0.05 s"),
+        ("messages", loops, "takes more than 0.05 s"),
+        ("scaling", lambda folder: json.loads((folder / "scaling.json").read_bytes()), "raises "),
     ],
 )
 def test_a_reader_with_a_planted_bug_is_seen(
@@ -153,20 +139,12 @@ def test_a_reader_with_a_planted_bug_is_seen(
     read: Callable[[Path], object],
     complaint: str,
 ) -> None:
-    inputs = 600
-    if read is loops:  # to collect garbage may take as long, and that is not to interrupt others
-        inputs = 0
+    target = replace(TARGETS[name], read=read)
+    if read is loops:
         monkeypatch.setattr("fuzz.watch.SECONDS", 0.05)
-    found = look(replace(TARGETS[name], read=read), inputs, 7, folder, watch)
-    assert any(complaint in wrong for wrong, _ in found)
-
-
-def test_the_project_s_own_reader_is_seen_as_soon_as_it_trusts_its_length(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, watch: Watch
-) -> None:
-    monkeypatch.setattr("common.data.idx.PIECE", 1 << 40)
-    found = look(TARGETS["idx"], 300, 7, folder, watch)
-    assert any("bytes of memory" in wrong for wrong, _ in found)
+        assert complaint in target.check(target.good()[0], folder, watch)
+    else:
+        assert complaint in look(target, folder, watch)
 
 
 def test_only_what_a_command_tells_in_a_line_may_be_raised(folder: Path, watch: Watch) -> None:
@@ -177,12 +155,6 @@ def test_only_what_a_command_tells_in_a_line_may_be_raised(folder: Path, watch: 
         raise BaseException("a panic")
 
     one = replace(TARGETS["safetensors"], read=refuses)
-    assert check(one, b"", folder, watch) == ""
-    assert check(replace(one, refusals=()), b"", folder, watch) == "raises RequestError: no"
-    assert check(replace(one, read=panics), b"", folder, watch) == "raises BaseException: a panic"
-
-
-def test_files_are_joined_and_parted() -> None:
-    assert parted(joined(b"ab", b"c")) == [b"ab", b"c"]
-    assert parted(joined(b"", b"")) == [b"", b""]
-    assert parted(b"\xff\xff\xff\xffabc") == [b"abc", b""]
+    assert one.check((b"",), folder, watch) == ""
+    assert replace(one, refusals=()).check((b"",), folder, watch) == "raises RequestError: no"
+    assert replace(one, read=panics).check((b"",), folder, watch) == "raises BaseException: a panic"
