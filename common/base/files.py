@@ -51,15 +51,15 @@ def second_name(path: Path, name: Path) -> None:
         shutil.copyfile(path, name)
 
 
-def remove_temporaries(folder: Path, files: re.Pattern[str], before: float = float("inf")) -> None:
+def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
     """Removes what `write_atomically` has left of files of such names, if it was killed.
 
-    Nobody may be writing any meanwhile, who has not written to it since `before`, in seconds.
+    No process may be writing any meanwhile.
     """
     for path in folder.iterdir():
         # By what tempfile appends: no other file is called so.
         found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", path.name)
-        if found and files.fullmatch(found.group(1)) and path.lstat().st_mtime < before:
+        if found and files.fullmatch(found.group(1)):
             path.unlink(missing_ok=True)
 
 

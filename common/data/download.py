@@ -1,20 +1,12 @@
 """Fashion-MNIST from its public mirrors into the user's cache."""
 
-import hashlib
 import queue
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
-
-from common.base.files import destination, remove_temporaries, sha256, write_atomically
-from common.data.receive import ANSWER_TIMEOUT, pieces
-from common.terminal.progress import counted
 
 SHA256: Final = {
     "train-images-idx3-ubyte.gz": (
@@ -38,9 +30,8 @@ MIRRORS: Final = (
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
 )
 
-
-STALE: Final = 3600
-"""Seconds in which nobody has written to a file: `ANSWER_TIMEOUT` ends whoever still would."""
+TIMEOUT: Final = 10.0
+"""Seconds in which a mirror must have answered, and in which it must send more, again and again."""
 
 
 class DownloadError(Exception):
@@ -63,79 +54,53 @@ def download(
 ) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
-    `notify` is told where from. Without a network, or where mirrors send next to nothing, it gives
-    up within `ANSWER_TIMEOUT` seconds. Raises DownloadError.
+    `notify` is told where from. Without a network, it gives up within `TIMEOUT` seconds. Raises
+    DownloadError.
     """
-    reasons: list[str] = []
-    _remove_stale(folder)
-    for mirror in _as_they_answer(mirrors, reasons):
-        notify(f"downloading Fashion-MNIST (30 MB) from {_host(mirror)} to {folder}")
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")  # what it would tell, `notify` is told
+    http = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT)
+    reasons = []
+    for mirror, trouble in _as_they_answer(mirrors, http):
+        host = urlsplit(mirror).netloc
+        if trouble:
+            reasons.append(f"{host}: {trouble}")
+            continue
+        notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
         try:
             for name, known in SHA256.items():
-                _fetch(mirror + name, known, folder, progress)
+                pooch.retrieve(mirror + name, known, name, folder, downloader=http)
             return
-        except (ValueError, OSError) as error:
-            reasons.append(f"{_host(mirror)}: {error}")
+        except OSError as error:
+            reasons.append(f"{host}: {error}")
+        except ValueError:
+            reasons.append(f"{host}: the SHA-256 of its {name} is not that of Fashion-MNIST")
     raise DownloadError("; ".join(reasons) or "no mirror answered")
 
 
-def _remove_stale(folder: Path) -> None:
-    """Removes what processes have left that were killed: each might leave a file more."""
-    names = re.compile("|".join(map(re.escape, SHA256)))
-    with suppress(OSError):  # there is no folder yet, or another process removes them, too
-        remove_temporaries(folder, names, before=time.time() - STALE)
-
-
-def _as_they_answer(mirrors: Sequence[str], reasons: list[str]) -> Iterator[str]:
-    """The mirrors that can be reached, the quickest first; notes why the others cannot."""
+def _as_they_answer(mirrors: Sequence[str], http: Any) -> Iterator[tuple[str, str]]:
+    """The mirrors, the quickest first, each with what is wrong with it; empty if nothing is."""
     answers: queue.Queue[tuple[str, str]] = queue.Queue()
-
     # Daemons, because looking up a host name can hang for longer than anyone should wait.
     for mirror in mirrors:
-        threading.Thread(target=_ask, args=(mirror, answers), daemon=True).start()
-    deadline = time.monotonic() + ANSWER_TIMEOUT
-    for _ in mirrors:
+        threading.Thread(target=_ask, args=(mirror, http, answers), daemon=True).start()
+    deadline, silent = time.monotonic() + TIMEOUT, list(mirrors)
+    while silent:
         try:
             mirror, trouble = answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            reasons.append(f"the other mirrors did not answer within {ANSWER_TIMEOUT:.0f} s")
+            yield from ((each, f"no answer within {TIMEOUT:.0f} s") for each in silent)
             return
-        if trouble:
-            reasons.append(f"{_host(mirror)}: {trouble}")
-        else:
-            yield mirror
+        silent.remove(mirror)
+        yield mirror, trouble
 
 
-def _ask(mirror: str, answers: "queue.Queue[tuple[str, str]]") -> None:
-    import requests
-
+def _ask(mirror: str, http: Any, answers: "queue.Queue[tuple[str, str]]") -> None:
+    name = next(iter(SHA256))
     try:
-        url = mirror + next(iter(SHA256))
-        requests.head(url, timeout=ANSWER_TIMEOUT, allow_redirects=True).raise_for_status()
-    except requests.ConnectionError:
+        there = http(mirror + name, None, None, check_only=True)
+    except (OSError, ValueError):
         answers.put((mirror, "cannot be reached"))
-    except (ValueError, OSError) as error:
-        answers.put((mirror, str(error)))
     else:
-        answers.put((mirror, ""))
-
-
-def _fetch(url: str, known: str, folder: Path, progress: bool) -> None:
-    path = destination(folder / url.rsplit("/", 1)[1])
-    if not (path.is_file() and sha256(path) == known):
-        write_atomically(path, partial(_receive, url, known, progress))
-
-
-def _receive(url: str, known: str, progress: bool, temporary: Path) -> None:
-    """Writes what a mirror sends. Raises ValueError unless it is what is `known`."""
-    state, name = hashlib.sha256(), url.rsplit("/", 1)[1]
-    with temporary.open("wb") as file:
-        for piece in counted(pieces(url), name, shown=progress):
-            state.update(piece)
-            file.write(piece)
-    if state.hexdigest() != known:
-        raise ValueError(f"the hash of its {name} is not that of Fashion-MNIST")
-
-
-def _host(mirror: str) -> str:
-    return urlsplit(mirror).netloc
+        answers.put((mirror, "" if there else f"does not offer {name}"))

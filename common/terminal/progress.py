@@ -1,11 +1,11 @@
 """What a person sees of work that takes a while: on standard error, so that output can be piped."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import DownloadColumn, Progress, TextColumn, TransferSpeedColumn, track
+from rich.progress import track
 
 Item = TypeVar("Item")
 
@@ -15,14 +15,3 @@ def tracked(work: Sequence[Item], description: str) -> Iterator[Item]:
     console = Console(stderr=True)
     hidden = not sys.stderr.isatty()
     yield from track(work, description, console=console, transient=True, disable=hidden)
-
-
-def counted(pieces: Iterable[bytes], description: str, *, shown: bool) -> Iterator[bytes]:
-    """The pieces of what is received, with their bytes so far, where that is to be `shown`."""
-    columns = TextColumn("{task.description}"), DownloadColumn(), TransferSpeedColumn()
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
-        task = bar.add_task(description, total=None)
-        for piece in pieces:
-            yield piece
-            bar.update(task, advance=len(piece))

@@ -1,16 +1,19 @@
-"""Where the data comes from, and what is refused."""
+"""Where the data comes from, what is refused, and what is made of the files."""
 
 import gzip
 import hashlib
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
+from bench.d2l_package import write as write_for_the_book
 from common.base.errors import RequestError
 from common.data.dataset import Dataset, load, read_fashion_mnist
 from common.data.download import SHA256, DownloadError
@@ -24,25 +27,26 @@ DATA = Dataset(
     np.full((5, 28, 28), 7, np.uint8),
     np.arange(5, dtype=np.uint8),
 )
-TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = SHA256
-PARTS = {
-    TRAIN_IMAGES: DATA.train_images,
-    TRAIN_LABELS: DATA.train_labels,
-    TEST_IMAGES: DATA.test_images,
-    TEST_LABELS: DATA.test_labels,
-}
+FIELDS = ("train_images", "train_labels", "test_images", "test_labels")
+TRAIN_IMAGES, TRAIN_LABELS, _, TEST_LABELS = SHA256
 
 
 def idx(array: Bytes) -> bytes:
+    """A file of the data set: its header, and its bytes in row-major order."""
     header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
     return gzip.compress(header + array.tobytes(), mtime=0)
 
 
-def write(folder: Path, changes: dict[str, Bytes] | None = None) -> Path:
+def write(folder: Path, data: Dataset = DATA) -> Path:
     folder.mkdir(parents=True)
-    for name, array in {**PARTS, **(changes or {})}.items():
-        (folder / name).write_bytes(idx(array))
+    for name, field in zip(SHA256, FIELDS, strict=True):
+        (folder / name).write_bytes(idx(getattr(data, field)))
     return folder
+
+
+def spoil(folder: Path) -> Path:
+    """Files that are well formed, but other than they should be."""
+    return write(folder, replace(DATA, test_labels=DATA.test_labels[::-1]))
 
 
 class Places:
@@ -60,15 +64,18 @@ class Places:
             raise self.mirror
         write(folder)
 
-    def load(self, name: str = "auto", data_dir: Path | None = None) -> Dataset:
-        return load(name, data_dir, self.notices.append, progress=False)
+    def load(self, name: str = "auto", data_dir: Path | None = None) -> str:
+        """The name of what is found, which is whole if it is no synthetic data."""
+        found = load(name, data_dir, self.notices.append, progress=False)
+        assert found.name == "synthetic" or found.digest() == DATA.digest()
+        return found.name
 
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     made = Places(tmp_path)
-    for name, array in PARTS.items():
-        monkeypatch.setitem(SHA256, name, hashlib.sha256(idx(array)).hexdigest())
+    for name, field in zip(SHA256, FIELDS, strict=True):
+        monkeypatch.setitem(SHA256, name, hashlib.sha256(idx(getattr(DATA, field))).hexdigest())
     monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
     monkeypatch.setattr("common.data.dataset.cache_folder", lambda: made.cache)
     monkeypatch.setattr("common.data.dataset.download", made.download)
@@ -76,121 +83,84 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
     return made
 
 
-def spoil(folder: Path) -> Path:
-    """Files that are well formed, but other than they should be."""
-    return write(folder, {TEST_LABELS: DATA.test_labels[::-1]})
-
-
-def is_whole(data: Dataset) -> bool:
-    return data.name == "fashion-mnist" and data.digest() == DATA.digest()
-
-
-def test_the_flag_comes_before_the_variable(
+def test_it_is_looked_for_in_each_place_before_the_next(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FASHION_MNIST_DIR", str(spoil(places.variable)))
-    assert is_whole(places.load(data_dir=write(places.flag)))
-
-
-def test_the_variable_comes_before_the_cache(
-    places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spoil(places.cache)
-    monkeypatch.setenv("FASHION_MNIST_DIR", str(write(places.variable)))
-    assert is_whole(places.load())
-    assert places.downloads == 0
-
-
-def test_the_cache_comes_before_a_download(places: Places) -> None:
-    write(places.cache)
-    assert is_whole(places.load())
-    assert (places.downloads, places.notices) == (0, [])
-
-
-def test_what_is_nowhere_is_downloaded(places: Places) -> None:
     places.mirror = None
-    assert is_whole(places.load())
+    assert places.load() == "fashion-mnist"
+    assert places.downloads == 1
+    assert places.load() == "fashion-mnist"  # now from the cache
+    assert (places.downloads, places.notices) == (1, [])
+    (places.cache / TEST_LABELS).write_bytes(b"damaged")
+    monkeypatch.setenv("FASHION_MNIST_DIR", str(write(places.variable)))
+    assert places.load() == "fashion-mnist"
+    (places.variable / TEST_LABELS).write_bytes(b"damaged")
+    assert places.load(data_dir=write(places.flag)) == "fashion-mnist"
     assert places.downloads == 1
 
 
-@pytest.mark.parametrize("name", ["auto", "fashion-mnist"])
 @pytest.mark.parametrize("place", ["flag", "variable"])
 def test_a_named_folder_that_does_not_serve_is_an_error(
-    places: Places, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+    places: Places, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     write(places.cache)
     folder = getattr(places, place)
     monkeypatch.setenv("FASHION_MNIST_DIR", str(folder))
     data_dir = folder if place == "flag" else None
     with pytest.raises(RequestError, match=f"there is no {TRAIN_IMAGES} in {folder}"):
-        places.load(name, data_dir)
+        places.load(data_dir=data_dir)
     spoil(folder)
     with pytest.raises(RequestError, match=f"{folder / TEST_LABELS}: its SHA-256 is not"):
-        places.load(name, data_dir)
-    (folder / TRAIN_LABELS).unlink()
-    with pytest.raises(RequestError, match=f"there is no {TRAIN_LABELS} in {folder}"):
-        places.load(name, data_dir)
+        places.load(data_dir=data_dir)
+    with pytest.raises(RequestError, match=r"cannot be read \(File name too long"):
+        places.load(data_dir=Path("x" * 300))
 
 
-@pytest.mark.parametrize("data_dir", ["file", "x" * 300])
-def test_a_data_dir_that_is_no_folder_is_an_error(
-    places: Places, tmp_path: Path, data_dir: str
-) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(RequestError, match=data_dir):
-        places.load("auto", tmp_path / data_dir)
-
-
-def test_auto_falls_back_loudly_and_says_why(places: Places) -> None:
-    data = places.load("auto")
-    assert data.name == "synthetic"
+def test_auto_falls_back_loudly_and_says_why_and_a_name_never_does(places: Places) -> None:
+    assert places.load("auto") == "synthetic"
     assert places.notices[-1].startswith("FALLING BACK to the synthetic data set")
     assert "no mirror answered" in places.notices[-1]
-
-
-def test_fashion_mnist_never_falls_back(places: Places) -> None:
     with pytest.raises(RequestError, match=r"no mirror answered.*--data-dir.*--dataset synthetic"):
         places.load("fashion-mnist")
 
 
 def test_synthetic_looks_nowhere(places: Places) -> None:
     write(places.cache)
-    assert places.load("synthetic").name == "synthetic"
+    assert places.load("synthetic") == "synthetic"
     assert (places.downloads, places.notices) == (0, [])
-
-
-WRONG = {
-    "fewer labels": ({TRAIN_LABELS: DATA.train_labels[:11]}, "holds 11 labels, expected 12"),
-    "more labels": ({TEST_LABELS: np.zeros(6, np.uint8)}, "holds 6 labels, expected 5"),
-    "small images": ({TEST_IMAGES: np.zeros((5, 28, 27), np.uint8)}, r"\(28, 27\), expected"),
-    "a label of 10": ({TEST_LABELS: np.full(5, 10, np.uint8)}, "a label 10, expected 0 to 9"),
-    "labels for images": ({TRAIN_IMAGES: DATA.train_labels}, "has 1 dimensions, expected 3"),
-}
-
-
-@pytest.mark.parametrize(("changes", "complaint"), WRONG.values(), ids=WRONG.keys())
-def test_files_that_do_not_fit_are_refused_by_name(
-    tmp_path: Path, changes: dict[str, Bytes], complaint: str
-) -> None:
-    folder = write(tmp_path / "data", changes)
-    with pytest.raises(RequestError, match=complaint) as caught:
-        read_fashion_mnist(folder)
-    assert str(folder / next(iter(changes))) in str(caught.value)
 
 
 def test_files_are_read_as_they_are(tmp_path: Path) -> None:
     data = read_fashion_mnist(write(tmp_path / "data"))
-    for name in ("train_images", "train_labels", "test_images", "test_labels"):
-        assert getattr(data, name).dtype == np.uint8
-        assert np.array_equal(getattr(data, name), getattr(DATA, name))
+    for field in FIELDS:
+        assert getattr(data, field).dtype == np.uint8
+        assert np.array_equal(getattr(data, field), getattr(DATA, field))
 
 
 def test_of_files_so_many_examples_are_taken_as_are_asked_for(tmp_path: Path) -> None:
     folder = write(tmp_path / "data")
-    whole = read_fashion_mnist(folder)
     for first in ((3, 2), (None, 0)):
-        assert read_fashion_mnist(folder, first).digest() == whole.first(*first).digest()
-    assert read_fashion_mnist(folder, (99, 99)).digest() == whole.digest()
+        assert read_fashion_mnist(folder, first).digest() == DATA.first(*first).digest()
+    assert read_fashion_mnist(folder, (99, 99)).digest() == DATA.digest()
+
+
+def test_the_first_examples_are_read_without_the_others(tmp_path: Path) -> None:
+    images = np.random.RandomState(0).randint(0, 256, (1000, 28, 28)).astype(np.uint8)
+    folder = write(tmp_path / "data", replace(DATA, train_images=images))
+    content = (folder / TRAIN_IMAGES).read_bytes()
+    (folder / TRAIN_IMAGES).write_bytes(content[: len(content) // 2])
+    assert np.array_equal(read_fashion_mnist(folder, (9, 2)).train_images, images[:9])
+
+
+def test_what_the_benchmark_writes_is_what_is_read(tmp_path: Path) -> None:
+    for compressed in (True, False):
+        write_for_the_book(tmp_path, DATA.train_images, DATA.train_labels, compressed=compressed)
+    found = read_fashion_mnist(tmp_path)
+    assert np.array_equal(found.train_images, DATA.train_images)
+    assert np.array_equal(found.train_labels, DATA.train_labels)
+    for name in SHA256:
+        plain = (tmp_path / name).with_suffix("").read_bytes()
+        assert gzip.decompress((tmp_path / name).read_bytes()) == plain
 
 
 @pytest.mark.parametrize(("name", "there"), [("fashion-mnist", 12), ("synthetic", 20)])
@@ -198,3 +168,27 @@ def test_more_examples_than_there_are_are_refused(places: Places, name: str, the
     folder = write(places.flag)
     with pytest.raises(RequestError, match=f"--train-examples 99: {name} has only {there}$"):
         load(name, folder, print, progress=False, first=(99, None))
+
+
+def test_the_first_examples_are_taken_in_their_order() -> None:
+    first = DATA.first(7, 2)
+    assert np.array_equal(first.train_images, DATA.train_images[:7])
+    assert first.train_labels.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert np.array_equal(first.test_images, DATA.test_images[:2])
+    assert first.test_labels.tolist() == [0, 1]
+    assert DATA.first(None, None).digest() == DATA.first(12, 5).digest() == DATA.digest()
+    with pytest.raises(RequestError, match="--test-examples 6: fashion-mnist has only 5"):
+        DATA.first(1, 6)
+
+
+@given(field=st.sampled_from(FIELDS), place=st.integers(0, 2**32), change=st.integers(1, 255))
+def test_the_digest_changes_with_any_byte(field: str, place: int, change: int) -> None:
+    changed = getattr(DATA, field).copy()
+    changed.flat[place % changed.size] ^= change
+    assert replace(DATA, **{field: changed}).digest() != DATA.digest()
+
+
+def test_the_digest_sees_shapes_and_not_how_the_memory_lies() -> None:
+    images = DATA.test_images
+    assert replace(DATA, test_images=images.reshape(5, 14, 56)).digest() != DATA.digest()
+    assert replace(DATA, test_images=np.asfortranarray(images)).digest() == DATA.digest()

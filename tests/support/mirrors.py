@@ -1,17 +1,17 @@
 """Mirrors on this machine, for the tests of the download: they serve, lie, or hang."""
 
+import hashlib
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from common.data.download import SHA256
 
-MOST = 1 << 20
-"""Bytes that are received at most, in a test."""
-
 CONTENTS = {name: name.encode() * 1000 for name in SHA256}
+DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
 Answer = Callable[["Handler"], None]
 
 
@@ -53,6 +53,27 @@ class Mirror(ThreadingHTTPServer):
         self.server_close()
 
 
+Start = Callable[[Answer, Answer], Mirror]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts mirrors that answer HEAD and GET so; they stop at the end of the test."""
+    for name, known in DIGESTS.items():
+        monkeypatch.setitem(SHA256, name, known)
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr("common.data.download.TIMEOUT", 1.0)
+    started: list[Mirror] = []
+
+    def begin(head: Answer, get: Answer) -> Mirror:
+        started.append(Mirror(head, get))
+        return started[-1]
+
+    yield begin
+    for mirror in started:
+        mirror.stop()
+
+
 def send(handler: Handler, content: bytes, length: int | None = None) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(content) if length is None else length))
@@ -77,64 +98,12 @@ def cut(handler: Handler) -> None:
     send(handler, CONTENTS[handler.name][:500], length=len(CONTENTS[handler.name]))
 
 
-def only_the_first(handler: Handler) -> None:
-    (serve if handler.name == next(iter(SHA256)) else missing)(handler)
-
-
 def hang(handler: Handler) -> None:
     handler.server.is_over.wait(10)
 
 
-def slow(handler: Handler) -> None:
-    """Sends a byte now and then: fewer than one a second, if a test has a second's patience."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(CONTENTS[handler.name])))
-    handler.end_headers()
-    while not handler.server.is_over.wait(1.2):
-        with suppress(OSError):  # nobody listens any longer
-            handler.wfile.write(b"x")
-
-
-def slow_to_begin(handler: Handler) -> None:
-    """Answers with a header that has no end, in the same way."""
-    handler.wfile.write(b"HTTP/1.0 200 OK\r\nX: ")
-    while not handler.server.is_over.wait(0.5):
-        with suppress(OSError):
-            handler.wfile.write(b"x")
-
-
-def endless(handler: Handler) -> None:
-    """Sends more and more, and never said how much."""
-    handler.send_response(200)
-    handler.end_headers()
-    with suppress(OSError):
-        while not handler.server.is_over.is_set():
-            handler.wfile.write(bytes(1 << 16))
-
-
-def circle(handler: Handler) -> None:
-    """Sends whoever asks back to where they were."""
-    handler.send_response(302)
-    handler.send_header("Location", f"/{handler.path.count('/') % 2 * 'round/'}{handler.name}")
-    handler.end_headers()
-
-
-BAD = (garbage, cut, hang, missing, slow, slow_to_begin, endless, circle)
+BAD = (garbage, cut, hang, missing)
 """Answers that hold no file."""
-
-
-def after(other: Mirror) -> Answer:
-    """Answers once the other mirror, being quicker, has been asked for a file."""
-
-    def answer(handler: Handler) -> None:
-        other.was_asked.wait(10)
-        serve(handler)
-
-    return answer
-
-
-def unheard(text: str) -> None:
-    """Takes a notice and drops it."""
 
 
 def contents(folder: Path) -> dict[str, bytes]:
