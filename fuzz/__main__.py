@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,9 +23,7 @@ from common.base.signals import interruptible
 from common.terminal.command import Parser, status
 from common.terminal.values import COUNT, LARGEST_SEED, count, seed as a_seed
 
-READERS: Final = (
-    *("bench", "checkpoint", "messages", "record", "run", "safetensors", "scaling", "seeds"),
-)
+READERS: Final = ("bench", "checkpoint", "messages", "run", "safetensors", "scaling", "seeds")
 """The names of `fuzz.targets`, which takes a while to load."""
 
 MEMORY: Final = Path("/dev/shm")
@@ -35,10 +32,18 @@ MEMORY: Final = Path("/dev/shm")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Gives the files. Returns 0, 1 (something was found), 2 (a bad request), 130 or 143."""
-    made = parser()
+    prog, form = "python -m fuzz", argparse.RawDescriptionHelpFormatter
+    made = Parser(prog=prog, description=__doc__, allow_abbrev=False, formatter_class=form)
+    add = made.add_argument
+    some = f"some of {', '.join(READERS)} (all)"
+    # With `choices`, argparse refuses that none is named.
+    add("readers", nargs="*", type=a_reader, metavar="READER", help=some)
+    add("--inputs", type=count(COUNT), default=1_000_000, metavar="N", help="(%(default)s)")
+    add("--seed", type=a_seed, default=1, metavar="N", help=f"up to {LARGEST_SEED} (%(default)s)")
+    add("--out", type=Path, default=Path("results/fuzz"), metavar="DIR", help="(%(default)s)")
     flags = made.parse_args(argv)
     with interruptible(signal.SIGTERM):
-        return status(made.prog, lambda: work(flags))
+        return status(prog, lambda: work(flags))
 
 
 def work(flags: argparse.Namespace) -> None:
@@ -75,7 +80,6 @@ def fuzz(reader: str, inputs: int, seed: int, out: Path) -> dict[str, Any]:
             why = told["wrong"] or f"its process has ended with {done.returncode}"
             findings.append(f"{reader}: {why} ({kept})")
     machine = describe_machine()
-    packages = ("atheris", "hypothesis", "numpy", "pydantic", "safetensors")
     return {
         "reader": reader,
         "inputs": told["inputs"],
@@ -84,7 +88,6 @@ def fuzz(reader: str, inputs: int, seed: int, out: Path) -> dict[str, Any]:
         "findings": findings,
         "date": now()[:10],
         "machine": f"{machine['processor']}, {machine['cores']} cores",
-        "versions": {package: version(package) for package in packages},
     }
 
 
@@ -93,24 +96,6 @@ def a_reader(text: str) -> str:
     if text not in READERS:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(READERS)}")
     return text
-
-
-def parser() -> Parser:
-    """The command line."""
-    made = Parser(
-        prog="python -m fuzz",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = made.add_argument
-    some = f"some of {', '.join(READERS)} (all)"
-    # With `choices`, argparse refuses that none is named.
-    add("readers", nargs="*", type=a_reader, metavar="READER", help=some)
-    add("--inputs", type=count(COUNT), default=1_000_000, metavar="N", help="(%(default)s)")
-    add("--seed", type=a_seed, default=1, metavar="N", help=f"up to {LARGEST_SEED} (%(default)s)")
-    add("--out", type=Path, default=Path("results/fuzz"), metavar="DIR", help="(%(default)s)")
-    return made
 
 
 if __name__ == "__main__":

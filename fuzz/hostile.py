@@ -18,15 +18,7 @@ from fuzz.seeds import Files
 TENSORS: Final = "run.safetensors"
 """The name of a run's tensors, beside its record."""
 
-ELSEWHERE: Final = (
-    "../outside.safetensors",
-    "/etc/hostname",
-    "run.json",
-    "..",
-    "",
-    "\0",
-    "x" * 300,
-)
+ELSEWHERE: Final = ("../outside.safetensors", "/etc/hostname", "run.json", "", "\0", "x" * 300)
 """Names of tensors that are not beside their record, or are none."""
 
 Draw = st.DrawFn
@@ -34,29 +26,25 @@ Draw = st.DrawFn
 PICKLED: Final = (b"cos\ngetcwd\n(tR.", pickle.dumps(print, protocol=4))
 """Harmless things that only a reader that unpickles would make."""
 
-WORDS: Final = (b"", b"\0", b"\xff", b"\0" * 8, b"\xff" * 8, b"\x1f\x8b\x08", b"{", *PICKLED)
+WORDS: Final = (b"", b"\0", b"\xff", b"\xff" * 8, b"{", *PICKLED)
 
-EDGES: Final = (0, 1, *(2**bits - less for bits in (8, 31, 32, 60, 63, 64) for less in (0, 1)))
+EDGES: Final = (0, 1, *(2**bits - less for bits in (31, 32, 60, 63, 64) for less in (0, 1)))
 """Where lengths overflow, or promise too much."""
 
-NUMBERS: Final = (
-    *(-1, 2, 3, 10, 64, 65, 1024, 10**6, 2**53, -(2**63), -(2**63) - 1, 10**300, *EDGES),
-    *(-0.0, 0.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf")),
-)
+NOT_FINITE: Final = (float("nan"), float("inf"))
+
+NUMBERS: Final = (-1, 2, 3, 65, 10**6, 10**300, -(2**63), *EDGES, 0.5, 1e308, *NOT_FINITE)
 
 TEXTS: Final = (
-    *("", "0", "\0", "\ud800", "\ufeff", "\u202e", "a" * 5000, "\ufb01", "\uff49\uff46", "if"),
-    *("../outside.safetensors", "x/../../outside", "/etc/hostname", "/dev/zero", "..", "/", "a\0b"),
-    *("run.json", "x" * 300, "~", "self", "__class__", "__slots__", "__init__", "{0}", "%s"),
-    *("\x1b[31m", "\r\n", "scratch", "concise", "toy", "jax", "cpu", "cpu:0", "float64", "ring"),
-    *("complete", "width", "allreduce", "1e5", "NaN", "conv1.bias", "w", "__metadata__"),
-    *("dtype", "shape", "data_offsets", "trace/weights/0/w", "test/labels", "rank", "alive"),
+    *("", "\0", "\ud800", "\u202e", "\uff49\uff46", "if", "a" * 5000, "\x1b[31m", "__class__"),
+    *("../outside.safetensors", "/etc/hostname", "/dev/zero", "..", "run.json", "cpu:0", "float64"),
+    *("scratch", "concise", "complete", "running", "ring", "width", "conv1.bias", "w", "dtype"),
+    *("trace/weights/0/w", "test/labels", "__metadata__"),
 )
 
 RAW: Final = {
     "@digits": "1" * 5000,
     "@exponent": "1e99999",
-    "@nested": "[" * 600 + "]" * 600,
     "@objects": '{"a":' * 300 + "1" + "}" * 300,
     "@open": "[" * 20_000,
     "@many": "[" + "0," * 9999 + "0]",
@@ -131,13 +119,6 @@ def changed_lines(draw: Draw, files: Files) -> Files:
 
 
 @st.composite
-def changed_record(draw: Draw, files: Files) -> Files:
-    """A record changed, and sealed again or not."""
-    content = draw(changed_json(files[0]))
-    return (_sealed(content) if draw(st.booleans()) else content,)
-
-
-@st.composite
 def changed_run(draw: Draw, files: Files) -> Files:
     """A record or its tensors changed, and mostly the digests that follow from them."""
     record, tensors = files
@@ -147,20 +128,12 @@ def changed_run(draw: Draw, files: Files) -> Files:
         tensors = draw(changed_tensors(tensors))
     if draw(st.integers(0, 3)):
         name = draw(st.sampled_from((*[TENSORS] * 9, *ELSEWHERE)))
-        with suppress(ValueError, TypeError, LookupError, RecursionError):
+        with suppress(Exception):  # whatever is wrong with it, the reader shall see
             tree = json.loads(record)
             tree["tensors"] = {"file": name, "sha256": sha256(tensors).hexdigest()}
-            record = _sealed(json.dumps(tree).encode())
+            tree["sha256"] = seal(Record.model_validate(tree))
+            record = json.dumps(tree).encode()
     return record, tensors
-
-
-def _sealed(content: bytes) -> bytes:
-    """The record with the digest of all that it says, if it is one."""
-    with suppress(Exception):  # whatever is wrong with it, the reader shall see
-        tree = json.loads(content)
-        tree["sha256"] = seal(Record.model_validate(tree))
-        return json.dumps(tree).encode()
-    return content
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:

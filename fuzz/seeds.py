@@ -26,6 +26,8 @@ Files = tuple[bytes, ...]
 
 DATA: Final = DataUsed(name="synthetic", sha256="0" * 64, train_examples=3, test_examples=2)
 
+CREATED: Final = "2026-11-21T00:00:00+00:00"
+
 PREDICTIONS: Final = np.zeros((2, 2), np.uint8)
 
 
@@ -91,7 +93,7 @@ def benches() -> list[Files]:
     figures = {"images_per_second": [9.0, 8.5], "peak_memory": [1e9, 2e9]}
     ours = Samples(framework="jax", chapter="scratch", contender="ours", devices=1, figures=figures)
     bench = Bench(
-        created="2026-11-21T00:00:00+00:00",
+        created=CREATED,
         machine={"processor": "one", "cores": 2},
         rounds=2,
         samples=[ours],
@@ -110,7 +112,7 @@ def spreads() -> list[Files]:
         data="synthetic",
         train_examples=3,
         test_examples=2,
-        created="2026-11-21T00:00:00+00:00",
+        created=CREATED,
         seeds=[0, 1],
         **statistics(np.array([[0.5, 1.0], [0.5, 0.0]]), ["jax", "mxnet"]),
     )
@@ -126,7 +128,7 @@ def scalings() -> list[Files]:
     measured = {
         "framework": "jax",
         "threads": 1,
-        "created": "2026-11-21T00:00:00+00:00",
+        "created": CREATED,
         "machine": {"processor": "one", "cores": 2},
         "versions": {"numpy": "2"},
         "probes": [{"entries": 9, "chunks": 1, "messages": 1, "adds": True, "seconds": 0.5}],
@@ -176,22 +178,13 @@ def record(chapter: str, devices: int) -> Record:
         test_examples=2,
         init_weights="w.safetensors",
     )
-    epochs = [
-        Epoch(
-            epoch=number,
-            steps=planned,
-            test_accuracy=1.0,
-            seconds=0.5,
-            images_per_second=2 * min(planned * 2, 3),
-        )
-        for number, planned in enumerate(steps_of_epochs(config), start=1)
-    ]
+    figures = {"test_accuracy": 1.0, "seconds": 0.5}
     return Record(
         framework="jax",
         chapter=chapter,
         status="complete",
         command=["python", "-m", f"frameworks.jax.{chapter}"],
-        started="2026-11-21T00:00:00+00:00",
+        started=CREATED,
         machine={"processor": "one", "cores": 2},
         versions={"numpy": "2"},
         source_sha256="0" * 64,
@@ -200,6 +193,9 @@ def record(chapter: str, devices: int) -> Record:
         data=DATA,
         initial_weights_sha256="0" * 64,
         losses=[1.0 / step for step in range(1, 1 + number_of_steps(config))],
-        epochs=epochs,
+        epochs=[
+            Epoch(epoch=number, steps=planned, images_per_second=2 * min(2 * planned, 3), **figures)
+            for number, planned in enumerate(steps_of_epochs(config), start=1)
+        ],
         traffic=config.traffic(),
     )

@@ -17,7 +17,6 @@ from common.hosts.wire import Wire
 from common.models.weights_file import load_arrays, load_weights, shape_in
 from common.records.checkpoint import require_whole
 from common.records.store import read_record, read_tensors
-from common.records.trust import distrust
 from common.report.speed import benchmark
 from common.scaling.results import read_scaling
 from common.seeds.spread import read_spread
@@ -124,13 +123,6 @@ TARGETS: Final = {
         RUN, read_a_checkpoint, seeds.checkpoints, hostile.changed_run, (RunError,)
     ),
     "messages": Target(["messages"], read_messages, seeds.messages),
-    "record": Target(
-        ["run.json"],
-        lambda folder: distrust(read_record(folder / "run.json")),
-        lambda: [(each,) for each in seeds.records()],
-        hostile.changed_record,
-        (RunError,),
-    ),
     "run": Target(RUN, read_a_run, seeds.runs, hostile.changed_run, (RunError,)),
     "safetensors": Target(
         ["w.safetensors"],
