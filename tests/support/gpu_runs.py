@@ -1,6 +1,5 @@
 """Runs on what calls itself GPUs, beside the same runs on CPU devices."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agreement import edit, make
+from agreement import make
 from numpy_chapter import NumpyChapter
 
 from common.backends.devices import DeviceRequest, Devices, Process
@@ -18,9 +17,6 @@ from common.chapters.chapters import SUITES
 from common.chapters.suites import Suite, on_gpus
 from common.compare.folder import judge
 from common.compare.suite import Verdict
-from common.gpus import BEGIN, END, PAGES
-from common.records.store import read_record
-from common.report.text import write_verdict
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5, "seed": 0}
 PLANNED = replace(
@@ -29,7 +25,6 @@ PLANNED = replace(
     settings={**SMALL, "lr": 0.2, "dtype": "float64"},
 )
 BOTH = [PLANNED, *on_gpus([PLANNED])]
-CARDS = {"gpus": "2 x NVIDIA A100", "driver": "580.95.05"}
 WITH_GPU = ("pytorch", "tensorflow", "jax")
 
 
@@ -75,35 +70,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="folder")
 def with_gpu_runs(gpu_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for module in ("compare.planned", "compare.folder", "report.gpu_session"):
+    for module in ("compare.planned", "compare.folder"):
         monkeypatch.setattr(f"common.{module}.SUITES", BOTH)
     return Path(shutil.copytree(gpu_runs, tmp_path / "made"))
 
 
 def judged(folder: Path, gpus: int = 2) -> Verdict:
     return judge(folder, suites=(), more_devices=True, gpus=dict.fromkeys(WITH_GPU, gpus))
-
-
-@pytest.fixture(name="left")
-def what_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the session has left of three frameworks; MXNet's build does not serve these cards."""
-    for path in (folder / "gpu").rglob("*dev.json"):
-        edit(path, machine=read_record(path).machine | CARDS)
-    write_verdict(folder, judged(folder))
-    (folder / "docs").mkdir()
-    for page in PAGES:
-        (folder / page).write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    monkeypatch.chdir(folder)
-    return folder
-
-
-def bench(folder: Path, *rates: tuple[str, str, int, str, float]) -> None:
-    names = ("framework", "chapter", "devices", "contender")
-    samples = [
-        {**dict(zip(names, each[:4], strict=True)), "kind": "gpu"}
-        | {"figures": {"images_per_second": [each[4]]}}
-        for each in rates
-    ]
-    found = {"created": "", "machine": CARDS, "rounds": 1, "samples": samples}
-    found["failed"] = ["jax scratch keras 1 gpu", "jax concise ours 2 gpu"]
-    (folder / "bench.json").write_text(json.dumps(found))
