@@ -12,17 +12,18 @@ import nox
 sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS
-from sessions import (
-    checks as checks,
-    environments as python_of,
-    hosts as hosts,
-    lessons as lessons,
-)
+from notebooks.text.chapter import SHARED
+from sessions import checks as checks, environments as python_of
 from sessions.accelerators import Choice
-from sessions.environments import require_known
+from sessions.environments import (
+    RESULTS,
+    available,
+    less_compiling,
+    mxnet_is_missing,
+    require_known,
+)
 from sessions.faults import train_through_kills
 from sessions.gpu import flags as on_gpus, number, pythons_of_bench
-from sessions.support import RESULTS, available, less_compiling, mxnet_is_missing
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
@@ -31,7 +32,7 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 HANDOVER = RESULTS / "handover"
 LITTLE_NUMPY = (
-    *("base", "data/*load*", "hosts", "notebooks", "project", "report/*gpus*", "terminal"),
+    *("base", "data/*load*", "hosts", "notebooks", "project", "terminal"),
     *("records", "training/*resume*"),
 )
 """Where tests compute little, or what MXNet's own tests and notebooks do on NumPy 1.23, too."""
@@ -60,7 +61,7 @@ def run_grid(session: nox.Session, choice: Choice, python: str, *flags: str) -> 
     command = [python, "-m", "common.grid", choice.framework, f"--out={RESULTS}", *flags]
     session.run(*command)
     if choice.cards:
-        gpus = number(python_of.choices(session, available()))
+        gpus = number(python_of.choices(session))
         session.run(*command, f"--gpus={gpus}")
 
 
@@ -72,7 +73,7 @@ def compare(session: nox.Session, *flags: str) -> None:
         run_common(session, "common.parity", *flags)
         return
     plan = [str(RESULTS), "--suites", "--frameworks", *available()]
-    plan += on_gpus(python_of.choices(session, available()))
+    plan += on_gpus(python_of.choices(session))
     run_common(session, "common.parity", *plan, *flags)
 
 
@@ -129,6 +130,36 @@ def tests(session: nox.Session) -> None:
             again = ["--tamperings=6", *(f"--ignore-glob=tests/{x}" for x in LITTLE_NUMPY)]
             session.run(python, "-m", *command, *again)
         session.run(python, "-m", *command, "--framework", framework, env=less_compiling(framework))
+
+
+@nox.session(venv_backend="none")
+def hosts(session: nox.Session) -> None:
+    """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: on 2 alone.
+
+    Without `--few`, the recipes in launch/ train, too, under a real Slurm where there is one.
+    """
+    session.env.update(python_of.NO_GPUS)
+    chosen = [each for each in session.posargs if each != "--few"] or available()
+    require_known(session, chosen, FRAMEWORKS)
+    most = f"--over-hosts={2 if '--few' in session.posargs else 4}"
+    common, flags = python_of.common(session), [most, f"--out={RESULTS}"]
+    for each in chosen:
+        python = python_of.framework(session, each)
+        session.run(python, "-m", "common.grid", each, *flags)
+        grid = ["tests/support/hosts_grid.py", each, python, *flags]
+        session.run(common, *grid, env={"PYTHONPATH": "."})
+    if "--few" not in session.posargs:
+        for each in chosen:
+            launched(session, each)
+    plan = [most, "--suites", "--frameworks", *chosen]
+    session.run(common, "-m", "common.parity", str(RESULTS), *plan)
+
+
+def launched(session: nox.Session, framework: str) -> None:
+    """Runs the recipes in launch/ in a framework; why some of them cannot run is the last line."""
+    python = python_of.framework(session, framework)
+    tests = ["tests/hosts/test_slurm_jobs.py", "--launched", "--framework", framework, "-rs"]
+    session.run(python, "-m", "pytest", *tests)
 
 
 @nox.session(venv_backend="none")
@@ -190,8 +221,37 @@ def bench(session: nox.Session) -> None:
     With `-- --gpus 2`, on GPUs; with `-- --beside 2`, while two other processes are busy.
     """
     if any(each.startswith("--gpus") for each in session.posargs):
-        choices = [python_of.choice(session, name) for name in available()]
-        flags = pythons_of_bench(session, choices)
+        flags = pythons_of_bench(session, [python_of.choice(session, x) for x in available()])
     else:
         flags = [f"--python={name}={python_of.bench(session, name)}" for name in available()]
     run_common(session, "bench", *flags, f"--out={RESULTS}", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def notebooks(session: nox.Session) -> None:
+    """Run every notebook; `-- jax`: JAX's alone, `-- --write`: keep the outputs."""
+    flags = [each for each in session.posargs if each.startswith("-")]
+    chosen = [each for each in session.posargs if each not in flags]
+    require_known(session, chosen, [*FRAMEWORKS, SHARED])
+    for each in chosen or [*available(), SHARED]:
+        python = python_of.site(session) if each == SHARED else python_of.notebook(session, each)
+        session.run(python, "-m", "notebooks.execute", each, *flags)
+
+
+@nox.session(venv_backend="none")
+def lab(session: nox.Session) -> None:
+    """Open the notebooks of a framework in Jupyter Lab, or `parity`: `nox -s lab -- jax`."""
+    name, *flags = session.posargs or ["pytorch"]
+    require_known(session, [name], [*FRAMEWORKS, SHARED])
+    python = python_of.site(session) if name == SHARED else python_of.notebook(session, name)
+    target = f"notebooks/{SHARED}.ipynb" if name == SHARED else f"notebooks/{name}"
+    session.run(python, "-m", "jupyterlab", target, *flags)
+
+
+@nox.session(venv_backend="none")
+def site(session: nox.Session) -> None:
+    """Build the site of chapters, pages and reference, and check its links; it is results/site."""
+    python = python_of.site(session)
+    if "--drafts" not in session.posargs:
+        session.run(python, "-m", "notebooks.build", "--check")
+    session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)

@@ -9,7 +9,7 @@ import nox
 
 from sessions import accelerators, audit as about, environments as python_of, pins as pin_files
 from sessions.accelerators import Choice
-from sessions.support import available, sources_of_pip
+from sessions.environments import available, sources_of_pip
 
 CONSTRAINTS = Path("constraints")
 GPU_MACHINE = "x86_64-manylinux_2_28"
@@ -18,7 +18,7 @@ GPU_MACHINE = "x86_64-manylinux_2_28"
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Check style and format."""
-    ruff = [python_of.lint(session), "-m", "ruff"]
+    ruff = [python_of.environment(session, "lint"), "-m", "ruff"]
     session.run(*ruff, "check", ".")
     session.run(*ruff, "format", "--check", ".")
 
@@ -26,7 +26,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
-    mypy = [python_of.lint(session), "-m", "mypy", "--num-workers=auto"]
+    mypy = [python_of.environment(session, "lint"), "-m", "mypy", "--num-workers=auto"]
     folders = ("bench", "common", "fuzz", "notebooks", "sessions", "tests", "noxfile.py")
     session.run(*mypy, *folders)
     for framework in available():
@@ -61,7 +61,7 @@ def pins(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def audit(session: nox.Session) -> None:
     """Check licences, and look up weaknesses; `-- --write`: write constraints/licences.txt anew."""
-    python, names = python_of.audit(session), about.pinned(CONSTRAINTS)
+    python, names = python_of.environment(session, "audit"), about.pinned(CONSTRAINTS)
     made = sorted(stamp.parent for stamp in Path(".nox").glob("*/installed"))
     found = {pair for each in made for pair in about.installed(each)}
     if "--write" in session.posargs:

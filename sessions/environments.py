@@ -1,27 +1,183 @@
-"""The environments that sessions run in: what is in each, and in which versions.
+"""The environments that sessions run in: what is in each, in which versions, and how it is made.
 
 Sessions share them, so that no framework is installed twice.
 """
 
+import hashlib
+import os
+import platform
+import re
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import nox
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import BusyError
+from common.base.files import write_text
 from sessions import accelerators
 from sessions.accelerators import Choice, NoAcceleratorError
-from sessions.pins import PINS
-from sessions.support import Environment, available, mxnet_is_missing
+from sessions.pins import PINS, versions
+
+RESULTS: Final = Path("results")
+"""Where runs go, and what is made of them."""
 
 NO_GPUS: Final = {"CUDA_VISIBLE_DEVICES": "-1"}
 """Tests of what CPUs do see no GPU: one that asks for three devices would want three GPUs."""
 
 INSTALLING: Final = 1800
 """Seconds that a session waits while another one makes the environment that both need."""
+
+UV_VARIABLES: Final = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+}
+"""By the name of a setting of pip: uv's variable that says the same."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment with what the files `pins` name, and nothing else.
+
+    Of the files `builds`, one is added: the first that can be had here, or the last. What the files
+    `alone` name is added without what it asks for.
+    """
+
+    folder: Path
+    pins: Sequence[Path]
+    builds: Sequence[Path] = ()
+    alone: Sequence[Path] = ()
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    def make(self, run: Callable[..., object]) -> None:
+        """Makes it, in the first way that does not fail; `run` runs a command."""
+        *others, last = self.ways()
+        for way in others:
+            with suppress(Exception):
+                sources = sources_of_pip()
+                for command in way:
+                    run(*command, env=sources)
+                self.confirm()
+                return
+        for command in last:
+            run(*command)
+        self.confirm()
+
+    def ways(self) -> Iterator[list[list[str]]]:
+        """The ways to make it, the fastest first: each is commands, one after the other.
+
+        uv takes a fifth of pip's time, but it may not be there.
+        """
+        if find_spec("uv") and "no-index" not in pip_settings():
+            uv = [sys.executable, "-m", "uv", "--quiet"]
+            made = [*uv, "venv", "--clear", "--python", sys.executable, str(self.folder)]
+            install = [*uv, "pip", "install", "--python", str(self.python)]
+            if sys.dont_write_bytecode:  # every process would compile all that it imports
+                install.append("--compile-bytecode")
+            yield [made, *self._installed(install)]
+        made = [sys.executable, "-m", "venv", "--clear", str(self.folder)]
+        yield [made, *self._installed([str(self.python), "-m", "pip", "install", "--quiet"])]
+
+    def _installed(self, install: list[str]) -> list[list[str]]:
+        # What is in no file, or has another digest, is refused.
+        install = [*install, "--require-hashes"]
+        build = [*filter(is_offered, self.builds), *self.builds[-1:]][:1]
+        together = [f"--requirement={file}" for file in (*self.pins, *build)]
+        alone = [[*install, "--no-deps", f"--requirement={file}"] for file in self.alone]
+        return [[*install, *together], *alone]
+
+    def complete(self) -> bool:
+        """Whether it was made from the same wishes and versions, to the end, and still runs."""
+        # Its interpreter is a link to the one that made it, which may be gone.
+        runs = os.access(self.python, os.X_OK)
+        with suppress(FileNotFoundError):
+            return runs and self._stamp.read_text() == self._digest()
+        return False
+
+    def confirm(self) -> None:
+        """Says that it is complete."""
+        write_text(self._stamp, self._digest())
+
+    @property
+    def _stamp(self) -> Path:
+        return self.folder / "installed"
+
+    def _digest(self) -> str:
+        files = [*self.pins, *self.builds, *self.alone]
+        recipe = "\n".join([sys.version, *(file.read_text(encoding="utf-8") for file in files)])
+        return hashlib.sha256(recipe.encode()).hexdigest()
+
+
+def is_offered(build: Path) -> bool:
+    """Whether the sources of pip have the version of PyTorch that a file names."""
+    asked = [sys.executable, "-m", "pip", "index", "versions", "torch"]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    return versions(build.read_text(encoding="utf-8"))["torch"] in re.findall(r"[^\s,]+", listed)
+
+
+def pip_settings() -> dict[str, str]:
+    """What pip has been told for all its commands or for installing, by files and variables."""
+    asked = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    lines = [line.partition("=") for line in listed.splitlines()]
+    return {
+        name.removeprefix(section): literal_eval(value)
+        for section in ("global.", "install.", ":env:.")  # the strongest is last
+        for name, _, value in lines
+        if name.startswith(section)
+    }
+
+
+def sources_of_pip() -> dict[str, str]:
+    """The variables that make uv look for packages where pip has been told to, and as pip does.
+
+    uv reads neither pip's files nor its variables: it would take CUDA's PyTorch in place of the
+    CPU's that somebody has asked pip for. They are variables, because a command is logged, and an
+    address may hold a password.
+    """
+    told = pip_settings()
+    sources = {uv: told[pip] for pip, uv in UV_VARIABLES.items() if told.get(pip)}
+    if "UV_FIND_LINKS" in sources:
+        sources["UV_FIND_LINKS"] = ",".join(sources["UV_FIND_LINKS"].split())
+    # As pip, uv then takes the best version of all sources, not of the first that has any.
+    return {**sources, "UV_INDEX_STRATEGY": "unsafe-best-match"} if sources else {}
+
+
+def mxnet_is_missing() -> str:
+    """Why MXNet cannot be had here; empty if it can."""
+    if sys.version_info >= (3, 12):
+        return "its NumPy 1.23 has no wheel for Python 3.12 or later"
+    if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
+        return f"it has no wheel for {sys.platform} on {platform.machine()}"
+    return ""
+
+
+def available() -> list[str]:
+    """The frameworks that this machine can have."""
+    return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
+
+
+def less_compiling(framework: str) -> dict[str, str]:
+    """Variables for tests of JAX, which compile more than they compute: half the time, measured.
+
+    Grid, notebooks and all the faults compile as users do, in both dtypes, but the default wrapper
+    alone.
+    """
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+    return {"XLA_FLAGS": flags} if framework == "jax" else {}
 
 
 def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:
@@ -52,26 +208,18 @@ def environment(
 
 @contextmanager
 def alone_with(session: nox.Session, folder: Path) -> Iterator[None]:
-    """No other session makes this environment meanwhile: each begins with nothing.
-
-    Ends the session if another one takes too long.
-    """
+    """No other session makes this environment meanwhile; ends this one if that takes too long."""
     if sys.platform == "win32":  # which has no such locks
         yield
         return
     from common.base.locks import held
 
     folder.parent.mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(held(folder.parent, folder.name, 0))
-        except BusyError:
-            session.log(f"waiting for another session that makes {folder}")
-            try:
-                stack.enter_context(held(folder.parent, folder.name, INSTALLING))
-            except BusyError:
-                session.error(f"another session is still at work on {folder}: end it, or wait")
-        yield
+    try:
+        with held(folder.parent, folder.name, INSTALLING):
+            yield
+    except BusyError:
+        session.error(f"another session is still at work on {folder}: end it, or wait")
 
 
 def files(names: Sequence[str]) -> list[Path]:
@@ -79,8 +227,8 @@ def files(names: Sequence[str]) -> list[Path]:
     return [Path("constraints") / f"{name}.txt" for name in names]
 
 
-def choice(session: nox.Session, framework: str) -> Choice:
-    """Whether a framework gets its build for GPUs; the session says so, and why.
+def choice(session: nox.Session, framework: str, *, quiet: bool = False) -> Choice:
+    """Whether a framework gets its build for GPUs; unless `quiet`, the session says so, and why.
 
     Ends the session if that is asked for and cannot be, and skips it without the framework.
     """
@@ -90,16 +238,14 @@ def choice(session: nox.Session, framework: str) -> Choice:
         found = accelerators.choice(framework)
     except NoAcceleratorError as error:
         session.error(str(error))
-    session.log(found.line)
+    if not quiet:
+        session.log(found.line)
     return found
 
 
-def choices(session: nox.Session, frameworks: Iterable[str]) -> list[Choice]:
-    """The same of several frameworks, without a word."""
-    try:
-        return [accelerators.choice(each) for each in frameworks]
-    except NoAcceleratorError as error:
-        session.error(str(error))
+def choices(session: nox.Session) -> list[Choice]:
+    """The same of all frameworks, without a word."""
+    return [choice(session, each, quiet=True) for each in available()]
 
 
 def folder_of(framework: str) -> str:
@@ -159,18 +305,3 @@ def site(session: nox.Session) -> str:
 def common(session: nox.Session) -> str:
     """The Python of an environment for what needs no framework."""
     return environment(session, "common")
-
-
-def lint(session: nox.Session) -> str:
-    """The Python of an environment with what checks style and types."""
-    return environment(session, "lint")
-
-
-def fuzz(session: nox.Session) -> str:
-    """The Python of an environment with what makes hostile files."""
-    return environment(session, "fuzz")
-
-
-def audit(session: nox.Session) -> str:
-    """The Python of an environment with what asks for known weaknesses."""
-    return environment(session, "audit")

@@ -7,8 +7,8 @@ import nox
 from nox.command import CommandFailed
 
 from sessions import environments as python_of
+from sessions.environments import available, less_compiling
 from sessions.kills import kill_on_its_way
-from sessions.support import available, less_compiling
 
 FIGURES: Final = Path("results/faults")
 PAGE: Final = Path("docs/reliability.md")
@@ -58,7 +58,7 @@ def passes(session: nox.Session, *command: str, env: dict[str, str] | None = Non
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
     """Give each reader of files a million hostile ones; three hours."""
-    python = python_of.fuzz(session)
+    python = python_of.environment(session, "fuzz")
     session.run(python, "-m", "fuzz", f"--out={FIGURES}", *session.posargs)
 
 

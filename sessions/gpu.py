@@ -10,9 +10,8 @@ from nox.command import CommandFailed
 from common.backends.frameworks import FRAMEWORKS
 from sessions import environments as python_of
 from sessions.accelerators import Choice
-from sessions.environments import require_known
+from sessions.environments import RESULTS, available, require_known
 from sessions.faults import passes
-from sessions.support import RESULTS, available
 
 FOLDER: Final = RESULTS / "on-gpus"
 
@@ -22,23 +21,20 @@ MOST: Final = 4
 
 @nox.session(venv_backend="none")
 def gpu(session: nox.Session) -> None:
-    """Compare, test and time all on the GPUs here, in results/on-gpus; `-- jax`: JAX alone.
-
-    `-- --write` puts what it finds into docs/gpu.json, README and docs/gpu.md.
-    """
-    write = [each for each in session.posargs if each == "--write"]
-    chosen = [each for each in session.posargs if each not in write] or available()
+    """Test, time and compare all on the GPUs here, in results/on-gpus; `-- jax`: JAX alone."""
+    chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
     choices = [python_of.choice(session, each) for each in chosen]
     require_gpus(session, choices)
-    gpus = number(choices)
-    planned = list(commands(session, choices, gpus))
+    planned = list(commands(session, choices))
     shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
     # Whatever fails, the rest is made, too: it shows where the trouble is.
     passed = [passes(session, *command) for command in planned]
-    passed.append(is_timed(session, choices, gpus))
-    run = python_of.common(session), "-m", "common.gpus", str(FOLDER), *write
-    passed.append(passes(session, *run))
+    passed.append(is_timed(session, choices))
+    # Last, so that its page has the speeds, too.
+    plan = ["--suites", "--frameworks", *chosen, "--more-devices", *flags(choices)]
+    common = python_of.common(session)
+    passed.append(passes(session, common, "-m", "common.parity", str(FOLDER), *plan))
     if not all(passed):
         session.error(f"something has failed, see above; all there is lies in {FOLDER}")
 
@@ -56,14 +52,14 @@ def pythons_of_bench(session: nox.Session, choices: Sequence[Choice]) -> list[st
     return [f"--python={x.framework}={python_of.beside_rivals(session, x)}" for x in on_gpus]
 
 
-def is_timed(session: nox.Session, choices: Sequence[Choice], gpus: int) -> bool:
+def is_timed(session: nox.Session, choices: Sequence[Choice]) -> bool:
     """Whether the benchmark could be installed, and ran well."""
     try:
         timed = pythons_of_bench(session, choices)
     except CommandFailed:
         return False
-    flags = f"--gpus={gpus}", "--rounds=1", f"--out={FOLDER}"
-    return passes(session, python_of.common(session), "-m", "bench", *timed, *flags)
+    shape = f"--gpus={number(choices)}", "--rounds=1", f"--out={FOLDER}"
+    return passes(session, python_of.common(session), "-m", "bench", *timed, *shape)
 
 
 def number(choices: Iterable[Choice]) -> int:
@@ -79,18 +75,13 @@ def flags(choices: Sequence[Choice]) -> list[str]:
     return [f"--gpus={number(choices)}", *(["--without-gpu", *without] if without else [])]
 
 
-def commands(session: nox.Session, choices: Sequence[Choice], gpus: int) -> Iterator[list[str]]:
-    """What is run: the grid on CPU devices and on so many GPUs, comparison, tests."""
-    common, out = python_of.common(session), f"--out={FOLDER}"
-    pythons = {each.framework: python_of.made(session, each) for each in choices}
+def commands(session: nox.Session, choices: Sequence[Choice]) -> Iterator[list[str]]:
+    """What is run of each framework: the grid on CPU devices and on GPUs, and the tests."""
+    gpus = f"--gpus={number(choices)}"
     for each in choices:
-        grid = [pythons[each.framework], "-m", "common.grid", each.framework, out]
+        python = python_of.made(session, each)
+        grid = [python, "-m", "common.grid", each.framework, f"--out={FOLDER}"]
         yield from (grid, [*grid, "--more-devices"])
         if each.cards:
-            grid = [*grid, f"--gpus={gpus}"]
-            yield from (grid, [*grid, "--more-devices"])
-    plan = ["--suites", "--frameworks", *pythons, "--more-devices"]
-    yield [common, "-m", "common.parity", str(FOLDER), *plan, *flags(choices)]
-    for name in (each.framework for each in choices if each.cards):
-        tests = ["-m", "pytest", "tests/gpu", f"--gpus={gpus}", f"--framework={name}"]
-        yield [pythons[name], *tests, f"--junitxml={FOLDER / name}-tests.xml"]
+            yield from ([*grid, gpus], [*grid, gpus, "--more-devices"])
+            yield [python, "-m", "pytest", "tests/gpu", gpus, f"--framework={each.framework}"]

@@ -1,21 +1,27 @@
-"""An environment is made anew as soon as anything of its recipe changes, and only then."""
+"""An environment is made once, of what is listed, and made again as soon as its recipe changes."""
 
-import shutil
+import hashlib
+import os
 import subprocess
 import sys
+import time
+import zipfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sessions.support import Environment, sources_of_pip
+from sessions import environments
+from sessions.environments import Environment, sources_of_pip
 
 
-def install_python(made: Environment, interpreter: str) -> None:
+def install_python(made: Environment) -> None:
     """Puts an interpreter there, as `venv` does: a link."""
     made.python.parent.mkdir(parents=True)
-    made.python.symlink_to(interpreter)
+    made.python.symlink_to(sys.executable)
 
 
 def test_an_environment_is_complete_until_its_recipe_changes(tmp_path: Path) -> None:
@@ -23,7 +29,7 @@ def test_an_environment_is_complete_until_its_recipe_changes(tmp_path: Path) -> 
     for file in files:
         file.write_text("numpy==1\n")
     made = Environment(tmp_path / "made", [pins], [build], [alone])
-    install_python(made, sys.executable)
+    install_python(made)
     assert not made.complete()
     made.confirm()
     assert made.complete()
@@ -33,167 +39,136 @@ def test_an_environment_is_complete_until_its_recipe_changes(tmp_path: Path) -> 
         file.write_text("numpy==2\n")
         assert not made.complete()
         made.confirm()
-
-
-def test_an_environment_whose_interpreter_is_gone_is_not_complete(tmp_path: Path) -> None:
-    pins, interpreter = tmp_path / "pins.txt", tmp_path / "python"
-    pins.touch()
-    interpreter.symlink_to(sys.executable)
-    made = Environment(tmp_path / "made", [pins])
-    install_python(made, str(interpreter))
-    made.confirm()
-    assert made.complete()
-    interpreter.unlink()
-    assert not made.complete()
     made.python.unlink()
+    made.python.symlink_to(tmp_path / "gone")
     assert not made.complete()
 
 
-Commands = list[list[str]]
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Lets pip list these settings."""
-
-    def tell(listed: str) -> None:
-        def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-            assert command == [sys.executable, "-m", "pip", "config", "list"]
-            return subprocess.CompletedProcess(command, 0, stdout=listed)
-
-        monkeypatch.setattr(subprocess, "run", run)
-
-    return tell
-
-
-def asked_for(made: Environment) -> Commands:
-    """What both tools are told to install: nothing that is not in a file, with its digest."""
-    files = [f"--requirement={file}" for file in (*made.pins, *made.alone)]
-    return [["--require-hashes", *files[:2]], ["--require-hashes", "--no-deps", *files[2:]]]
-
-
-def made_by(folder: Path, fails: str = "") -> tuple[Environment, Commands]:
-    """An environment, and what was run to make it: commands with the word `fails` do."""
-    files = [folder / name for name in ("jax.txt", "notebooks.txt", "d2l.txt")]
+@pytest.mark.parametrize("tried", ["uv", "uv fails", "no uv"])
+def test_uv_makes_it_or_else_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tried: str
+) -> None:
+    monkeypatch.setattr(environments, "pip_settings", lambda: {"find-links": "/wheels"})
+    monkeypatch.setattr(environments, "find_spec", lambda _: tried != "no uv" or None)
+    files = [tmp_path / name for name in ("jax.txt", "notebooks.txt", "d2l.txt")]
     for file in files:
         file.touch()
-    made = Environment(folder / "made", files[:2], alone=files[2:])
-    ran: Commands = []
+    made = Environment(tmp_path / "made", files[:2], alone=files[2:])
+    ran: list[tuple[list[str], Mapping[str, str]]] = []
 
     def run(*command: str, env: Mapping[str, str] | None = None) -> None:
-        ran.append([*command, *(f"{name}={value}" for name, value in (env or {}).items())])
-        if fails in command:
+        if "uv" in command and tried == "uv fails":
             raise OSError("there is no such package")
+        ran.append(([*command], env or {}))
         if "--clear" in command:
-            shutil.rmtree(made.folder, ignore_errors=True)
-            install_python(made, sys.executable)
+            install_python(made)
 
     made.make(run)
-    return made, ran
-
-
-@pytest.mark.parametrize(
-    ("places", "unwritten"), [([], False), (["UV_FIND_LINKS=/wheels"], False), ([], True)]
-)
-def test_uv_makes_it_where_it_can(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    told: Callable[[str], None],
-    places: list[str],
-    unwritten: bool,
-) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", unwritten)
-    told("global.find-links='/wheels'" if places else "")
-    monkeypatch.setattr("sessions.support.find_spec", lambda name: name == "uv" or None)
-    env = [*places, "UV_INDEX_STRATEGY=unsafe-best-match"] if places else []
-    made, ran = made_by(tmp_path)
-    uv = [sys.executable, "-m", "uv", "--quiet"]
-    compiled = ["--compile-bytecode"] if unwritten else []
-    install = [*uv, "pip", "install", "--python", str(made.python), *compiled]
-    assert ran == [
-        [*uv, "venv", "--clear", "--python", sys.executable, str(made.folder), *env],
-        *([*install, *files, *env] for files in asked_for(made)),
-    ]
     assert made.complete()
+    (begin, _), *installs = ran
+    assert ("uv" in begin) == (tried == "uv")
+    asked = [[each for each in command if each.startswith("--re")] for command, _ in installs]
+    wanted = [f"--requirement={file}" for file in files]
+    assert asked == [["--require-hashes", *wanted[:2]], ["--require-hashes", wanted[2]]]
+    assert "--no-deps" in installs[1][0]
+    places = {"UV_FIND_LINKS": "/wheels", "UV_INDEX_STRATEGY": "unsafe-best-match"}
+    assert all(env == (places if tried == "uv" else {}) for _, env in ran)
 
 
-@pytest.mark.parametrize("tried", [0, 1, 2])
-def test_and_else_pip(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], None], tried: int
-) -> None:
-    told("")
-    monkeypatch.setattr("sessions.support.find_spec", lambda name: tried > 0 or None)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    made, ran = made_by(tmp_path, fails="--compile-bytecode" if tried == 2 else "uv")
-    assert len(ran) == tried + 3
-    assert all(command[1:3] == ["-m", "uv"] for command in ran[:tried])
-    pip = [str(made.python), "-m", "pip", "install", "--quiet"]
-    assert ran[tried:] == [
-        [sys.executable, "-m", "venv", "--clear", str(made.folder)],
-        *([*pip, *files] for files in asked_for(made)),
-    ]
-    assert made.complete()
-
-
-def test_pip_makes_it_where_no_index_may_be_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[str], None]
-) -> None:
-    told(":env:.no-index='1'\nglobal.find-links='/wheels'")
-    monkeypatch.setattr("sessions.support.find_spec", lambda name: True)
-    _, ran = made_by(tmp_path)
-    assert not any("uv" in command for command in ran)
-
-
-def test_what_pip_cannot_make_is_not_complete(tmp_path: Path) -> None:
-    def run(*_: str, env: Mapping[str, str] | None = None) -> None:
-        raise OSError("no place")
-
-    with pytest.raises(OSError, match="no place"):
-        Environment(tmp_path / "made", [tmp_path / "pins.txt"]).make(run)
-    assert not list(tmp_path.iterdir())
+def test_uv_looks_where_pip_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = (
+        "global.index-url='https://one.example'\ninstall.index-url='https://two.example'\n"
+        "wheel.index-url='https://three.example'\nglobal.timeout='60'\n"
+        ":env:.extra-index-url='https://four.example https://five.example'\n"
+        "global.find-links='/wheels\\n/more'"
+    )
+    answer = subprocess.CompletedProcess([], 0, stdout=listed)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
+    assert sources_of_pip() == {
+        "UV_DEFAULT_INDEX": "https://two.example",
+        "UV_INDEX": "https://four.example https://five.example",
+        "UV_FIND_LINKS": "/wheels,/more",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
 
 
 @pytest.mark.parametrize(
-    ("listed", "places"),
-    [
-        ("", {}),
-        ("global.timeout='60'", {}),
-        (
-            ":env:.extra-index-url='https://one.example https://two.example'\n"
-            "global.extra-index-url='https://three.example'\n"
-            "global.find-links='/wheels\\n/more'",
-            {
-                "UV_INDEX": "https://one.example https://two.example",
-                "UV_FIND_LINKS": "/wheels,/more",
-            },
-        ),
-        (
-            "global.index-url='https://one.example'\ninstall.index-url='https://two.example'\n"
-            "wheel.index-url='https://three.example'",
-            {"UV_DEFAULT_INDEX": "https://two.example"},
-        ),
-    ],
+    ("offered", "chosen"), [("2.1, 2.0+cpu, 2.0", "cpu"), ("2.1+cpu, 2.0", "other")]
 )
-def test_uv_looks_where_pip_does(
-    told: Callable[[str], None], listed: str, places: dict[str, str]
-) -> None:
-    told(listed)
-    best = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if places else {}
-    assert sources_of_pip() == places | best
-
-
-@pytest.mark.parametrize(
-    ("offered", "chosen"), [("2.1, 2.0+cpu, 2.0", "cpu"), ("2.1+cpu, 2.0", "other"), ("", "other")]
-)
-def test_a_build_is_taken_where_it_is_offered(
+def test_a_build_for_cpus_is_taken_where_it_is_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: str, chosen: str
 ) -> None:
-    listed = f"torch (2.1)\nAvailable versions: {offered}\n"
-    done = subprocess.CompletedProcess([], 0, stdout=listed)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    monkeypatch.setattr("sessions.support.find_spec", lambda name: None)
+    answer = subprocess.CompletedProcess([], 0, stdout=f"torch\nAvailable versions: {offered}\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
     cpu, other = tmp_path / "cpu.txt", tmp_path / "other.txt"
     cpu.write_text("torch==2.0+cpu \\\n    --hash=sha256:0\n")
     other.write_text("torch==2.0 \\\n    --hash=sha256:1\n")
-    [(_, install)] = Environment(tmp_path / "made", [], [cpu, other]).ways()
+    *_, (_, install) = Environment(tmp_path / "made", [], [cpu, other]).ways()
     assert install[-1] == f"--requirement={tmp_path / chosen}.txt"
+
+
+def wheel(folder: Path, name: str, needs: str = "") -> str:
+    """The digest of a wheel, made here, of a package of nothing."""
+    files = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n{needs}",
+        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
+    }
+    path = folder / f"{name}-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as file:
+        for each, text in files.items():
+            file.writestr(f"{name}-1.dist-info/{each}", text)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("tool", [0, -1], ids=["uv", "pip"])
+def test_only_what_is_listed_is_installed(tmp_path: Path, tool: int) -> None:
+    toy, needy = wheel(tmp_path, "toy"), wheel(tmp_path, "needy", "Requires-Dist: toy\n")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "made"], check=True)
+    pins = tmp_path / "pins.txt"
+    (_, install) = list(Environment(tmp_path / "made", [pins]).ways())[tool]
+    places = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1", "UV_FIND_LINKS": str(tmp_path)}
+    places |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    for line in ("", "toy==1", f"toy==1 --hash=sha256:{needy}", f"toy==1 --hash=sha256:{toy}"):
+        pins.write_text(f"needy==1 --hash=sha256:{needy}\n{line}\n")
+        done = subprocess.run(
+            install, env=os.environ | places, capture_output=True, text=True, check=False
+        )
+        right = toy in line
+        assert (done.returncode == 0) == right, done.stderr
+        assert right or "hash" in done.stderr.lower()
+
+
+class Session:
+    """What an environment asks of a session of nox."""
+
+    run_install = None
+
+    def log(self, text: str) -> None:
+        pass
+
+    def error(self, text: str) -> None:
+        raise SystemExit(text)
+
+
+def test_of_sessions_at_once_one_makes_it_and_the_others_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("constraints").mkdir()
+    Path("constraints/common.txt").touch()
+    session: Any = Session()
+    made: list[str] = []
+
+    def make(wanted: Environment, run: Callable[..., object]) -> None:
+        made.append("begun")
+        time.sleep(0.5)  # the others have come
+        install_python(wanted)
+        wanted.confirm()
+        made.append("done")
+
+    monkeypatch.setattr(Environment, "make", make)
+    with ThreadPoolExecutor(3) as threads:
+        tried = [threads.submit(environments.common, session) for _ in range(3)]
+    assert [each.result() for each in tried] == [".nox/common/bin/python"] * 3
+    assert made == ["begun", "done"]

@@ -1,0 +1,178 @@
+"""What the sessions run with cards that are made up, and in which environments."""
+
+import importlib
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.backends.driver import Card, Driver
+from common.backends.frameworks import FRAMEWORKS
+from sessions import accelerators, environments
+from sessions.environments import NO_GPUS
+from sessions.gpu import gpu
+
+CARDS = {"A100": (8, 0), "H100": (9, 0)}
+SUITES = ["--suites", "--frameworks"]
+
+
+class EndedError(Exception):
+    """What a session ends with."""
+
+
+class Session:
+    """A session of nox that notes what it would run."""
+
+    def __init__(self, *posargs: str) -> None:
+        self.posargs, self.env = list(posargs), dict[str, str]()
+        self.said, self.ran = list[str](), list[str]()
+        self.log = self.said.append
+
+    def run(self, *command: str, env: dict[str, str] | None = None) -> None:
+        assert not NO_GPUS.keys() & (env or {}).keys()
+        self.ran.append(" ".join(command).replace(" -m ", ": ", 1))
+
+    def error(self, text: str) -> None:
+        raise EndedError(text)
+
+
+@pytest.fixture(scope="module")
+def noxfile() -> Iterator[Any]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield importlib.import_module("noxfile")
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(autouse=True)
+def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of an environment's Python there is its name; it is installed from what there is."""
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.delenv("ACCELERATOR", raising=False)
+    monkeypatch.chdir(Path(__file__).parents[2])
+
+    def environment(_: Any, name: str, pins: Sequence[str] = (), alone: Sequence[str] = ()) -> str:
+        assert all(file.is_file() for file in environments.files([*(pins or [name]), *alone]))
+        return name
+
+    monkeypatch.setattr(environments, "environment", environment)
+
+
+@pytest.fixture
+def has(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives the machine so many cards of a kind."""
+
+    def give(card: str, count: int = 2) -> None:
+        found: Any = "there is no NVIDIA driver here"
+        if card:
+            found = Driver("580.95.05", (Card(f"NVIDIA {card}", CARDS[card]),) * count)
+        monkeypatch.setattr(accelerators, "driver", lambda: found)
+
+    return give
+
+
+def plain(noxfile: Any) -> Session:
+    """What `nox` alone does."""
+    session: Any = Session()
+    assert noxfile.nox.options.sessions == [*FRAMEWORKS, "parity"]
+    for each in FRAMEWORKS:
+        noxfile.run_framework(session, each)
+    noxfile.parity(session)
+    found: Session = session
+    return found
+
+
+def grids(framework: str, cuda: str, *flags: str, out: str = "results") -> list[str]:
+    command = f"{framework}{cuda}: common.grid {framework} --out={out}"
+    return [command, *(f"{command} {flag}" for flag in flags)]
+
+
+def test_two_cards_that_serve_all(noxfile: Any, has: Callable[..., None]) -> None:
+    has("A100")
+    session = plain(noxfile)
+    why = "2 x NVIDIA A100, driver 580.95.05"
+    assert session.said == [f"{each} runs in .nox/{each}-cuda: {why}" for each in FRAMEWORKS]
+    runs = [run for each in FRAMEWORKS for run in grids(each, "-cuda", "--gpus=2")]
+    compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS, "--gpus=2"])
+    assert session.ran == [*runs, compared]
+
+
+def test_cards_that_mxnet_has_no_code_for(noxfile: Any, has: Callable[..., None]) -> None:
+    has("H100", 8)
+    session = plain(noxfile)
+    assert "mxnet runs in .nox/mxnet: its build of CUDA 11.2 is for" in session.said[-1]
+    runs = [run for each in FRAMEWORKS[:3] for run in grids(each, "-cuda", "--gpus=4")]
+    compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS, "--gpus=4"])
+    assert session.ran == [*runs, *grids("mxnet", ""), f"{compared} --without-gpu mxnet"]
+    folders = [".nox/pytorch-cuda", ".nox/tensorflow-cuda", ".nox/jax-cuda", ".nox/mxnet"]
+    assert [environments.folder_of(each) for each in FRAMEWORKS] == folders
+
+
+def test_without_gpus_or_where_they_are_not_wanted_all_runs_on_cpus(
+    noxfile: Any, has: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has("A100")
+    monkeypatch.setenv("ACCELERATOR", "cpu")
+    compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS])
+    expected = [*(run for each in FRAMEWORKS for run in grids(each, "")), compared]
+    assert plain(noxfile).ran == expected
+
+
+def test_cuda_that_cannot_be_is_an_error(
+    noxfile: Any, has: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has("H100")
+    monkeypatch.setenv("ACCELERATOR", "cuda")
+    session: Any = Session()
+    with pytest.raises(EndedError, match=r"mxnet: its build of CUDA 11\.2"):
+        noxfile.run_framework(session, "mxnet")
+    assert session.ran == []
+
+
+def test_tests_see_no_gpu(noxfile: Any, has: Callable[..., None]) -> None:
+    has("A100")
+    session: Any = Session("-x")
+    noxfile.tests(session)
+    assert session.env == NO_GPUS
+    assert len([command for command in session.ran if ": pytest " in command]) == 6
+
+
+def test_the_proof_is_one_session(has: Callable[..., None]) -> None:
+    has("H100", 8)
+    session: Any = Session("jax", "mxnet")
+    gpu(session)
+    out = "results/on-gpus"
+    more = ["--more-devices", "--gpus=4", "--gpus=4 --more-devices"]
+    compared = [f"common: common.parity {out}", *SUITES, "jax", "mxnet", "--more-devices"]
+    assert session.ran == [
+        *grids("jax", "-cuda", *more, out=out),
+        "jax-cuda: pytest tests/gpu --gpus=4 --framework=jax",
+        *grids("mxnet", "", "--more-devices", out=out),
+        f"common: bench --python=jax=bench-jax-cuda --gpus=4 --rounds=1 --out={out}",
+        " ".join([*compared, "--gpus=4", "--without-gpu", "mxnet"]),
+    ]
+
+
+def test_what_needs_a_gpu_says_so(noxfile: Any, has: Callable[..., None]) -> None:
+    has("")
+    for session, run in ((Session(), gpu), (Session("--gpus=2"), noxfile.bench)):
+        proof: Any = run
+        with pytest.raises(EndedError, match="no framework has a GPU here: see the lines above"):
+            proof(session)
+        assert session.ran == []
+
+
+def test_notebooks_use_gpus_and_the_benchmark_may(noxfile: Any, has: Callable[..., None]) -> None:
+    has("H100")
+    session: Any = Session("jax")
+    noxfile.notebooks(session)
+    assert session.ran == ["notebooks-jax-cuda: notebooks.execute jax"]
+    for flags, names in (
+        ((), [f"{each}=bench-{each}" for each in FRAMEWORKS]),
+        (("--gpus", "2"), [f"{each}=bench-{each}-cuda" for each in FRAMEWORKS[:3]]),
+    ):
+        session = Session(*flags)
+        noxfile.bench(session)
+        pythons = " ".join(f"--python={each}" for each in names)
+        assert session.ran == [" ".join([f"common: bench {pythons} --out=results", *flags])]
