@@ -14,15 +14,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from bench.beside import busy
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
 from common.backends.frameworks import FRAMEWORKS
+from common.base.children import end, fork
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
@@ -42,13 +43,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = parser()
     flags = made.parse_args(argv)
     with interruptible(signal.SIGTERM):
-        return status(made.prog, lambda: measure_beside(flags))
+        return status(made.prog, lambda: measure_all(flags))
 
 
-def measure_beside(flags: argparse.Namespace) -> None:
-    """Measures while as many others are busy as are asked for. Raises RequestError or RunError."""
-    with busy(flags.beside):
-        measure_all(flags)
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Meanwhile, so many processes are busy; they end with this one, whatever ends it."""
+    started = []
+    try:
+        for _ in range(count):
+            started.append(fork(compute))
+        yield
+    finally:
+        end(started)
+
+
+def compute() -> None:
+    """Never waits, and never ends."""
+    while True:
+        sum(number * number for number in range(1000))
 
 
 def measure_all(flags: argparse.Namespace) -> None:
@@ -60,16 +73,17 @@ def measure_all(flags: argparse.Namespace) -> None:
         require_file(flags.out / name, "--out")
     found: list[Sample] = []
     failed: dict[Entry, str] = {}
-    for number in range(1, flags.rounds + 1):
-        # What fails from the start costs the others nothing; later on, the machine is to blame.
-        kept = failed if number == 1 else None
-        left = [each for each in plan if each not in failed]
-        found += one_round(left, pythons, f"round {number}/{flags.rounds}", kept)
-        if not any(each["data"] for _, each in found):
-            raise RunError("; ".join(failed.values()))
-        # Whoever stops it keeps the rounds that are done.
-        failures = [each.key() for each in failed]
-        bench = write(flags.out, found, rounds=number, failed=failures, beside=flags.beside)
+    with busy(flags.beside):
+        for number in range(1, flags.rounds + 1):
+            # What fails from the start costs the others nothing; later on, the machine is to blame.
+            kept = failed if number == 1 else None
+            left = [each for each in plan if each not in failed]
+            found += one_round(left, pythons, f"round {number}/{flags.rounds}", kept)
+            if not any(each["data"] for _, each in found):
+                raise RunError("; ".join(failed.values()))
+            # Whoever stops it keeps the rounds that are done.
+            failures = [each.key() for each in failed]
+            bench = write(flags.out, found, rounds=number, failed=failures, beside=flags.beside)
     print_report(bench)
     if failed:
         raise RunError(f"{len(failed)} of {len(plan)} could not be timed, see above")

@@ -10,14 +10,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from bench.d2l_package import home
 from bench.ours import Ours, pipeline
 from bench.plan import WORKLOADS, Contender, Entry
-from bench.products import PRODUCTS
 from bench.rivals_on_gpus import require_gpu
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
@@ -34,6 +33,9 @@ from common.data.dataset import Dataset, load
 from common.records.fingerprint import versions
 from common.records.record import DataUsed
 from common.terminal.command import status
+
+Product = Callable[[int], Any]
+"""Multiplies two square matrices of this side, and returns when it is done."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,40 @@ def timed(work: Any, argument: Any) -> float:
     begun = time.perf_counter()
     work(argument)
     return time.perf_counter() - begun
+
+
+def pytorch_product() -> Product:
+    """PyTorch's."""
+    torch: Any = importlib.import_module("torch")
+    return lambda side: (torch.ones(side, side) @ torch.ones(side, side)).sum().item()
+
+
+def tensorflow_product() -> Product:
+    """TensorFlow's."""
+    tf: Any = importlib.import_module("tensorflow")
+    return lambda side: float((tf.ones((side, side)) @ tf.ones((side, side)))[0, 0])
+
+
+def jax_product() -> Product:
+    """JAX's."""
+    jnp: Any = importlib.import_module("jax.numpy")
+    return lambda side: (jnp.ones((side, side)) @ jnp.ones((side, side))).block_until_ready()
+
+
+def mxnet_product() -> Product:
+    """MXNet's."""
+    mx: Any = importlib.import_module("mxnet")
+    mx.npx.set_np()
+    return lambda side: mx.np.dot(mx.np.ones((side, side)), mx.np.ones((side, side))).wait_to_read()
+
+
+PRODUCTS: Final = {
+    "pytorch": pytorch_product,
+    "tensorflow": tensorflow_product,
+    "jax": jax_product,
+    "mxnet": mxnet_product,
+}
+"""The float32 matrix product of each framework: what a machine can do at best."""
 
 
 def machine(framework: str) -> dict[str, float]:

@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import Any
 
 import book
-import numpy as np
 import pytest
-from scratch_steps import LR, as_arrays, batches, far, start
+from scratch_steps import LR, batches, far, start
 
 from common.base.arrays import Weights
 from common.chapters.scratch import ScratchOptions
@@ -94,17 +93,3 @@ def test_a_step_is_that_of_split_batch_and_sgd_in_mxnet(
     for params in replicas:
         d2l.sgd(params.values(), LR, len(X))
     assert far(stepped, scratch.export(replicas)) < 1e-12
-
-
-@pytest.mark.only("mxnet")
-def test_shards_are_those_of_split_batch(
-    d2l: Any, scratch: Any, all_devices: Sequence[Any]
-) -> None:
-    mx: Any = import_module("mxnet")
-    devices = all_devices[:3]
-    theirs = d2l.split_batch(mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype), devices)
-    for found, expected in zip(scratch.listing.split_batch(X, Y, devices), theirs, strict=True):
-        assert [shard.ctx for shard in found] == [shard.ctx for shard in expected] == devices
-        for ours, their in zip(as_arrays(found), as_arrays(expected), strict=True):
-            assert ours.dtype == their.dtype
-            assert np.array_equal(ours, their)

@@ -10,7 +10,7 @@ from typing import Any
 import book
 import pytest
 from book import apart, renamed
-from concise_steps import far, options, part, request
+from concise_steps import far, options, request
 
 from common.backends.devices import Process
 from common.backends.loading import backend
@@ -108,30 +108,19 @@ def in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
     )
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
+@pytest.mark.parametrize(
+    "computed",
+    [
         pytest.param(in_pytorch, marks=pytest.mark.only("pytorch")),
         pytest.param(in_mxnet, marks=pytest.mark.only("mxnet")),
     ],
-    ids=["pytorch", "mxnet"],
 )
-def computed(
-    d2l: Any, all_devices: Sequence[Any], request: pytest.FixtureRequest
-) -> tuple[Weights, Weights]:
-    """What our net and the package's compute."""
-    found: tuple[Weights, Weights] = request.param(d2l, all_devices)
-    return found
-
-
-@pytest.mark.parametrize("mode", ["evaluation", "training"])
-def test_logits_are_those_of_resnet18(computed: tuple[Weights, Weights], mode: str) -> None:
-    found, expected = computed
-    assert far(found[mode], expected[mode]) < 1e-11
-
-
-def test_gradients_are_those_of_resnet18(computed: tuple[Weights, Weights]) -> None:
-    found, expected = (part(each, "gradients/") for each in computed)
+def test_logits_and_gradients_are_those_of_resnet18(
+    d2l: Any, all_devices: Sequence[Any], computed: Callable[..., tuple[Weights, Weights]]
+) -> None:
+    found, expected = computed(d2l, all_devices)
+    for mode in ("evaluation", "training"):
+        assert far(found.pop(mode), expected.pop(mode)) < 1e-11
     assert apart(found, expected) < 1e-11
 
 
@@ -183,19 +172,3 @@ def test_a_step_on_two_devices_is_that_of_train_batch_in_mxnet(
     assert farthest_of(found, expected, ".weight", ".bias") < 1e-11
     # MXNet rounds the momentum to single precision: 2.4e-7 was measured.
     assert farthest_of(found, expected, ".running_mean", ".running_var") < 1e-6
-
-
-@pytest.mark.only("mxnet")
-def test_accuracy_on_two_devices_is_that_of_evaluate_accuracy_gpus(
-    d2l: Any, concise: Any, all_devices: Sequence[Any]
-) -> None:
-    mx, weights, devices = import_module("mxnet"), book.start(), all_devices[:2]
-    logits = concise.predict(X, concise.replicate(weights, devices, options("mxnet")), devices)
-    weights["fc.bias"] -= logits.mean(axis=0)  # so that not all images are of one class
-    net = mxnet_net(d2l, weights, devices)
-    moved = concise.replicate(weights, devices, options("mxnet"))
-    classes = concise.predict(X, moved, devices).argmax(axis=1)
-    assert len(set(classes)) > 1
-    for labels in (classes, classes[::-1], Y):
-        batches = [(mx.np.array(X, X.dtype), mx.np.array(labels, labels.dtype))]
-        assert d2l.evaluate_accuracy_gpus(net, batches) == (classes == labels).mean()

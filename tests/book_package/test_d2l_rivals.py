@@ -64,29 +64,19 @@ def weights(framework: str, fit: Any) -> list[Array]:
     return [param.data().asnumpy() for param in params if param.grad_req != "null"]
 
 
-@pytest.fixture(scope="module")
-def fit(framework: str, all_devices: Sequence[Any]) -> Any:
-    """LeNet, in minibatches of four."""
-    return fit_of(framework, Workload("scratch", batch_size=4, lr=0.01, examples=10))
-
-
-@pytest.fixture(scope="module")
-def batches(fit: Any) -> Any:
-    """Ten images, each of one grey of its own, and all labels."""
+def test_the_loader_gives_the_images_and_training_changes_the_weights(
+    framework: str, all_devices: Sequence[Any]
+) -> None:
+    """LeNet, on ten images, each of one grey of its own, and all labels."""
+    fit = fit_of(framework, Workload("scratch", batch_size=4, lr=0.01, examples=10))
     labels = np.arange(10, dtype=np.uint8)
-    return fit.prepare(np.repeat(labels * 25, 28 * 28).reshape(-1, 28, 28), labels)
-
-
-def test_the_loader_gives_the_images(batches: Any) -> None:
+    batches = fit.prepare(np.repeat(labels * 25, 28 * 28).reshape(-1, 28, 28), labels)
     arrays = [as_arrays(batch) for batch in batches]
     assert sorted(len(y) for _, y in arrays) == [2, 4, 4]
     pixels = np.concatenate([X.reshape(len(X), -1) * 255 for X, _ in arrays])
-    labels = np.concatenate([y for _, y in arrays])
-    assert sorted(labels) == list(range(10))
-    assert np.allclose(pixels, 25 * labels[:, np.newaxis], atol=1e-3)
-
-
-def test_training_changes_the_weights(framework: str, fit: Any, batches: Any) -> None:
+    seen = np.concatenate([y for _, y in arrays])
+    assert sorted(seen) == list(range(10))
+    assert np.allclose(pixels, 25 * seen[:, np.newaxis], atol=1e-3)
     fit.train(batches)  # now MXNet's has weights
     before = weights(framework, fit)
     fit.train(batches)
