@@ -12,17 +12,8 @@ from common.backends.frameworks import FRAMEWORKS
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("base", "terminal", "data", "models", "parallel", "backends", "hosts", "chapters"),
-    *(
-        "settings",
-        "records",
-        "training",
-        "compare",
-        "pairs",
-        "diagnose",
-        "seeds",
-        "report",
-        "scaling",
-    ),
+    *("settings", "records", "training", "compare", "pairs", "diagnose", "seeds", "report"),
+    "scaling",
 )
 """Lowest first: a room imports itself and those before it."""
 
@@ -33,39 +24,32 @@ BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
 """What a backend imports of `common/`, but for the command in its `__main__` block."""
 
 
-def imported(path: Path, package: str = "common") -> Iterator[tuple[ast.ImportFrom, str]]:
-    """Every import of a package of the project in a file, and the module's name."""
+def imported(path: Path, package: str) -> Iterator[tuple[ast.ImportFrom, str]]:
+    """Every import of a package of the project in a file, and the module's name in it."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
-            yield node, node.module or ""
+        if isinstance(node, ast.ImportFrom):
+            first, _, rest = (node.module or "").partition(".")
+            if first == package:
+                yield node, rest
         if isinstance(node, ast.Import):
             assert not any(each.name.startswith(package) for each in node.names), path
 
 
-def room(module: str) -> str:
-    """The room of a module; empty for a command."""
-    return next((name for name in module.split(".")[1:2] if name in ROOMS), "")
+@pytest.mark.parametrize(("package", "rooms"), [("common", ROOMS), ("notebooks", LESSONS)])
+def test_imports_run_down(package: str, rooms: tuple[str, ...]) -> None:
+    for number, name in enumerate(rooms):
+        for path in (ROOT / package / name).rglob("*.py"):
+            for _, module in imported(path, package):
+                assert module.split(".")[0] in rooms[: number + 1], f"{path}: {module}"
 
 
-def test_every_folder_is_a_room() -> None:
+def test_every_folder_is_a_room_with_a_docstring() -> None:
     folders = {path.parent.relative_to(ROOT / "common") for path in ROOT.glob("common/**/*.py")}
     assert {str(folder) for folder in folders} == {".", *ROOMS}
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_imports_run_down(name: str) -> None:
-    allowed = set(ROOMS[: ROOMS.index(name) + 1])
-    for path in (ROOT / "common" / name).rglob("*.py"):
-        for _, module in imported(path):
-            assert room(module) in allowed, f"{path}: {module}"
-
-
-@pytest.mark.parametrize("name", LESSONS)
-def test_imports_of_notebooks_run_down(name: str) -> None:
-    allowed = set(LESSONS[: LESSONS.index(name) + 1])
-    for path in (ROOT / "notebooks" / name).rglob("*.py"):
-        for _, module in imported(path, "notebooks"):
-            assert module.split(".")[1] in allowed, f"{path}: {module}"
+    for name in ROOMS:
+        tree = ast.parse((ROOT / "common" / name / "__init__.py").read_text())
+        assert ast.get_docstring(tree)
+        assert len(tree.body) == 1
 
 
 def test_nothing_rests_on_notebooks() -> None:
@@ -74,34 +58,27 @@ def test_nothing_rests_on_notebooks() -> None:
             assert list(imported(path, "notebooks")) == [], path
 
 
-@pytest.mark.parametrize("name", ROOMS)
-def test_the_docstring_of_a_room_is_all_that_its_init_holds(name: str) -> None:
-    tree = ast.parse((ROOT / "common" / name / "__init__.py").read_text())
-    assert ast.get_docstring(tree)
-    assert len(tree.body) == 1
-
-
 def test_backends_import_what_is_theirs() -> None:
     for path in (ROOT / "frameworks").rglob("*.py"):
-        main = {
-            node
+        commands = {
+            node.lineno
             for block in ast.parse(path.read_text()).body
             if isinstance(block, ast.If) and ast.unparse(block.test) == "__name__ == '__main__'"
             for node in ast.walk(block)
+            if isinstance(node, ast.ImportFrom)
         }
-        lines = {node.lineno for node in main if isinstance(node, ast.ImportFrom)}
-        for node, module in imported(path):
-            assert room(module) in BACKENDS or node.lineno in lines, f"{path}: {module}"
+        for node, module in imported(path, "common"):
+            allowed = module.split(".")[0] in BACKENDS or node.lineno in commands
+            assert allowed, f"{path}: {module}"
 
 
 @pytest.mark.parametrize("backend", FRAMEWORKS)
 def test_imports_of_a_backend_run_one_way(backend: str) -> None:
-    package = f"frameworks.{backend}"
     needs = {
         path.stem: {
-            module.removeprefix(f"{package}.")
+            module.partition(".")[2]
             for _, module in imported(path, "frameworks")
-            if module.startswith(f"{package}.")
+            if module.startswith(f"{backend}.")
         }
         for path in (ROOT / "frameworks" / backend).glob("[!_]*.py")
     }

@@ -3,7 +3,6 @@
 This chapter splits its weights, has momentum, and takes minibatches of any size.
 """
 
-import json
 import shutil
 import signal
 import subprocess
@@ -59,9 +58,7 @@ cli.main("toy", "toy", sys.argv[1:])
 OWN = "part.velocities for part in parts"
 FIRST = "{k: v * (part is parts[0]) for k, v in part.velocities.items()} for part in parts"
 BUGS = {
-    "a sum in the place of a mean": (1, "own.sum(axis=0)", "len(y) * own.sum(axis=0)"),
     "momentum is forgotten": (1, "options.momentum * part.velocities[name] + step", "step"),
-    "no velocity is kept": (1, "step = part.velocities[name] =", "step ="),
     "only the first device saves its velocity": (3, OWN, FIRST),
 }
 
@@ -70,8 +67,7 @@ BUGS = {
 def house(tmp_path: Path) -> Path:
     """The project with one more chapter in one more framework."""
     for folder in ("common", "frameworks"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     for source, target in FILES.items():
         (tmp_path / target).parent.mkdir(exist_ok=True)
         shutil.copy(TOY / source, tmp_path / target)
@@ -126,10 +122,10 @@ def test_a_chapter_and_a_framework_take_new_files_and_a_line_each(house: Path) -
     status, said = parity(house, *PLANNED)
     assert status == 0, said
     assert "all " in said
-    record = json.loads((house / RESULTS / "toy-toy-reversed-3dev.json").read_text())
-    assert record["traffic"] is None
     table = python(house, "-m", "common.summary", RESULTS).stdout
     assert all(f"| toy {split} | 3 |" in table for split in SPLITS), table
+    assert "--momentum M" in python(house, "-m", "frameworks.toy.toy", "--help").stdout
+    train(house, 3, "--batch-size=2")  # smaller than the number of devices
 
 
 @pytest.mark.parametrize(("devices", "right", "wrong"), BUGS.values(), ids=BUGS)
@@ -141,8 +137,7 @@ def test_a_bug_in_all_of_its_runs_is_seen(
         train(house, number)
     status, said = parity(house)
     assert status == 1
-    check = "gradient" if "len(y)" in wrong else "steps"
-    assert f"FAILED {check}: toy toy on {devices}" in said
+    assert f"FAILED steps: toy toy on {devices}" in said
 
 
 def test_a_killed_run_resumes_on_as_many_devices_and_on_others(house: Path) -> None:
@@ -152,8 +147,6 @@ def test_a_killed_run_resumes_on_as_many_devices_and_on_others(house: Path) -> N
     whole = load_file(house / RESULTS / "toy-toy-columns-3dev.safetensors")
     checkpoint = kill_after_step_3(house)
     resume = ["--checkpoint-dir=kept", "--resume", "--checkpoint-every=3"]
-    other = train(house, 3, *resume, "--split=reversed")
-    assert "no checkpoint of toy-toy-reversed-3dev in kept" in other
     assert "going on from kept/toy-toy-columns-3dev-step3.json" in train(house, 3, *resume)
     resumed = load_file(house / RESULTS / "toy-toy-columns-3dev.safetensors")
     assert {k: v.tobytes() for k, v in resumed.items()} == {
@@ -162,26 +155,8 @@ def test_a_killed_run_resumes_on_as_many_devices_and_on_others(house: Path) -> N
     train(house, 2, f"--resume-from={checkpoint}", "--split=reversed")
     status, said = parity(house)
     assert status == 0, said
-
-
-def test_a_velocity_that_is_not_restored_is_seen(house: Path) -> None:
     plant(house, 'own.pop(f"momentum/{name}")', '0 * own.pop(f"momentum/{name}")')
-    checkpoint = kill_after_step_3(house)
-    for devices in (1, 2):
-        train(house, devices, f"--resume-from={checkpoint}")
+    train(house, 2, f"--resume-from={checkpoint}", "--split=reversed")
     status, said = parity(house)
     assert status == 1
-    assert "FAILED steps: toy toy on 2" in said
-
-
-def test_a_minibatch_may_be_smaller_than_the_number_of_devices(house: Path) -> None:
-    train(house, 3, "--batch-size=2")
-
-
-def test_its_flags_are_asked_for_and_its_name_is_known_everywhere(house: Path) -> None:
-    assert "--momentum M" in python(house, "-m", "frameworks.toy.toy", "--help").stdout
-    for command in ("common.parity", "common.grid", "common.seeds"):
-        assert "toy" in python(house, "-m", command, "--help").stdout, command
-    done = python(house, "-m", "frameworks.toy.toy", "--device-kind=gpu", "--dataset=synthetic")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "the toy sees no GPU here" in done.stderr
+    assert "FAILED steps: toy toy reversed on 2" in said
