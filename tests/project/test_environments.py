@@ -1,5 +1,6 @@
 """An environment is made once, of what is listed, and made again as soon as its recipe changes."""
 
+import ensurepip
 import hashlib
 import os
 import subprocess
@@ -124,15 +125,21 @@ def wheel(folder: Path, name: str, needs: str = "") -> str:
 @pytest.mark.parametrize("tool", [0, -1], ids=["uv", "pip"])
 def test_only_what_is_listed_is_installed(tmp_path: Path, tool: int) -> None:
     toy, needy = wheel(tmp_path, "toy"), wheel(tmp_path, "needy", "Requires-Dist: toy\n")
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "made"], check=True)
     pins = tmp_path / "pins.txt"
-    (_, install) = list(Environment(tmp_path / "made", [pins]).ways())[tool]
+    (_, install) = list(Environment(Path(sys.prefix), [pins]).ways())[tool]
+    (pip,) = Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl")  # as a new one has it
+    zipfile.ZipFile(pip).extractall(tmp_path / "pip")
     places = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1", "UV_FIND_LINKS": str(tmp_path)}
-    places |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
-    for line in ("", "toy==1", f"toy==1 --hash=sha256:{needy}", f"toy==1 --hash=sha256:{toy}"):
+    places |= {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path),
+        "PYTHONPATH": str(tmp_path / "pip"),
+    }
+    for line in ("", f"toy==1 --hash=sha256:{needy}", f"toy==1 --hash=sha256:{toy}"):
         pins.write_text(f"needy==1 --hash=sha256:{needy}\n{line}\n")
+        command = [*install, f"--target={tmp_path / 'made'}"]
         done = subprocess.run(
-            install, env=os.environ | places, capture_output=True, text=True, check=False
+            command, env=os.environ | places, capture_output=True, text=True, check=False
         )
         right = toy in line
         assert (done.returncode == 0) == right, done.stderr
