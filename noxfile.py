@@ -33,7 +33,7 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 HANDOVER = RESULTS / "handover"
 OLD_NUMPY = (
     *("chapters", "compare", "data", "diagnose", "models", "pairs", "parallel", "scaling"),
-    *("seeds", "training"),
+    "seeds",
 )
 """Folders of shared tests that compute, and so run on MXNet's NumPy 1.23, too."""
 
