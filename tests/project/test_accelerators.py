@@ -100,21 +100,16 @@ def test_of_several_cards_those_that_serve_are_used() -> None:
     assert "not for 1 x NVIDIA H100: CUDA_VISIBLE_DEVICES hides it" in found.why
 
 
-@pytest.mark.parametrize(
-    ("system", "machine", "cuda"),
-    [("linux", "aarch64", ["pytorch", "jax"]), ("darwin", "arm64", []), ("win32", "AMD64", [])],
-)
-def test_other_systems_have_the_builds_that_they_have(
-    system: str, machine: str, cuda: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.platform", system)
-    monkeypatch.setattr("platform.machine", lambda: machine)
-    assert [each for each in FRAMEWORKS if choose(each, "", on(AMPERE)).cuda] == cuda
-    with pytest.raises(NoAcceleratorError, match="has no build for GPUs for"):
+def test_other_processors_have_the_builds_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert [each for each in FRAMEWORKS if choose(each, "", on(AMPERE)).cuda] == ["pytorch", "jax"]
+    with pytest.raises(NoAcceleratorError, match="has no build for GPUs for linux on aarch64"):
         choose("mxnet", "cuda", "")
 
 
-def test_the_page_has_the_builds_and_the_lines(place: Path) -> None:
+def test_the_page_has_the_builds_and_the_lines(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert tuple(BUILDS) == FRAMEWORKS
     for name, build in BUILDS.items():
         cards = build.cards().removeprefix("compute capability ")
@@ -130,14 +125,8 @@ def test_the_page_has_the_builds_and_the_lines(place: Path) -> None:
         assert f"`{str(refused.value).partition(':')[0].partition(' tells')[0]}`" in PAGE
     says(place, "Failed to initialize NVML: Driver/library version mismatch\nNVML: 535.261\n")
     assert f"| `{find_driver(None)}` |" in PAGE
-
-
-def test_the_page_says_what_a_driver_without_its_tool_is(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Release Build"
-    (place / "version").write_text(text)
+    (place / "version").write_text("NVRM version: NVIDIA UNIX Kernel Module  580.95.05  Release")
     told, _, helps = str(find_driver(None)).partition(": ")
     assert f"| `{told}` |" in PAGE
     assert "--gpus all" in helps

@@ -84,27 +84,13 @@ def test_what_needs_no_gpu_gets_no_cuda(name: str) -> None:
     assert not [each for each in pins(name) if re.match("nvidia|cuda|.*-cu[0-9]|torch", each)]
 
 
-def lines_of(*tags: str) -> str:
-    """What a file says of a package with wheels of these tags; each digest is a wheel's number."""
-    place = "https://x.example/toy-1.0"
-    urls = [f"{place}-{tag}.whl" for tag in tags]
+def test_of_a_package_wheels_are_listed_and_its_source_only_without_any() -> None:
+    """A source is run when it is installed."""
+    tags = ("cp39-abi3-macosx_11_0_arm64", "py3-none-any", "cp311-cp311-musllinux_1_2_x86_64")
+    urls = [f"https://x.example/toy-1.0-{tag}.whl" for tag in tags]
     wheels = [{"url": url, "hashes": {"sha256": str(each)}} for each, url in enumerate(urls)]
-    source = {"url": f"{place}.tar.gz", "hashes": {"sha256": "source"}}
-    return pin_files.entry({"name": "toy", "version": "1", "sdist": source, "wheels": wheels})
-
-
-def test_the_digests_of_a_package_are_those_of_wheels_that_can_be_used() -> None:
-    used = [
-        "py3-none-any",
-        "cp312-cp312-manylinux_2_27_x86_64.manylinux_2_28_x86_64",
-        "cp39-abi3-macosx_11_0_arm64",
-    ]
-    others = [
-        "cp311-cp311-musllinux_1_2_x86_64",
-        "cp313-cp313t-win_amd64",
-        "pp311-pypy311_pp73-macosx_10_15_x86_64",
-    ]
-    digests = "".join(f" \\\n    --hash=sha256:{each}" for each in range(len(used)))
-    assert lines_of(*used, *others) == f"toy==1{digests}\n"
-    # A package's source is run when it is installed: it is listed only if there is nothing else.
-    assert lines_of(*others) == "toy==1 \\\n    --hash=sha256:source\n"
+    toy = {"name": "toy", "version": "1", "sdist": {"hashes": {"sha256": "source"}}}
+    lines = " \\\n    --hash=sha256:".join(["toy==1", "0", "1"])
+    assert pin_files.entry({**toy, "wheels": wheels}) == f"{lines}\n"
+    source = "toy==1 \\\n    --hash=sha256:source\n"
+    assert pin_files.entry({**toy, "wheels": wheels[2:]}) == source

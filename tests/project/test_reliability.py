@@ -1,14 +1,11 @@
 """The pages on faults say what the figures of the tests say."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import hosts_seconds
-from reliability import main, page
+from reliability import page
 
 COMMAND = "nox -s faults"
 ROOT = Path(__file__).parents[2]
@@ -41,34 +38,6 @@ def test_each_kind_of_fault_has_a_row_and_all_of_them_a_sum() -> None:
     ]
     assert "\na processor, 2 cores; 2031-02-03 to 2031-02-05; `nox -s faults`.\n" in text
     assert page(lines, COMMAND, text) == text  # what was known of readers stays
-
-
-TESTS = """
-def test_one(figures):
-    figures("clock set back", 3, chapter="scratch")
-
-def test_another(figures):
-    figures("clock set back", 4)
-    assert not "as it should be"
-
-def test_a_third(figures):
-    assert not "before it has made any"
-"""
-
-
-def test_what_tests_count_comes_to_the_page(tmp_path: Path) -> None:
-    figures, out, test = tmp_path / "figures", tmp_path / "page.md", tmp_path / "test_faults.py"
-    test.write_text(TESTS)
-    options = 'def pytest_addoption(parser):\n    for x in ("figures", "framework"):\n'
-    (tmp_path / "plain_options.py").write_text(options + '        parser.addoption(f"--{x}")\n')
-    command = [sys.executable, "-m", "pytest", "-q", f"--confcutdir={tmp_path}", "-pfigures"]
-    command += ["-pplain_options", f"--figures={figures}", str(test)]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests/support'}:{tmp_path}"}
-    ran = subprocess.run(command, env=environment, cwd=tmp_path, check=False)
-    assert ran.returncode == 1
-    assert main([str(figures), f"--command={COMMAND}", f"--out={out}"]) == 0
-    assert "| clock set back | 7 | NumPy | 4 |" in out.read_text()
-    assert "| test_a_third | 1 | NumPy | 1 |" in out.read_text()
 
 
 def test_the_page_on_hosts_has_the_most_seconds_of_each_moment(tmp_path: Path) -> None:
