@@ -48,13 +48,13 @@
     scrollBy({ top: label.getBoundingClientRect().top - top, behavior: "instant" });
   });
 
-  // At once, before sphinx-design reads the address: it would keep a name that nobody knows.
+  // At once, before sphinx-design reads the address: it would keep an unknown name.
   const wanted = [asked(), kept()].find((each) => NAMES.includes(each));
   if (wanted || asked()) name(wanted);
   document.addEventListener("DOMContentLoaded", () => {
     if (!wanted) return;
     carry(wanted);
     for (const label of document.querySelectorAll(`[data-sync-id="${wanted}"]`))
-      label.previousElementSibling.checked = true; // where nothing may be stored, nobody else does
+      label.previousElementSibling.checked = true; // where nothing may be stored, no other script does
   });
 })();

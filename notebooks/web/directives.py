@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import Any, ClassVar, Final
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -21,7 +23,7 @@ from notebooks.drawing import pictures
 from notebooks.drawing.stepper import fragment
 from notebooks.text.sources import ROOT
 from notebooks.web.outputs import unsearched
-from notebooks.web.relink import relinked
+from notebooks.web.relink import DOCS, relinked
 
 TYPES: Final = {
     "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]": "Array",
@@ -29,6 +31,11 @@ TYPES: Final = {
     "dict[str, Array]": "Weights",
 }
 """Types as they are spelled out, and what common/base/arrays.py calls them."""
+
+
+MATHML: Final = "http://www.w3.org/1998/Math/MathML"
+
+FONT: Final = DOCS / "_static" / "stix-two-math.woff2"
 
 
 class Picture(SphinxDirective):
@@ -95,7 +102,7 @@ def shorter_signature(
     signature: str,
     result: str | None,
 ) -> tuple[str, str] | None:
-    """A signature with the project's names of types; none for a protocol, which nobody calls."""
+    """A signature with the project's names of types; none for a protocol, which is not called."""
     if kind == "class" and getattr(found, "_is_protocol", False):
         return "", ""
     return (_named(signature), _named(result)) if signature else None
@@ -120,16 +127,41 @@ def set_in_type(_app: Sphinx, document: nodes.document) -> None:
 
 
 def inline_maths(translator: Any, node: nodes.math) -> None:
-    """A formula in a line, as MathML: no script and no font has to be loaded."""
-    translator.body.append(tex2mathml(node.astext()))
+    """A formula in a line, as MathML: the page needs no script for it."""
+    translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def displayed_maths(translator: Any, node: nodes.math_block) -> None:
     """A formula of its own line."""
-    formula = tex2mathml(node.astext(), as_block=True)
+    formula = mathml(node.astext(), as_block=True)
     translator.body.append(f'<div class="formula">{formula}</div>')
     raise nodes.SkipNode
+
+
+def mathml(formula: str, *, as_block: bool = False) -> str:
+    """A formula of TeX as MathML; what stands at a brace below others stands under its middle."""
+    ElementTree.register_namespace("", MATHML)
+    made = ElementTree.fromstring(tex2mathml(formula, as_block=as_block))
+    for each in made.iter(f"{{{MATHML}}}msub"):
+        if each[0].tag == f"{{{MATHML}}}munder" and each[0][-1].text == "⏟":
+            each.tag = f"{{{MATHML}}}munder"
+    return ElementTree.tostring(made, encoding="unicode")
+
+
+def bring_font(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], document: Any
+) -> None:
+    """Puts the font of formulas into a page that has some: most systems have none for them.
+
+    As a part of the page it is there before the first layout, also from the disk.
+    """
+    if document and any(
+        document.findall(lambda node: isinstance(node, nodes.math | nodes.math_block))
+    ):
+        font = b64encode(FONT.read_bytes()).decode()
+        face = f'font-family: "STIX Two Math"; src: url("data:font/woff2;base64,{font}")'
+        context["metatags"] += f"<style>@font-face {{ {face} }}</style>"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -140,5 +172,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", relink_source)
     app.connect("autodoc-process-signature", shorter_signature)
     app.connect("doctree-read", set_in_type)
+    app.connect("html-page-context", bring_font)
     app.add_html_math_renderer("mathml", (inline_maths, None), (displayed_maths, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
