@@ -20,7 +20,7 @@ from typing import Final
 from common.base.errors import RequestError, RunError
 from common.terminal.command import Parser, status
 from notebooks.text.chapter import CHAPTERS, SHARED, TEXTS
-from notebooks.text.notebook import FOLDER, Notebook, difference, notebook, read
+from notebooks.text.notebook import Notebook, difference, notebook, path_of, read
 from notebooks.text.sources import ROOT
 from notebooks.web.links import check
 from notebooks.web.outputs import block, outputs
@@ -33,15 +33,15 @@ LANGUAGES: Final = {".py": "python", ".json": "json", ".toml": "toml", ".yml": "
 MARK: Final = "objects.inv"
 """A file that every site has: a folder with it may be replaced by a new one."""
 
-MEND: Final = "`python -m notebooks.build` and `nox -s notebooks -- --write` make it anew"
+MEND: Final = "`python -m notebooks.build` and `nox -s notebooks -- --write` make a new one"
 
 
-def notebook_of(folder: Path, name: str, framework: Framework, *, drafts: bool) -> Notebook | None:
+def notebook_of(name: str, framework: Framework, *, drafts: bool) -> Notebook | None:
     """A notebook as it was run. Raises RunError if it is missing, stale or failed.
 
     With `drafts`, there is none then.
     """
-    path = folder / (framework or "") / f"{name}.ipynb"
+    path = path_of(name, framework)
     try:
         if not path.exists():
             raise RunError("it is missing")
@@ -57,17 +57,14 @@ def notebook_of(folder: Path, name: str, framework: Framework, *, drafts: bool) 
     return found
 
 
-def write_chapters(folder: Path, *, drafts: bool) -> None:
+def write_chapters(*, drafts: bool) -> None:
     """Writes the page of every chapter, and beside it the notebooks to download."""
     place = emptied(DOCS / "chapters")
     for name in (*CHAPTERS, SHARED):
-        found = {
-            each: notebook_of(folder, name, each, drafts=drafts) for each in frameworks_of(name)
-        }
+        found = {each: notebook_of(name, each, drafts=drafts) for each in frameworks_of(name)}
         (place / f"{name}.md").write_text(page(name, found), encoding="utf-8")
         for framework in (each for each, made in found.items() if made):
-            kept = folder / (framework or "") / f"{name}.ipynb"
-            shutil.copyfile(kept, place / download_name(name, framework))
+            shutil.copyfile(path_of(name, framework), place / download_name(name, framework))
 
 
 def write_sources() -> None:
@@ -141,7 +138,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--out", type=Path, default=Path("results/site"), metavar="DIR")
-    made.add_argument("--notebooks", type=Path, default=FOLDER, metavar="DIR", help="(notebooks)")
     made.add_argument("--drafts", action="store_true", help="do without notebooks that are stale")
     flags = made.parse_args(argv)
     return status(made.prog, lambda: work(flags))
@@ -151,7 +147,7 @@ def work(flags: argparse.Namespace) -> None:
     """Does what the flags say."""
     out = flags.out.resolve()  # a link stays one
     require_replaceable(out)
-    write_chapters(flags.notebooks, drafts=flags.drafts)
+    write_chapters(drafts=flags.drafts)
     write_sources()
     build(out)
     print(f"open {flags.out / 'index.html'}")

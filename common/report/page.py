@@ -13,8 +13,7 @@ from common.diagnose.suspects import Suspect, suspects
 from common.report import provenance, speed as speeds
 from common.report.figures import Picture, epochs, losses
 from common.report.layers import rows
-from common.report.limits import limits
-from common.report.run_cells import Cell, anchor, cell
+from common.report.run_cells import Cell, anchor, cell, limits
 from common.report.seeds import chance
 from common.report.text import conclusion, frameworks, subtitle
 from common.terminal.text import printable

@@ -28,10 +28,6 @@ FIGURES: Final = {
 """What a benchmark measures: how it is headed, by what it is multiplied, how it is written."""
 
 
-MOST_FIGURES: Final = 20
-"""Columns of a table: rows times columns of their own each would be more than a page can hold."""
-
-
 def of_runs(runs: Sequence[Run]) -> Table:
     """Accuracy and speed of each run; times and rates are means over its epochs.
 
@@ -82,7 +78,7 @@ def benchmark(folder: Path) -> tuple[str, list[Table]]:
 def _of_chapter(found: Benchmark, chapter: str) -> Table:
     """The medians of every loop of a chapter, or of the machine."""
     samples = [each for each in found.samples if each.chapter == chapter]
-    names = list(dict.fromkeys(name for each in samples for name in each.figures))[:MOST_FIGURES]
+    names = list(dict.fromkeys(name for each in samples for name in each.figures))
     headings = [FIGURES.get(name, (name,))[0] for name in names]
     rows = [
         [

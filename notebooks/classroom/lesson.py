@@ -52,7 +52,7 @@ class Lesson:
             alone = one_thread_each(framework)
             self.threads = 1 if alone else cores()
             self.made: Any = import_backend(framework, chapter, self.threads)
-            # TensorFlow tells a notebook of every reduction, and of all that it compiles anew.
+            # TensorFlow tells a notebook of every reduction, and of all that it recompiles.
             logging.getLogger(framework).setLevel(logging.ERROR)
             found = self.made.devices(Process(), DeviceRequest(None, device_kind, self.threads))
             self.kind, self.device_names, self.devices = found.kind, found.names, found.local

@@ -66,7 +66,7 @@ class Member:
 
 
 def silent(name: str, *arguments: Any) -> None:
-    """Tells nobody."""
+    """Tells nothing."""
 
 
 def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Outcome:

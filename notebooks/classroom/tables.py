@@ -91,7 +91,7 @@ def accused(examined: SuiteResult) -> str:
     """The framework with the most failed checks. Raises RunError if none has failed."""
     failed = Counter(each.framework for each in examined.comparison.checks if not each.passed)
     if not failed:
-        raise RunError("every check has passed: nobody is accused")
+        raise RunError("every check has passed: no framework is accused")
     return failed.most_common(1)[0][0]
 
 

@@ -34,18 +34,11 @@ def frames(schedule: Schedule) -> list[Frame]:
     held = [[1 << device] * schedule.chunks for device in range(schedule.devices)]
     found = [Frame((), (), _frozen(held), 0)]
     for number, one in enumerate(schedule.rounds, start=1):
-        execute(replace(schedule, rounds=(one,)), held, lambda chunk, _: chunk, joined)
+        execute(replace(schedule, rounds=(one,)), held, lambda chunk, _: chunk)
         done = replace(schedule, rounds=schedule.rounds[:number])
         busiest = max(sent for sent, _ in done.traffic(schedule.chunks))
         found.append(Frame(one, lanes(one), _frozen(held), busiest))
     return found
-
-
-def joined(mine: int, arrived: int) -> int:
-    """The devices of two sums together; raises ValueError if one would be counted twice."""
-    if mine & arrived:
-        raise ValueError(f"the sums {mine:b} and {arrived:b} share a device")
-    return mine | arrived
 
 
 def _frozen(held: Sequence[Sequence[int]]) -> Held:

@@ -144,9 +144,7 @@ def _label(y: float, lines: Sequence[str]) -> Iterator[str]:
 
 
 def data_parallelism(k: int = 2, examples: int = 256) -> str:
-    """One step of data parallelism on k devices, 2 to 4. Raises ValueError for another k."""
-    if not 2 <= k <= 4:
-        raise ValueError(f"the picture has room for 2 to 4 devices, not {k}")
+    """One step of data parallelism on k devices, 2 to 4: more have no room."""
     pitch = (WIDTH - 2 * LEFT + 10) / k
     gradients = [f"g{'₀₁₂₃'[device]}" for device in range(k)]
     parts = [svg.text(WIDTH / 2, 30, f"minibatch of {examples} examples", "bold", size=14)]

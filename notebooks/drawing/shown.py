@@ -1,4 +1,4 @@
-"""A picture as the output of a cell, in every form that somebody may show."""
+"""A picture as the output of a cell, in every form that may be shown."""
 
 import base64
 import re
@@ -11,7 +11,7 @@ SVG: Final = "image/svg+xml"
 def shown(svg: str) -> dict[str, str]:
     """The picture by its kinds: as it is, as an image of a page, and in words.
 
-    Jupyter Lab shows no SVG of a notebook that somebody else has run, but an image it does.
+    Jupyter Lab shows no SVG of a notebook that another user has run, but an image it does.
     """
     found = re.search(r"<title[^>]*>(.*?)</title>", svg, re.DOTALL)
     title = unescape(found[1]) if found else "a picture"

@@ -43,23 +43,6 @@ from notebooks.drawing import pictures
 lesson = Lesson({arguments})"""
 """The first code of a notebook: the project is a folder above it, and is not installed."""
 
-FORMS: Final = {
-    "only": (True, True),
-    "cell": (False, True),
-    "listing": (True, False),
-    "solution": (True, False),
-    "picture": (True, False),
-    "stepper": (False, False),
-}
-"""The blocks: whether each has words beside its name, and lines below."""
-
-SAID: Final = {
-    (True, True): "words beside its name, and lines below",
-    (True, False): "words beside its name, and no line below",
-    (False, True): "lines below, and no words beside its name",
-    (False, False): "nothing but its name",
-}
-
 Kind = Literal["prose", "code", "picture", "stepper"]
 
 
@@ -102,15 +85,13 @@ class _Reader:
 
     def block(self, name: str, words: str, body: Sequence[str], line: int) -> Iterator[Cell]:
         """The cells of one block. Raises RunError, with its place, if it is none."""
-        text = "\n".join(body).strip("\n")
-        if (bool(words), bool(text)) != FORMS.get(name, (bool(words), bool(text))):
-            raise RunError(f"{self.path.name}:{line}: a block {name!r} has {SAID[FORMS[name]]}")
         match name:
             case "only":
                 yield from self.only(words.split(), body, line)
             case "listing" | "solution":
                 yield self.cell("code", self.listing(words.split()), folded=name == "solution")
             case "cell":
+                text = "\n".join(body).strip("\n")
                 yield self.cell("code", text.replace("{framework}", str(self.framework)))
             case "picture":
                 yield self.cell("picture", words)
@@ -121,9 +102,9 @@ class _Reader:
 
     def listing(self, words: Sequence[str]) -> str:
         """Definitions of a file: of the framework's, or, with a slash, of the project's."""
+        if len(words) < 2:
+            raise RunError(f"{self.path.name}: a listing of {' '.join(words)} names nothing")
         file, *names = words
-        if not names:
-            raise RunError(f"{self.path.name}: a listing of {file} names nothing")
         folder = ROOT if "/" in file else ROOT / "frameworks" / str(self.framework)
         return self.listings.cell(folder / file, names)
 

@@ -1,38 +1,15 @@
-"""Where Jupyter is not installed, each command ends in one line that says who installs it."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""Where Jupyter is not installed, a command ends in one line that says what installs it."""
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
-NEEDED = {
-    "build": ["nbformat"],
-    "execute": ["nbclient", "nbformat"],
-    "site": ["nbformat", "sphinx"],
-}
-
-WITHOUT = """
-import runpy, sys
-from importlib import util
-
-found = util.find_spec
-util.find_spec = lambda name, *rest: None if name in {missing} else found(name, *rest)
-sys.argv = ["{command}", "--check"]
-runpy.run_module("notebooks.{command}", run_name="__main__")
-"""
+from notebooks.text.installed import require
 
 
-@pytest.mark.parametrize("command", NEEDED)
-def test_a_command_says_what_is_missing(command: str) -> None:
-    missing = NEEDED[command]
-    program = WITHOUT.format(command=command, missing=missing)
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert all(name in line for name in missing)
+def test_a_command_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    require("numpy")
+    with pytest.raises(SystemExit) as ended:
+        require("numpy", "no_such_package")
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: no_such_package cannot be imported here: ")
     assert "`nox -s notebooks` and `nox -s site` install" in line

@@ -9,21 +9,16 @@ import pytest
 
 from common.backends.devices import Process
 from common.base.errors import RunError
-from notebooks.classroom.runs import Member, in_processes, main_not_repeated
+from notebooks.classroom.runs import Member, in_processes
 
 LARGE = "x" * 500_000  # more than a pipe holds
 
 
-class Shown:
-    """What a notebook has been told; it may break."""
-
-    def __init__(self, breaks: bool) -> None:
-        self.breaks, self.heard = breaks, list[Any]()
+class Broken:
+    """A display that shows nothing."""
 
     def hear(self, *told: Any) -> None:
-        self.heard.append(told)
-        if self.breaks:
-            raise ValueError("no room to draw")
+        raise ValueError("no room to draw")
 
 
 class Chapter:
@@ -54,29 +49,15 @@ class Work:
         wanted = options = None
 
 
-def run(chapter: Chapter, shown: Shown) -> Any:
-    return in_processes(chapter, Work, shown)  # type: ignore[arg-type]
+def run(chapter: Chapter) -> Any:
+    return in_processes(chapter, Work, Broken())  # type: ignore[arg-type]
 
 
-def test_what_is_told_is_shown_and_the_outcome_comes_back() -> None:
-    shown = Shown(breaks=False)
-    assert run(Chapter(), shown) == "done"
-    assert shown.heard == [("notice", LARGE)]
-
-
-def test_a_display_that_breaks_is_an_error_and_stops_nobody() -> None:
+def test_a_display_that_breaks_is_an_error_and_stops_no_process() -> None:
     with pytest.raises(ValueError, match="no room to draw"):
-        run(Chapter(), Shown(breaks=True))
+        run(Chapter())
 
 
 def test_a_process_that_fails_is_an_error() -> None:
     with pytest.raises(RunError, match="was ended"):
-        run(Chapter(fails=True), Shown(breaks=False))
-
-
-def test_a_script_is_not_run_again_by_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    main = sys.modules["__main__"]
-    monkeypatch.setattr(main, "__file__", "script.py", raising=False)
-    with main_not_repeated():
-        assert not hasattr(main, "__file__")
-    assert main.__file__ == "script.py"
+        run(Chapter(fails=True))

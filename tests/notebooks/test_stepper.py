@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import walked
 
-from common.parallel.schedules import SCHEDULES, Schedule, Transfer
+from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import stepper
-from notebooks.drawing.frames import frames, lanes, words
+from notebooks.drawing.frames import words
 
-ALL = [(name, k) for name in SCHEDULES for k in range(2, 17)]
+ALL = [(name, k) for name in SCHEDULES for k in (2, 3, 4, 7, 8, 11, 16)]
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +53,6 @@ def test_arrows_run_into_each_other_only_where_they_meet(data: Any, algorithm: s
             assert lane < walk["gaps"][start + len(sums) - 1]
 
 
-def test_arrows_that_cross_get_lanes_of_their_own() -> None:
-    chunk = range(1)
-    crossing = (Transfer(0, 2, chunk, adds=True), Transfer(1, 3, chunk, adds=True))
-    assert lanes(crossing) == (0, 1)
-    assert lanes((*crossing, Transfer(5, 4, chunk, adds=True))) == (0, 1, 0)
-    assert lanes((Transfer(0, 2, chunk, adds=True), Transfer(1, 2, chunk, adds=True))) == (0, 0)
-
-
-def test_a_device_that_is_counted_twice_is_no_picture() -> None:
-    once = (Transfer(1, 0, range(1), adds=True),)
-    with pytest.raises(ValueError, match="share a device"):
-        frames(Schedule(2, 1, (once, once)))
-
-
 @pytest.mark.parametrize(
     ("algorithm", "k", "number", "expected"),
     [
@@ -82,24 +68,9 @@ def test_a_device_that_is_counted_twice_is_no_picture() -> None:
             "The receiver puts it in place of its own. 2 messages, each the whole vector.",
         ),
         (
-            *("sharded", 5, 1),
-            "Round 1 of 2: each device sends a chunk to every other. "
-            "The receiver adds it to its own. 20 messages, each 1/5 of the vector.",
-        ),
-        (
-            *("tree", 4, 2),
-            "Round 2 of 4: device 2 sends the vector to device 0. "
-            "The receiver adds it to its own. 1 message: the whole vector.",
-        ),
-        (
             *("tree", 11, 1),
             "Round 1 of 8: 5 devices send the vector to the device 1 before theirs. "
             "The receiver adds it to its own. 5 messages, each the whole vector.",
-        ),
-        (
-            *("halving", 4, 4),
-            "Round 4 of 4: devices 0 and 2, 1 and 3 send each other 2 chunks. "
-            "The receiver puts them in place of its own. 4 messages, each 1/2 of the vector.",
         ),
         (
             *("halving", 16, 2),
@@ -110,17 +81,6 @@ def test_a_device_that_is_counted_twice_is_no_picture() -> None:
 )
 def test_words_say_what_happens(algorithm: str, k: int, number: int, expected: str) -> None:
     assert words(SCHEDULES[algorithm](k), number) == expected
-
-
-@pytest.mark.parametrize(("algorithm", "k"), ALL)
-def test_words_count_messages_and_shares(data: Any, algorithm: str, k: int) -> None:
-    walk = data[algorithm][str(k)]
-    for number, frame in enumerate(walk["frames"][1:], start=1):
-        said, count = frame["words"], len(frame["messages"])
-        assert said.startswith(f"Round {number} of {len(walk['frames']) - 1}: ")
-        assert f" {count} message{'s' * (count > 1)}" in said
-        assert {len(message) for message in frame["messages"]} == {len(frame["messages"][0])}
-        assert ("adds" in said) == frame["adds"]
 
 
 def test_the_page_stays_small_and_whole() -> None:

@@ -1,14 +1,11 @@
-"""The report in a real browser: it opens without a complaint, and a red cell leads to its checks.
-
-Needs a Chromium on the path, or `CHROME_BIN` that names one.
-"""
+"""The report in a real browser: it opens without a complaint; a red cell leads to its checks."""
 
 import shutil
 from pathlib import Path
 
 import numpy_chapter as chapters
 from agreement import make
-from chromium import NEEDED, SIZES
+from browser_tabs import NEEDED, ON_BOTH, SIZES, fits
 from hostile import TEXTS, spoil_all
 from playwright.sync_api import Page as Tab
 from seed_figures import put
@@ -52,6 +49,7 @@ def test_a_red_cell_leads_to_the_check_that_failed(results: Path, tab: Tab) -> N
     )
 
 
+@ON_BOTH
 def test_nothing_pushes_the_page_wider_or_is_too_small(results: Path, tab: Tab) -> None:
     put(results)
     shutil.copy(ROOT / "docs/bench-2026-11-22.json", results / "bench.json")
@@ -83,9 +81,3 @@ def test_a_hostile_record_does_nothing(results: Path, tab: Tab) -> None:
         assert tab.title().startswith("Parity: ")
         assert fits(tab)
         assert tab.locator("script").count() == 0
-
-
-def fits(tab: Tab) -> bool:
-    """Whether nothing is wider than the window."""
-    widths: bool = tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    return widths

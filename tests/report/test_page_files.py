@@ -16,11 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_what_made_a_record_is_shown_as_a_shell_takes_it(results: Path) -> None:
     path = results / "float64/jax-scratch-1dev.json"
-    edit(path, command=["python", "-m", "frameworks.jax.scratch", "--out=a b", *["x"] * 1000])
-    text = shown(results).text
-    assert "python -m frameworks.jax.scratch '--out=a b' x x" in text
-    assert text.count(" x") < 100
-    assert " ... " in text
+    edit(path, command=["python", "-m", "frameworks.jax.scratch", "--out=a b"])
+    assert "python -m frameworks.jax.scratch '--out=a b'" in shown(results).text
 
 
 def test_a_benchmark_beside_the_records_is_shown(results: Path) -> None:

@@ -1,13 +1,42 @@
-"""A Chromium, and tabs of it that fail a test if their page complains: fixtures of all tests."""
+"""A Chromium for all tests, and tabs of it that fail a test if their page complains.
 
+It is one on the path, or what `CHROME_BIN` names.
+"""
+
+import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
-from chromium import CHROMIUM, FLAGS, SIZES
 from playwright.sync_api import Browser, Page, sync_playwright
 
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 
-@pytest.fixture(scope="module")
+CHROMIUM = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, NAMES)), None)
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+"""Width and height of the window, in pixels."""
+
+NEEDED = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason=f"no browser: none of {', '.join(NAMES)} is on the path, and CHROME_BIN is not set",
+)
+"""The mark of a test that is skipped where there is none."""
+
+ON_BOTH = pytest.mark.parametrize("tab", SIZES, indirect=True)
+"""The mark of a test that runs on a desktop and on a phone."""
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A browser without a window."""
     with sync_playwright() as playwright:
@@ -16,13 +45,13 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(params=list(SIZES.values()), ids=list(SIZES))
+@pytest.fixture
 def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A tab, as large as a desktop's and as a phone's.
+    """A tab, as large as a desktop's, or as the test says.
 
     The test fails if the page complains, asks something or fetches anything from elsewhere.
     """
-    width, height = request.param
+    width, height = SIZES[getattr(request, "param", "desktop")]
     context = browser.new_context(viewport={"width": width, "height": height})
     opened, complaints, requests = context.new_page(), [], []
     opened.on("console", lambda message: complaints.append((message.type, message.text)))
@@ -33,3 +62,14 @@ def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     context.close()
     assert [each for each in complaints if each[0] != "log"] == []
     assert [each for each in requests if not each.startswith(("file:", "data:"))] == []
+
+
+def fits(tab: Page) -> bool:
+    """Whether the page is no wider than the window."""
+    width: int = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return width <= 0
+
+
+def rgb(colour: str) -> str:
+    """A colour of six digits, as a browser computes it."""
+    return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"

@@ -58,7 +58,7 @@ def arrows(tab: Tab, chunks: int) -> list[tuple[int, int]]:
     return sorted((place[0], place[1]) for place in found)
 
 
-def fits(tab: Tab) -> bool:
+def stays_within(tab: Tab) -> bool:
     """Whether nothing is wider than the window, nor than the picture's place."""
     return bool(
         tab.evaluate("""() => [document.documentElement, ...document.querySelectorAll(
