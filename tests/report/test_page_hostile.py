@@ -73,7 +73,7 @@ def test_no_number_breaks_the_page(results: Path, number: float) -> None:
 
 
 def test_hostile_figures_of_seeds_and_benchmarks_are_shown_as_text(results: Path) -> None:
-    for text in TEXTS.values():
+    for text in (each[:1000] for each in TEXTS.values()):  # what is larger is refused
         put(results, chapter=text, preset=text, data=text, created=text)
         names = dict.fromkeys(("framework", "chapter", "contender"), text)
         sample = {**names, "devices": 1, "figures": {text: [1e308]}}
