@@ -38,5 +38,5 @@ def spoil_all(results: Path, text: str, **changes: Any) -> None:
         path.unlink()
     for path in (results / "float64").glob("*.json"):
         config = json.loads(path.read_text())["config"]
-        config |= {"preset": text, "init_weights": text, "options": {"allreduce": text}}
+        config |= {"preset": text, "init_weights": text}
         edit(path, **{**spoil(text), "config": config, **changes})
