@@ -131,8 +131,9 @@ def test_a_benchmark_takes_what_measures_along(start: Start, tmp_path: Path) -> 
     bench = start("-m", "bench", f"--python=pytorch={sys.executable}", f"--out={tmp_path}")
     wait_for(bench, lambda: any("bench.measure" in said(each) for each in descendants(bench.pid)))
     processes = descendants(bench.pid)
-    bench.kill()
-    bench.communicate(timeout=SECONDS)
+    bench.send_signal(signal.SIGTERM)
+    _, err = bench.communicate(timeout=SECONDS)
+    assert (bench.returncode, err) == (143, "python -m bench: error: ended by SIGTERM\n")
     require_gone(processes)
 
 
