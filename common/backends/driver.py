@@ -19,8 +19,8 @@ DRIVER_TIMEOUT: Final = 30
 FOLDERS: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
 """Where it is that PATH may leave out: under Windows, and in containers."""
 
-QUERY: Final = "--query-gpu=driver_version,uuid,name,compute_cap"
-"""What is asked of each card."""
+FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
+"""What is asked of each card. Releases up to 470 do not know the last one."""
 
 LOADED: Final = Path("/proc/driver/nvidia/version")
 """What a loaded driver leaves there, also where a container has no nvidia-smi."""
@@ -60,7 +60,9 @@ def find_driver(visible: str | None) -> Driver | str:
     command = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=elsewhere)
     if command is None:
         return _loaded_alone()
-    status, said = _ask(command)
+    status, said = _ask(command, FIELDS)
+    if status and FIELDS[-1] in said:
+        status, said = _ask(command, FIELDS[:-1])
     # Beside a card that is lost it may tell of others, and ends with a status all the same.
     found = [each for line in said.splitlines() if (each := _read(line))]
     if not found:
@@ -84,9 +86,9 @@ def _loaded_alone() -> str:
     return "there is no NVIDIA driver here"
 
 
-def _ask(command: str) -> tuple[int, str]:
+def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
     """The status with which it ends, and what it says."""
-    asked = [command, QUERY, "--format=csv,noheader"]
+    asked = [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     pipe, both = subprocess.PIPE, subprocess.STDOUT
     try:
         done = subprocess.run(asked, stdout=pipe, stderr=both, timeout=DRIVER_TIMEOUT, check=False)
@@ -101,7 +103,9 @@ def _read(line: str) -> tuple[str, Card] | None:
     """The driver's version and the card of a line; None where it tells of something else."""
     version, _, rest = line.partition(", ")
     uuid, _, rest = rest.partition(", ")
-    name, _, capability = rest.rpartition(", ")
+    name, comma, capability = rest.rpartition(", ")
+    if not comma:  # it was not asked for
+        name, capability = rest, ""
     if not VERSION.fullmatch(version) or not name:
         return None
     known = re.fullmatch(r"(\d+)\.(\d+)", capability.strip())
