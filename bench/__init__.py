@@ -1,1 +1,1 @@
-"""How fast the four frameworks are here, and what they are measured against."""
+"""How fast the four frameworks are here, and how fast others are."""

@@ -132,13 +132,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("framework", choices=FRAMEWORKS)
-    parser.add_argument("--more-devices", action="store_true", help="only runs on more than two")
+    parser.add_argument("--more-devices", action="store_true", help="only runs on 3 and more")
     parser.add_argument(
         "--over-hosts",
         type=count(DEVICES),
         metavar="N",
         default=0,
-        help="instead: the runs on one host that those over hosts, on at most N devices, are "
+        help="instead: the runs on one host, on at most N devices, that runs over hosts are "
         "compared with",
     )
     parser.add_argument(
@@ -151,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
-    parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="of --seeds")
+    parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="with --seeds")
     parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
     flags = parser.parse_args(argv)
     if flags.seeds:

@@ -40,9 +40,9 @@ WINDOW: Final = 10
 
 
 def later_runs(folder: Path, found: Sequence[Record]) -> list[str]:
-    """A line for each record that is of an earlier run than the last one of its name."""
+    """A line for each record that comes from an earlier run than the last one of its name."""
     became = {each.name(): overtaken(folder / each.file_name()) for each in found}
-    return [f"{name} is of an earlier run: {what}." for name, what in became.items() if what]
+    return [f"{name} comes from an earlier run: {what}." for name, what in became.items() if what]
 
 
 def records(folder: Path) -> list[Record]:

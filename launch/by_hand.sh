@@ -3,8 +3,8 @@
 # the first: launch/by_hand.sh n1:29500 2 0, and on the other: launch/by_hand.sh n1:29500 2 1
 FRAMEWORK=${FRAMEWORK:-pytorch}        # or tensorflow, jax, mxnet
 CHAPTER=${CHAPTER:-concise}            # ResNet-18; scratch is LeNet
-DEVICES=${DEVICES:-2}                  # of all hosts together, as many on each
-FLAGS=${FLAGS:---preset quick}         # and what else `--help` tells of
+DEVICES=${DEVICES:-2}                  # of all hosts together, the same number on each
+FLAGS=${FLAGS:---preset quick}         # and any others that `--help` lists
 
 # Here `python` has to be one that has the framework: activate its environment before this line.
 # The hosts have to reach each other at every port: this one, and others that the system chooses.

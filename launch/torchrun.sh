@@ -3,8 +3,8 @@
 # same line, which names one of them: launch/torchrun.sh n1:29400 2
 FRAMEWORK=${FRAMEWORK:-pytorch}        # the only one that torchrun serves
 CHAPTER=${CHAPTER:-concise}            # ResNet-18; scratch is LeNet
-DEVICES=${DEVICES:-2}                  # of all hosts together, as many on each
-FLAGS=${FLAGS:---preset quick}         # and what else `--help` tells of
+DEVICES=${DEVICES:-2}                  # of all hosts together, the same number on each
+FLAGS=${FLAGS:---preset quick}         # and any others that `--help` lists
 
 # Here `python` has to be one that has the framework: activate its environment before this line.
 # A process on each host has all devices there; --nproc-per-node=4 shares them among four.

@@ -25,7 +25,7 @@ def newest(folder: Path, name: str) -> dict[str, Any]:
 def kill_on_its_way(
     command: Sequence[str], folder: Path, name: str, epochs: int, kills: int
 ) -> None:
-    """Starts a command that goes on from checkpoints in `folder`, and kills it, `kills` times.
+    """Starts a command that resumes from checkpoints in `folder`, and kills it, `kills` times.
 
     The moments are spread over its epochs, each at random within one. Kills of an earlier call,
     which the checkpoints tell of, count.

@@ -1,1 +1,1 @@
-"""What everything rests on: errors, arrays, files, processes, the machine."""
+"""What all other rooms need: errors, arrays, files, processes, the machine."""

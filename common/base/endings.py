@@ -84,7 +84,7 @@ def how_ended(process: BaseProcess) -> str:
 def cause(failure: Ending, stop: Stop) -> RequestError | RunError:
     """What to raise: processes that were asked to stop do not know by what signal."""
     if stop.asked and failure.order == KILLED:
-        return StoppedError("stopped, and kept nothing of this time", status=stop.status)
+        return StoppedError("stopped, and kept nothing new", status=stop.status)
     if stop.asked and isinstance(failure.error, StoppedError):
         failure.error.status = stop.status
     return failure.error

@@ -1,1 +1,1 @@
-"""Each chapter as such: its `ChapterSpec`, and what the harness needs beside its listings."""
+"""Each chapter's `ChapterSpec`, and what the harness needs beside its listings."""

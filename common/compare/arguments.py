@@ -31,9 +31,9 @@ examples:
   python -m common.parity mine.safetensors theirs.safetensors
       two files of weights, under whatever names: what differs, is transposed or is renamed
   python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
-      the same, where training has made more of rounding
+      the same, where training has amplified rounding
 
-exit status: 0: the same; 1: they diverge; 2: not to be read, or not to be compared
+exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 """
 
 
@@ -48,8 +48,8 @@ def parser(description: str | None = None) -> Parser:
         nargs="*",
         choices=SUITE_NAMES,
         metavar="NAME",
-        help="compare only these suites, which must be there just as planned, or, with no NAME, "
-        f"all that are: {', '.join(SUITE_NAMES)} (compare whatever is there)",
+        help="compare only these suites, and require all their planned runs; with no NAME, require "
+        f"all suites: {', '.join(SUITE_NAMES)} (compare all runs that are there)",
     )
     made.add_argument(
         "--more-devices",

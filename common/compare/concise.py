@@ -1,4 +1,4 @@
-"""What runs of ResNet-18 are held to: the net in NumPy, and tolerances."""
+"""What runs of ResNet-18 are compared with: the net in NumPy, and tolerances."""
 
 from typing import Final
 
@@ -95,13 +95,13 @@ FLOAT32: Final = measured_by(
 
 LONG: Final = measured_by(
     "In a longer run with more images, a ReLU unit or two of the first step is decided by "
-    "rounding, and the second loss tells of it.",
+    "rounding, and the second loss shows it.",
     {"trajectory": Tolerance(3e-5, 6.9e-6)},
 )
 
 _PLATEAU: Final = (
     "Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean "
-    "tells of it; with Fashion-MNIST the runs are within 2.6e-2 from the second epoch on."
+    "shows it; with Fashion-MNIST the runs are within 2.6e-2 from the second epoch on."
 )
 
 LAYERS: Final = measured_by(

@@ -1,4 +1,4 @@
-"""What the runs of each chapter are held to. A further chapter is a line in `CRITERIA`."""
+"""What the runs of each chapter are compared with: a line in `CRITERIA` for each."""
 
 from typing import Final
 

@@ -90,7 +90,7 @@ def _require_planned(suites: Sequence[str], planned: Sequence[str]) -> None:
     if idle := [name for name in suites if name not in planned]:
         raise RequestError(
             f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus "
-            "and --chapters; without --suites, whatever is there is compared"
+            "and --chapters; without --suites, all runs that are there are compared"
         )
 
 

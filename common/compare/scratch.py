@@ -1,4 +1,4 @@
-"""What runs of LeNet are held to: the net in NumPy, and tolerances."""
+"""What runs of LeNet are compared with: the net in NumPy, and tolerances."""
 
 from typing import Final
 

@@ -140,7 +140,7 @@ def statistics(
         "Of the weights, running statistics of batch normalization alone diverge.", names[0]
     )
     if all(name.endswith("var") for name in names):
-        yield Explanation("Means and momentum are right, but the variance is taken otherwise.")
+        yield Explanation("Means and momentum are right, but the variance is computed otherwise.")
     else:
         yield from _momentum(ours, expected, names, len(run.record.losses))
 

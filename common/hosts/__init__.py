@@ -1,1 +1,1 @@
-"""The processes that a launcher starts: who they are, how they meet, and how all of them end."""
+"""The processes that a launcher starts: their ranks, how they connect, how all of them end."""

@@ -99,7 +99,7 @@ class Meeting:
             taking = listener(port)
         except OSError as error:
             raise RequestError(
-                f"processes cannot meet at port {port} of this host ({error.strerror}): "
+                f"processes cannot connect at port {port} of this host ({error.strerror}): "
                 "name another one in --coordinator"
             ) from None
         with taking:
@@ -116,7 +116,7 @@ class Meeting:
                 if time.monotonic() - began > self.limit:
                     who = name_of(self.here.process.rank, socket.gethostname())
                     raise RunError(
-                        f"{who} cannot reach the first one at {host}:{port} "
+                        f"{who} cannot reach the first process at {host}:{port} "
                         f"({error.strerror or error}) within {self.limit:g} seconds: start it"
                     ) from None
             time.sleep(LOOK)
@@ -156,7 +156,7 @@ def _serve(hub: Hub) -> None:
 
 
 def _stopped(stop: Stop) -> StoppedError:
-    return StoppedError("stopped before all had come", status=stop.status)
+    return StoppedError("stopped before all had started", status=stop.status)
 
 
 def _among(process: Process, everyone: list[Message]) -> Process:
@@ -168,7 +168,7 @@ def _among(process: Process, everyone: list[Message]) -> Process:
         if hosts.count(host) != local_count:
             raise RequestError(
                 f"{hosts.count(host)} processes are on {host}, and {local_count} on {here}: "
-                "start as many on each host"
+                "start the same number on each host"
             )
     return replace(
         process,
@@ -185,7 +185,7 @@ def _require_welcome(process: Process, message: Message) -> None:
         raise RequestError(message["refused"])
     if "late" in message:
         ranks = ", ".join(map(str, message["late"]))
-        raise RunError(f"process {ranks} of {process.count} has not come in time: start all")
+        raise RunError(f"process {ranks} of {process.count} did not start in time: start all")
     if message.get("over"):
         raise failure_in(message["over"]).error
 

@@ -66,7 +66,7 @@ def coordinator(environ: Environ) -> Address:
 def _number(environ: Environ, name: str) -> int:
     value = number(needed(environ, name, SIGN))
     if value is None:
-        raise RequestError(f"{name} {shown(environ[name])} is no number: use srun, {IGNORE}")
+        raise RequestError(f"{name} {shown(environ[name])} is not a number: use srun, {IGNORE}")
     return value
 
 
@@ -75,6 +75,6 @@ def first_of(text: str, source: str) -> str:
     found = re.match(r"((?:[^\[\],\s]|\[[0-9][0-9,-]*\])+)(?:,|$)", text)
     if not found:
         raise RequestError(
-            f"{source} {shown(text)} is no list of hosts such as n[1-3]: use srun, {IGNORE}"
+            f"{source} {shown(text)} is not a list of hosts such as n[1-3]: use srun, {IGNORE}"
         )
     return re.sub(r"\[([0-9]+)[0-9,-]*\]", r"\1", found[1])

@@ -83,7 +83,7 @@ def host_of(value: str, source: str) -> str:
         IPv6Address(host)
     except AddressValueError:
         raise RequestError(
-            f"{source} {shown(value)} is no host: give a name or an IP address"
+            f"{source} {shown(value)} is not a host: give a name or an IP address"
         ) from None
     return host
 
@@ -100,7 +100,7 @@ def port_of(value: str, source: str) -> int:
     """A port. Raises RequestError."""
     port = number(value) or 0
     if not 1 <= port <= 65535:
-        raise RequestError(f"{source} {shown(value)} is no port: give a number from 1 to 65535")
+        raise RequestError(f"{source} {shown(value)} is not a port: give a number from 1 to 65535")
     return port
 
 
@@ -126,6 +126,6 @@ def local(hosts: list[str], rank: int, source: str) -> tuple[int, int]:
     """
     if len({hosts.count(host) for host in hosts}) > 1:
         raise RequestError(
-            f"{source} has more processes on one host than on another: start as many on each"
+            f"{source} has more processes on one host than on another: start the same number"
         )
     return hosts[:rank].count(hosts[rank]), hosts.count(hosts[rank])

@@ -1,1 +1,1 @@
-"""Two files compared, array by array."""
+"""The comparison of two files, array by array."""

@@ -48,11 +48,11 @@ def rounding(ours: Array, expected: Array) -> float:
 def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
     """The arrays as NumPy's. Raises RequestError if there are none, or what is no numbers."""
     if not arrays:
-        raise RequestError(f"the {which} of both holds no arrays")
+        raise RequestError(f"the {which} file holds no arrays")
     found = {name: np.asarray(values) for name, values in arrays.items()}
     for name, values in found.items():
         if values.dtype.kind not in "fiubc":
-            raise RequestError(f"{name} of the {which} is not numbers but {values.dtype}")
+            raise RequestError(f"{name} of the {which} holds {values.dtype}, not numbers")
     return found
 
 

@@ -1,1 +1,1 @@
-"""Data parallelism: how a minibatch is divided, and who sends what to whom in an allreduce."""
+"""Data parallelism: how a minibatch is divided, and which device sends what in an allreduce."""

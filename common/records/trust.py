@@ -45,7 +45,7 @@ def inconsistencies(record: Record) -> Iterator[str]:
     """What a record says that it denies elsewhere, however far its run has come."""
     config, data = record.config, record.data
     if (record.framework, record.chapter) != (config.framework, config.chapter):
-        yield f"is of {record.framework} {record.chapter}, its configuration of another"
+        yield f"comes from {record.framework} {record.chapter}, its configuration from another"
     yield from _of_devices(record)
     yield from _of_processes(record)
     yield from _of_options(record)
@@ -101,7 +101,7 @@ def _of_options(record: Record) -> Iterator[str]:
     """What no command line could have asked for."""
     config = record.config
     if config.preset not in SPECS[config.chapter].presets:
-        yield f"its preset is {config.preset}, which there is not"
+        yield f"its preset is {config.preset}, which does not exist"
     if record.traffic != config.traffic():
         yield "its traffic is not that of its allreduce"
 

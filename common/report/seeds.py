@@ -55,7 +55,7 @@ def chance(folder: Path) -> Chance | None:
 def _trouble(spread: Spread) -> str:
     """What no figures of seeds can be; empty if nothing is wrong. NaN is in no range."""
     if {each.framework for each in spread.frameworks} - set(FRAMEWORKS):
-        return "it is of a framework that there is not"
+        return "its framework is unknown"
     if any(len(each.accuracies) != len(spread.seeds) for each in spread.frameworks):
         return "not every seed has an accuracy"
     shares = [share for each in spread.frameworks for share in each.accuracies]

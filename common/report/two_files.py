@@ -29,7 +29,7 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
     if kinds == {".safetensors"}:
         return compare_arrays(load_arrays(first), load_arrays(second), tolerance)
     raise RequestError(
-        f"{first} and {second} are not two of a kind: give two records (.json) or two files of "
+        f"{first} and {second} are not of the same kind: give two records (.json) or two files of "
         "weights (.safetensors)"
     )
 

@@ -64,7 +64,7 @@ def launched_as(flags: argparse.Namespace) -> Launched:
         return Launched()
     here = launched(framework, flags.launcher, ByHand.of(flags))
     if here.process.count > 1 and not flags.framework:
-        raise RequestError("there are several processes: name the --framework that all measure")
+        raise RequestError("there are several processes: name one --framework for all")
     return here
 
 
@@ -125,7 +125,7 @@ def measure_now(flags: argparse.Namespace) -> "Measured":
     if framework is None:
         raise RequestError(
             "no framework is installed in this Python: `nox -s scaling` measures with one that has "
-            "its own, and --measured takes what was measured before"
+            "its own, and --measured takes an earlier measurement"
         )
     if not flags.quiet:
         print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)

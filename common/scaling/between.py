@@ -136,7 +136,7 @@ def timed(
             late, stopped = time.perf_counter() > deadline, stop.asked
             told = process.gather([late, stopped])
             if any(each[1] for each in told):
-                raise StoppedError("stopped, and kept nothing of this time", status=stop.status)
+                raise StoppedError("stopped, and kept nothing new", status=stop.status)
             if number >= ROUNDS.start and any(each[0] for each in told):
                 break
     return {key: quartile(slowest(process, taken)) for key, taken in found.items()}

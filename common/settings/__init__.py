@@ -1,1 +1,1 @@
-"""Flags, what they ask of a run, and its configuration."""
+"""Flags, the request that they make, and the configuration of a run."""

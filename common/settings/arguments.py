@@ -23,7 +23,7 @@ examples:
   python -m frameworks.{framework}.{chapter} --dtype float64 --steps 20 --save-weights w.safetensors
       twenty exact steps; start another framework from the same point with --init-weights
   python -m frameworks.{framework}.{chapter} --checkpoint-dir kept --resume
-      whatever ends it, the same command goes on from there
+      whatever ends it, the same command resumes it
 """
 
 
@@ -71,7 +71,7 @@ def _add_devices(made: Parser) -> None:
     add(
         "--deterministic",
         action="store_true",
-        help="GPUs give the same bits each time; else they take what is fastest",
+        help="GPUs give the same bits each time; without it they take what is fastest",
     )
     add(
         "--threads",
@@ -98,7 +98,7 @@ def _add_training(made: Parser, spec: ChapterSpec) -> None:
         "--preset",
         choices=("auto", *spec.presets),
         default="auto",
-        help=f"{presets}; auto: {auto}. A flag given by hand wins (%(default)s)",
+        help=f"{presets}; auto: {auto}. Other flags override it (%(default)s)",
     )
     add("--batch-size", type=count(), metavar="N", help="examples in the global minibatch")
     add("--lr", type=above_zero, metavar="X", help="learning rate")
@@ -128,7 +128,7 @@ def _add_data(made: Parser) -> None:
         "--dataset",
         choices=("auto", "fashion-mnist", "synthetic"),
         default="auto",
-        help="auto: fashion-mnist where it can be had, else synthetic, and says so (%(default)s)",
+        help="auto: fashion-mnist if it is available, else synthetic, and says so (%(default)s)",
     )
     add(
         "--data-dir",
@@ -161,7 +161,7 @@ def _add_checkpoints(made: Parser) -> None:
         "--checkpoint-dir",
         type=Path,
         metavar="DIR",
-        help="keep there what a run needs to go on: the last two checkpoints",
+        help="keep the last two checkpoints of a run there",
     )
     add(
         "--checkpoint-every",
@@ -172,15 +172,15 @@ def _add_checkpoints(made: Parser) -> None:
     add(
         "--resume",
         action="store_true",
-        help="go on from the newest one there, to the same bits as if never stopped; "
-        "start anew where there is none",
+        help="resume from the newest one there, to the same bits as if never stopped; "
+        "start from the beginning where there is none",
     )
     add(
         "--resume-from",
         type=Path,
         metavar="FILE",
-        help="go on from this checkpoint, of any framework and any number of devices: "
-        "to the same numbers but for rounding",
+        help="resume from this checkpoint, of any framework and any number of devices: "
+        "to the same numbers except for rounding",
     )
 
 
@@ -192,12 +192,12 @@ def add_hosts(made: Parser) -> None:
         choices=("auto", "none"),
         default="auto",
         help="auto: join the other processes of the launcher that has started this one; "
-        "none: it has nothing to do with others (%(default)s)",
+        "none: run alone (%(default)s)",
     )
     add(
         "--coordinator",
         metavar="HOST:PORT",
-        help="by hand, the same on each host: where the first process takes all others in",
+        help="by hand, the same on each host: where the first process listens",
     )
     add("--hosts", type=count(DEVICES), metavar="N", help="by hand: how many hosts there are")
     add("--host-rank", type=rank, metavar="R", help="by hand: which one this is, from 0")
@@ -206,5 +206,5 @@ def add_hosts(made: Parser) -> None:
         type=count(JOIN),
         default=300,
         metavar="S",
-        help="seconds in which all processes have to come (%(default)s)",
+        help="seconds in which all processes have to start (%(default)s)",
     )

@@ -74,7 +74,7 @@ class Training:
     def train(self, weights: Weights) -> Outcome:
         """Trains from these weights, a copy of which goes to each device.
 
-        Raises RunError if the loss is no number or replicas diverge, StoppedError if a signal has
+        Raises RunError if the loss is not finite or replicas diverge, StoppedError if a signal has
         asked for it.
         """
         options, progress = self.config.options, self.progress
@@ -198,7 +198,7 @@ class Training:
             self._checkpoint()
         raise StoppedError(
             f"stopped after step {done:,} of {steps:,}, "
-            f"{'which --resume goes on from' if kept else 'and kept no checkpoint'}",
+            f"{'and --resume continues from there' if kept else 'and kept no checkpoint'}",
             status=self.stop.status,
             step=done or None,
         )
@@ -262,7 +262,7 @@ def accuracy(predictions: Array, labels: Array) -> float:
 
 
 def require_finite(weights: Weights, steps: int) -> None:
-    """Raises RunError if a weight is no number: the last update has no loss to show it."""
+    """Raises RunError if a weight is not finite: the last update has no loss to show it."""
     for name, values in weights.items():
         if not np.isfinite(values).all():
             message = f"{name} is not finite after step {steps}: try a smaller --lr"

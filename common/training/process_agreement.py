@@ -63,7 +63,7 @@ def require_same(record: Record, found: Checkpoint | None, process: Process) -> 
     """Raises RequestError unless all processes start from the same. All call it.
 
     Each has found its own: the devices, on which the setting may depend, the data and weights that
-    it has read, and the checkpoint that it goes on from.
+    it has read, and the checkpoint that it resumes from.
     """
     data = record.data
     settled = {

@@ -1,4 +1,4 @@
-"""From which checkpoint a run goes on, and whether it may."""
+"""From which checkpoint a run resumes, and whether it may."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ def require_flags(request: Request) -> None:
 
 
 def chosen(request: Request, record: Record, report: Reporter) -> Checkpoint | None:
-    """The checkpoint that a run goes on from, if any; `record` is the run's own.
+    """The checkpoint that a run resumes from, if any; `record` is the run's own.
 
-    Raises RequestError if there is one that it may not go on from, or that would be lost.
+    Raises RequestError if there is one that it may not resume from, or that would be lost.
     """
     folder = request.checkpoint_dir
     there = checkpoints_in(folder, record.name()) if folder else []
     if there and not request.resume:
         raise RequestError(
-            f"{there[0]} is there already: --resume goes on from it; to start anew, "
+            f"{there[0]} is there already: --resume continues from it; to start over, "
             "remove it or choose another --checkpoint-dir"
         )
     if there:
@@ -48,12 +48,12 @@ def chosen(request: Request, record: Record, report: Reporter) -> Checkpoint | N
         return found
     if folder and request.resume:
         _require_no_other(folder, record)
-        report.notice(f"no checkpoint of {record.name()} in {folder}: starting anew")
+        report.notice(f"no checkpoint of {record.name()} in {folder}: starting at step 1")
     return None
 
 
 def resumed(record: Record, found: Checkpoint) -> Record:
-    """The record of a run that goes on from a checkpoint."""
+    """The record of a run that resumes from a checkpoint."""
     theirs = found.record
     again = Resumption(
         step=len(theirs.losses),
@@ -67,10 +67,10 @@ def resumed(record: Record, found: Checkpoint) -> Record:
 
 
 def going_on(record: Record, found: Checkpoint) -> str:
-    """What a run says that goes on."""
+    """What a run says that resumes."""
     last = record.resumed[-1]
     why = f"; from there it may round otherwise: {', '.join(last.differences)}"
-    return f"going on from {found.path}, after step {last.step:,}{why if last.differences else ''}"
+    return f"resuming from {found.path}, after step {last.step:,}{why if last.differences else ''}"
 
 
 def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
@@ -79,7 +79,7 @@ def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
             return read_checkpoint(path)
         except RunError as error:
             report.notice(str(error))
-    raise RequestError(f"no checkpoint in {there[0].parent} is whole: remove them to start anew")
+    raise RequestError(f"no checkpoint in {there[0].parent} is whole: remove them to start over")
 
 
 def _require_no_other(folder: Path, record: Record) -> None:
@@ -93,9 +93,9 @@ def _require_no_other(folder: Path, record: Record) -> None:
                 if len(theirs.losses) < number_of_steps(theirs.config):
                     count = theirs.config.devices
                     raise RequestError(
-                        f"{newest} is of a run on other devices: {count} there, "
+                        f"{newest} comes from a run on other devices: {count} there, "
                         f"{record.config.devices} here; --devices {count} or --resume-from that "
-                        "file goes on from it; to start anew, choose another --checkpoint-dir"
+                        "file resumes from it; to start over, choose another --checkpoint-dir"
                     )
 
 
@@ -115,7 +115,7 @@ def _require_same(found: Checkpoint, record: Record) -> None:
     _require_same_numbers(found, record)
     for difference in means(found.record, record, machine=False):
         raise RequestError(
-            f"{found.path} was written by other means: {difference}; with the old ones --resume "
+            f"{found.path} was written with another setup: {difference}; with the old one --resume "
             "ends with the same bits, and --resume-from that file, with another --checkpoint-dir, "
             "with the same numbers to rounding"
         )
@@ -125,8 +125,8 @@ def _require_same_numbers(found: Checkpoint, record: Record) -> None:
     """Raises RequestError if something decides numbers that is another than in the checkpoint."""
     for difference in _decisive(found.record, record):
         raise RequestError(
-            f"{found.path} is of a run with other numbers: {difference}; "
-            "set it as it was, or start anew"
+            f"{found.path} comes from a run that computes other numbers: {difference}; "
+            "set it as it was, or start over"
         )
 
 

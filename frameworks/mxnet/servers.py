@@ -116,7 +116,7 @@ def started_scheduler(process: Process) -> tuple[Child, int]:
         if reached(address, port, child):
             return child, port
         child.end()
-    raise RunError("MXNet's scheduler does not come")
+    raise RunError("MXNet's scheduler did not start")
 
 
 def reached(address: str, port: int, child: Child | None = None) -> bool:

@@ -132,7 +132,7 @@ def test_a_run_that_goes_on_tells_of_a_variable_that_is_another(
     capsys.readouterr()
     assert start(*EVERY, "--resume", "--quiet") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "written by other means: TOY_ISA avx2 there, not set here; with the old ones" in line
+    assert "written with another setup: TOY_ISA avx2 there, not set here; with the old one" in line
     path = next(Path("kept").glob("*-step3.json"))
     assert start(f"--resume-from={path}", *EVERY[2:]) == 0
     assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err

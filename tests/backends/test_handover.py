@@ -68,7 +68,7 @@ def test_weights_of_every_framework_give_its_logits(
 
 
 def finished_here(framework: str, found: Checkpoint, devices: Sequence[Any]) -> Weights:
-    """The weights of a run that goes on from a checkpoint, in the framework under test."""
+    """The weights of a run that resumes from a checkpoint, in the framework under test."""
     theirs, ends = found.record.config, []
     chapter: Any = backend(framework, theirs.chapter)
     options: Any = Request.from_settings(framework, theirs.chapter).options

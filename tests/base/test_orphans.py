@@ -121,7 +121,7 @@ def test_a_run_that_is_stopped_takes_its_processes_along(start: Start, tmp_path:
     _, err = run.communicate(timeout=SECONDS)
     assert run.returncode == 143
     started = r" after step [\d,]+ of 1,000,000, and kept no checkpoint"
-    not_yet = ", and kept nothing of this time"  # its record is there before its first step
+    not_yet = ", and kept nothing new"  # its record is there before its first step
     said = f"python -m frameworks.pytorch.concise: error: stopped({started}|{not_yet})\n"
     assert re.fullmatch(said, err)
     require_nothing_left(tmp_path, processes)

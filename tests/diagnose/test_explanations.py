@@ -80,7 +80,7 @@ def test_statistics_tell_a_momentum_from_another_variance(ours: Path) -> None:
     unbiased = means | {k: 1.1 * v for k, v in variances.items()}
     first, second = statistics(run, unbiased, expected, list(variances))
     assert first.tensor == "bn1.running_var"
-    assert "the variance is taken otherwise" in second.text
+    assert "the variance is computed otherwise" in second.text
     noise = {k: RANDOM.standard_normal(4) for k in expected}
     assert len(list(statistics(run, noise, expected, list(expected)))) == 1
     assert list(statistics(run, late, expected, ["weights/fc.bias", *expected])) == []

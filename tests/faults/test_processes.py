@@ -109,8 +109,8 @@ def test_a_process_that_no_launcher_starts_is_named(
         runs.append(runner.start("out", "--join-timeout=5"))
     for rank, run in zip(sorted(set(range(DEVICES)) - {absent}), runs, strict=True):
         _, err = run.communicate(timeout=200)
-        late = f"process {absent} of 3 has not come in time: start all"
-        alone = f"process {rank} on {HOST} cannot reach the first one at 127.0.0.1:"
+        late = f"process {absent} of 3 did not start in time: start all"
+        alone = f"process {rank} on {HOST} cannot reach the first process at 127.0.0.1:"
         assert (late if absent else alone) in err
         assert run.returncode == 1
     assert time.monotonic() - started < 5 + SOON  # --join-timeout, after which it is told

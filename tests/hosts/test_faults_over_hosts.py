@@ -64,7 +64,7 @@ def names(said: str, rank: int) -> bool:
 
 
 def goes_on(runner: Runner, fault: Fault) -> None:
-    """A run goes on from the checkpoint that is left, and ends well."""
+    """A run resumes from the checkpoint that is left, and ends well."""
     if fault != SAME_BITS:
         newest = checkpoints_in(runner.folder / "hurt", runner.name)[0]
         runner.finish("alone", f"--resume-from={newest}")

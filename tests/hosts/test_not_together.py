@@ -89,14 +89,14 @@ def test_those_that_do_not_come_in_time_are_named(together: Together) -> None:
     for run in runs:
         status, said = run.ended()
         assert status == 1
-        assert "process 2 of 3 has not come in time: start all" in said.splitlines()[-1]
+        assert "process 2 of 3 did not start in time: start all" in said.splitlines()[-1]
 
 
 def test_a_first_process_that_does_not_come_in_time_is_named(together: Together) -> None:
     status, said = together.start(1, "--join-timeout=1").ended()
     assert (status, said.count("\n")) == (1, 1)
     where = f"localhost:{together.port}"
-    assert f"process 1 on {HOST} cannot reach the first one at {where} (" in said
+    assert f"process 1 on {HOST} cannot reach the first process at {where} (" in said
     assert ") within 1 seconds: start it" in said
 
 
@@ -122,7 +122,7 @@ def test_a_second_run_at_the_same_port_is_refused_and_the_first_goes_on(
 ) -> None:
     runs = together.all(hurt={0: held("here")})
     wait_until((together.folder / "here").exists)
-    said = f"processes cannot meet at port {together.port} of this host"
+    said = f"processes cannot connect at port {together.port} of this host"
     again = together.start(0, "--out=second")
     require_refused([again], said, "name another one in --coordinator")
     require_refused([together.start(1, "--out=second")], "process 1 has come already")

@@ -76,10 +76,10 @@ def test_a_signal_stops_all_after_the_same_step_and_resume_goes_on(
     assert written["status"] == "interrupted"
     step = len(written["losses"])
     assert 4 <= step < 60
-    assert f"stopped after step {step} of 60, which --resume goes on from" in ends[0][1]
+    assert f"stopped after step {step} of 60, and --resume continues from there" in ends[0][1]
     again = together.all(*KEPT, "--resume")
     assert [run.ended()[0] for run in again] == [0] * COUNT, [run.err() for run in again]
-    assert f"going on from kept/pytorch-scratch-3dev-step{step}.json" in again[0].err()
+    assert f"resuming from kept/pytorch-scratch-3dev-step{step}.json" in again[0].err()
     assert numbers(together.folder / RECORD) == numbers(alone(together, "--steps=60"))
 
 
@@ -119,7 +119,7 @@ def test_a_signal_ends_those_that_wait_for_others(together: Together) -> None:
     for run, who in zip(runs, (f"process 1 on {socket.gethostname()}: ", ""), strict=True):
         status, said = run.ended(5)
         assert status == 143
-        assert said.splitlines()[-1].endswith(f"error: {who}stopped before all had come")
+        assert said.splitlines()[-1].endswith(f"error: {who}stopped before all had started")
 
 
 def test_a_signal_ends_one_that_does_not_reach_the_first(together: Together) -> None:
@@ -127,4 +127,4 @@ def test_a_signal_ends_one_that_does_not_reach_the_first(together: Together) -> 
     run.process.join(1)
     run.send(signal.SIGTERM)
     status, said = run.ended(5)
-    assert (status, said.endswith("error: stopped before all had come\n")) == (143, True)
+    assert (status, said.endswith("error: stopped before all had started\n")) == (143, True)

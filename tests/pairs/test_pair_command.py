@@ -137,7 +137,7 @@ def test_what_is_no_record_or_spoiled_is_said_in_a_line(
 def test_what_is_asked_for_wrongly_is_said(two: Path, weights: Path, capsys: Captured) -> None:
     record = two / "jax-scratch-2dev.json"
     for pair in ((record, weights), (two, record), (two, two), (weights, "/dev/null")):
-        assert "are not two of a kind: give two records" in refused(capsys, *pair)
+        assert "are not of the same kind: give two records" in refused(capsys, *pair)
     assert "is a file: name another to" in refused(capsys, weights)
     assert "cannot read weights from no.safetensors" in refused(capsys, weights, "no.safetensors")
     assert "no.json cannot be read" in refused(capsys, record, "no.json")
@@ -159,5 +159,5 @@ def test_help_shows_both_uses(capsys: Captured) -> None:
     assert end.value.code == 0
     said = capsys.readouterr().out
     assert "python -m common.parity [--tolerance X] FILE FILE" in said
-    assert "exit status: 0: the same; 1: they diverge; 2: not to be read" in said
+    assert "exit status: 0: the same; 1: they diverge; 2: they cannot be read" in said
     assert "python -m common.parity mine.safetensors theirs.safetensors --tolerance" in said

@@ -147,7 +147,7 @@ def test_a_killed_run_resumes_on_as_many_devices_and_on_others(house: Path) -> N
     whole = load_file(house / RESULTS / "toy-toy-columns-3dev.safetensors")
     checkpoint = kill_after_step_3(house)
     resume = ["--checkpoint-dir=kept", "--resume", "--checkpoint-every=3"]
-    assert "going on from kept/toy-toy-columns-3dev-step3.json" in train(house, 3, *resume)
+    assert "resuming from kept/toy-toy-columns-3dev-step3.json" in train(house, 3, *resume)
     resumed = load_file(house / RESULTS / "toy-toy-columns-3dev.safetensors")
     assert {k: v.tobytes() for k, v in resumed.items()} == {
         k: v.tobytes() for k, v in whole.items()

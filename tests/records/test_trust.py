@@ -48,7 +48,7 @@ def changed(record: Record, config: dict[str, Any], **changes: Any) -> Record:
     ("changes", "why"),
     [
         ({"status": "running"}, "running, not complete"),
-        ({"framework": "pytorch"}, "is of pytorch scratch, its configuration of another"),
+        ({"framework": "pytorch"}, "comes from pytorch scratch, its configuration from another"),
         ({"devices": []}, "ran on 0 devices, and 2 were asked for"),
         ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
         ({"devices": ["cpu:0", "cuda:1"]}, "of the kind cpu, and names cpu:0, cuda:1"),

@@ -65,4 +65,4 @@ def test_a_later_run_that_is_not_complete_is_told(
     write_record(runs, read_record(path).model_copy(update=later))
     assert main([str(runs)]) == 0
     line = f"a later run of it failed: run it again, or remove {unfinished(path)}."
-    assert f"jax-scratch-1dev is of an earlier run: {line}" in capsys.readouterr().out
+    assert f"jax-scratch-1dev comes from an earlier run: {line}" in capsys.readouterr().out

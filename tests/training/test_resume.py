@@ -1,4 +1,4 @@
-"""A run that was stopped goes on from its last checkpoint, or says why it does not."""
+"""A run that was stopped resumes from its last checkpoint, or says why it does not."""
 
 import json
 import signal
@@ -135,7 +135,7 @@ def test_nothing_starts_anew_over_damaged_checkpoints(
     for path in KEPT.glob("*.safetensors"):
         damage(path)
     assert start(*EVERY, "--resume") == 2
-    assert "no checkpoint in kept is whole: remove them to start anew" in capsys.readouterr().err
+    assert "no checkpoint in kept is whole: remove them to start over" in capsys.readouterr().err
     assert len(list(KEPT.iterdir())) == 4
 
 

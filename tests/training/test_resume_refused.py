@@ -1,4 +1,4 @@
-"""What a run may not go on from, and with which flags."""
+"""What a run may not resume from, and with which flags."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_checkpoints_of_an_earlier_run_are_not_lost(
     assert start(*EVERY, loss=stopping(3)) == 143
     before = {path.name: path.read_bytes() for path in KEPT.iterdir()}
     assert start(*EVERY, "--lr=0.5") == 2
-    assert "step3.json is there already: --resume goes on from it" in capsys.readouterr().err
+    assert "step3.json is there already: --resume continues from it" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in KEPT.iterdir()} == before
 
 
@@ -60,12 +60,12 @@ def test_a_run_on_other_devices_that_would_go_on_is_not_begun_anew(
     capsys.readouterr()
     assert start(*EVERY, "--resume", "--quiet", "--devices=2") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "step3.json is of a run on other devices: 3 there, 2 here" in line
-    assert "--devices 3 or --resume-from that file goes on from it" in line
+    assert "step3.json comes from a run on other devices: 3 there, 2 here" in line
+    assert "--devices 3 or --resume-from that file resumes from it" in line
     assert {path.name: path.read_bytes() for path in KEPT.iterdir()} == before
     assert start(*EVERY, "--resume") == 0
     assert start(*EVERY, "--resume", "--devices=2") == 0  # nothing waits for it now
-    assert "starting anew" in capsys.readouterr().err
+    assert "starting at step 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_framework_that_is_not_known_is_refused(
     [
         ({"source_sha256": "0" * 64}, "the code has changed since"),
         ({"initial_weights_sha256": "0" * 64}, "its initial weights have the SHA-256 00000"),
-        ({"versions": {"numpy": "0"}}, "written by other means: numpy 0 there"),
+        ({"versions": {"numpy": "0"}}, "written with another setup: numpy 0 there"),
     ],
 )
 def test_a_checkpoint_of_other_code_weights_or_packages_is_refused(

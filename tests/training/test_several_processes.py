@@ -1,4 +1,4 @@
-"""All processes of a run go on from the same checkpoint."""
+"""All processes of a run resume from the same checkpoint."""
 
 import shutil
 from collections.abc import Callable
