@@ -131,7 +131,7 @@ def test_several_processes_are_told_by_name_what_to_measure(
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda name: name == "jax" or None)
     assert command.main(HOSTS.split()) == 2
-    assert "name the --framework that all measure" in capsys.readouterr().err
+    assert "name one --framework for all" in capsys.readouterr().err
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
