@@ -89,14 +89,18 @@ def _loaded_alone() -> str:
 def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
     """The status with which it ends, and what it says."""
     asked = [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
-    pipe, both = subprocess.PIPE, subprocess.STDOUT
     try:
-        done = subprocess.run(asked, stdout=pipe, stderr=both, timeout=DRIVER_TIMEOUT, check=False)
+        running = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
         return 1, f"it cannot be run: {error.strerror}"
+    try:
+        said, _ = running.communicate(timeout=DRIVER_TIMEOUT)
     except subprocess.TimeoutExpired:
+        running.kill()
+        with suppress(subprocess.TimeoutExpired):  # a driver that hangs keeps it from ending
+            running.communicate(timeout=1)
         return 1, f"nothing within {DRIVER_TIMEOUT} s"
-    return done.returncode, done.stdout.decode(errors="replace")
+    return running.returncode, said.decode(errors="replace")
 
 
 def _read(line: str) -> tuple[str, Card] | None:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Annotated, Any, ClassVar, Final
 
 from common.backends.frameworks import IN_PROCESSES, WRAPPERS
-from common.chapters.spec import ChapterSpec, OneOf, Options, Preset
+from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
 from common.terminal.values import WIDTH, count
@@ -24,7 +24,7 @@ class ConciseOptions(Options):
 
     MEANS: ClassVar = ("wrapper", "layers")
 
-    width: Annotated[int | None, OneOf(range(1, WIDTH + 1))] = None
+    width: Annotated[int | None, UpTo(WIDTH)] = None
     batch_norm: Annotated[str, OneOf(BATCH_NORMS)] = "per-device"
     wrapper: Annotated[str, OneOf(tuple(chain(*WRAPPERS.values())))] = ""
     layers: bool = False

@@ -5,7 +5,7 @@ Only the standard library, as for `--help` and for the plan of runs.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
@@ -39,6 +39,19 @@ class OneOf:
     def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:
         """Asks for the schema of a literal."""
         return handler(Literal[tuple(self.known)])
+
+
+@dataclass(frozen=True)
+class UpTo:
+    """Marks an option of which a record has a whole number from 1 to `most`."""
+
+    most: int
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:
+        """Asks for the schema of such a number."""
+        from pydantic import Field
+
+        return handler(Annotated[int, Field(ge=1, le=self.most)])
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def is_traced(run: Run) -> bool:
 
 
 def is_long(run: Run) -> bool:
-    """Whether the run is longer than rounding stays rounding."""
+    """Whether the run is so long that its steps have amplified rounding."""
     return len(run.record.losses) > beginning(run)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Array
 from common.chapters.chapters import SPECS
 from common.models.initial import initial_weights
@@ -102,6 +103,9 @@ def _of_options(record: Record) -> Iterator[str]:
     config = record.config
     if config.preset not in SPECS[config.chapter].presets:
         yield f"its preset is {config.preset}, which does not exist"
+    wrapper, known = config.settings().get("wrapper"), WRAPPERS.get(config.framework)
+    if wrapper and known and wrapper not in known:
+        yield f"its wrapper is {wrapper}, which {config.framework} does not have"
     if record.traffic != config.traffic():
         yield "its traffic is not that of its allreduce"
 

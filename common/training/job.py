@@ -28,7 +28,7 @@ from common.training.messages import closing_line, introduction
 from common.training.output_paths import require_output_paths
 from common.training.process_agreement import Waiting, cluster, require_same
 from common.training.reporter import Reporter
-from common.training.resume import chosen, going_on, resumed
+from common.training.resume import chosen, resumption, resumed
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Job:
             if process.rank == 0:
                 report.notice(introduction(config, self.request.preset, devices.names))
                 if found is not None:
-                    report.notice(going_on(record, found))
+                    report.notice(resumption(record, found))
                 # It says "running" at once: should the run die, nobody takes it for complete.
                 self.write(record)
             kept = self.checkpoints(record, found, process)

@@ -66,7 +66,7 @@ def resumed(record: Record, found: Checkpoint) -> Record:
     return record.model_copy(update={"resumed": [*theirs.resumed, again], **so_far})
 
 
-def going_on(record: Record, found: Checkpoint) -> str:
+def resumption(record: Record, found: Checkpoint) -> str:
     """What a run says that resumes."""
     last = record.resumed[-1]
     why = f"; from there it may round otherwise: {', '.join(last.differences)}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from common.base.errors import RunError
 from common.compare.checks import Run
@@ -86,6 +87,19 @@ def test_a_configuration_that_no_command_asks_for_is_refused(
     run: Run, config: dict[str, Any], why: str
 ) -> None:
     assert why in distrust(changed(run.record, config))
+
+
+@pytest.mark.parametrize(("wrapper", "there"), [("sharding", True), ("ddp", False)])
+def test_a_wrapper_is_one_of_its_framework(run: Run, wrapper: str, there: bool) -> None:
+    config = {"chapter": "concise", "options": {"width": 4, "wrapper": wrapper}}
+    found = [*inconsistencies(changed(run.record, config, chapter="concise"))]
+    assert (f"its wrapper is {wrapper}, which jax does not have" in found) != there
+
+
+def test_a_width_above_all_limits_is_refused_in_a_short_line(run: Run) -> None:
+    config = {"chapter": "concise", "options": {"width": 5000, "wrapper": "sharding"}}
+    with pytest.raises(ValidationError, match="less than or equal to 1024"):
+        changed(run.record, config, chapter="concise")
 
 
 def test_a_record_that_was_changed_later_is_refused(run: Run) -> None:
