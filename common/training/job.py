@@ -28,7 +28,7 @@ from common.training.messages import closing_line, introduction
 from common.training.output_paths import require_output_paths
 from common.training.process_agreement import Waiting, cluster, require_same
 from common.training.reporter import Reporter
-from common.training.resume import chosen, resumption, resumed
+from common.training.resume import chosen, resumed, resumption
 
 
 @dataclass(frozen=True)
