@@ -1,19 +1,30 @@
 """Standard output and standard error of a command: it ends quietly where a reader has left."""
 
+import errno
 import io
 import os
 import sys
 from typing import Any
 
+from common.base.errors import RunError
+
 
 class Unread(io.FileIO):
-    """A file that is written to; what a pipe without a reader does not take is dropped."""
+    """A file that is written to; what a pipe without a reader does not take is dropped.
+
+    Any other trouble is raised once, as RunError: the interpreter tries again at its end.
+    """
+
+    failed = False
 
     def write(self, data: Any) -> int:
         """Writes bytes, or as many of them as the file takes at once."""
         try:
             return os.write(self.fileno(), data)
-        except BrokenPipeError:
+        except OSError as error:
+            if not self.failed and error.errno != errno.EPIPE:
+                self.failed = True
+                raise RunError(f"what is printed cannot be written: {error.strerror}") from None
             return len(data)
 
 

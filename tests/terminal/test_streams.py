@@ -1,4 +1,4 @@
-"""A command whose output is read no more does its work, and ends quietly."""
+"""A command whose output is read no more ends quietly; one that cannot be written, with a line."""
 
 import json
 import os
@@ -23,18 +23,31 @@ raise SystemExit(main("pytorch", "scratch", FLAGS))
 """
 
 
-@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true"])
-def test_a_run_whose_reader_leaves_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
+def printing(folder: Path, redirected: str) -> "subprocess.CompletedProcess[str]":
+    """A run whose standard streams a shell has redirected so; its status is in a file there."""
     script = f'{{ "$@"; echo $? >status; }} {redirected}'
     paths = os.pathsep.join(str(path) for path in (ROOT, ROOT / "tests/support"))
-    done = subprocess.run(
+    return subprocess.run(
         ["sh", "-c", script, "sh", sys.executable, "-c", FAKE],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true"])
+def test_a_run_whose_reader_leaves_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
+    done = printing(tmp_path, redirected)
     assert (tmp_path / "status").read_text() == "0\n"
     assert "rror" not in done.stderr
     assert json.loads((tmp_path / RECORD).read_text())["status"] == "complete"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path) -> None:
+    done = printing(tmp_path, ">/dev/full")
+    assert (tmp_path / "status").read_text() == "1\n"
+    last = done.stderr.splitlines()[-1]
+    assert last.endswith("error: what is printed cannot be written: No space left on device")
