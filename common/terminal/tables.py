@@ -6,8 +6,6 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from common.base.errors import RunError
-
 FIRST: Final = (0,)
 
 
@@ -39,12 +37,3 @@ def markdown(
     """The lines of a table."""
     rule = ["---" if number in left else "---:" for number in range(len(headings))]
     return [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]
-
-
-def between(page: str, begin: str, end: str, table: str) -> str:
-    """A page with this table between two of its lines. Raises RunError if it does not have them."""
-    before, found, rest = page.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise RunError(f"the page has no lines {begin} and {end}")
-    return f"{before}{begin}\n\n{table}\n\n{end}{after}"

@@ -16,9 +16,10 @@ from hosts_hurt import KINDS, MOMENTS
 from reliability import Line, read, source
 
 from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RunError
 from common.base.files import write_text
 from common.terminal.command import status
-from common.terminal.tables import between, markdown
+from common.terminal.tables import markdown
 
 PAGE: Final = Path("docs/hosts.md")
 BEGIN: Final = "<!-- seconds: tests/support/hosts_seconds.py writes what follows -->"
@@ -49,8 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = made.parse_args(argv)
     lines = [line for line in read(flags.files) if "moment" in line]
     if lines:
-        page = flags.out.read_text(encoding="utf-8")
-        write_text(flags.out, between(page, BEGIN, END, table(lines, flags.command)))
+        before, found, rest = flags.out.read_text(encoding="utf-8").partition(BEGIN)
+        _, closed, after = rest.partition(END)
+        if not (found and closed):
+            raise RunError(f"{flags.out} has no lines {BEGIN} and {END}")
+        told = table(lines, flags.command)
+        write_text(flags.out, f"{before}{BEGIN}\n\n{told}\n\n{END}{after}")
     return 0
 
 
