@@ -47,7 +47,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         try:
             yield address(runtime, started)
         finally:
-            started.terminate()
+            started.kill()  # asked to end, it may wait for a kernel that has only begun
 
 
 def address(runtime: Path, started: "subprocess.Popen[bytes]") -> str:
