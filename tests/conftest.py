@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import agreement
@@ -66,6 +67,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
     parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """JAX compiles the same programs in many tests: each worker keeps them, on disk."""
+    if config.getoption("--kills") is not None:  # a killed run may leave half a program
+        return
+    kept = TemporaryDirectory()
+    config.add_cleanup(kept.cleanup)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = kept.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
