@@ -8,7 +8,7 @@ from bench.results import Bench
 from bench.targets import targets
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
-from common.report.benchmark import Samples
+from common.report.speed import Samples
 from common.terminal import tables
 
 MIB = 2**20

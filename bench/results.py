@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bench.plan import Entry
 from common.records.record import DataUsed
-from common.report.benchmark import Benchmark, Samples
+from common.report.speed import Benchmark, Samples
 
 
 class Bench(Benchmark):

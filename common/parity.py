@@ -13,39 +13,131 @@ if __name__ == "__main__":
     # Read when NumPy is loaded: runs are computed again several at a time, each on one core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import shlex
+import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from common.base.errors import RequestError
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError, RunError
 from common.base.files import write_text
-from common.compare.arguments import gpus_of, parser, two_files
+from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, verdict_on
-from common.compare.layerwise import LayerTable, layer_tables, require_layers
+from common.compare.layerwise import LayerTable, layer_tables
 from common.compare.suite import SuiteResult, Verdict
+from common.report.text import (
+    VERDICT_FILES,
+    print_verdict,
+    report_layers,
+    withdraw_verdict,
+    write_verdict,
+)
+from common.report.two_files import compare_files, print_pair
+from common.terminal.command import Parser, status
+from common.terminal.text import printable
+from common.terminal.values import DEVICES, count, distance
 
 PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 """What the page alone takes; frameworks' environments do not have it."""
 
+USAGE: Final = """\
+python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
+                               [--over-hosts N] [--gpus N] [--without-gpu ...] [--layers] DIR
+       python -m common.parity [--tolerance X] FILE FILE"""
 
-def write_page(
-    folder: Path,
-    verdict: Verdict,
-    examined: Sequence[SuiteResult],
-    layered: Sequence[LayerTable],
-) -> bool:
-    """Writes `parity.html` to `folder`; returns whether it can be made in this environment."""
-    try:
-        from common.report.page import page
+EXAMPLES: Final = """\
+examples:
+  python -m common.parity results
+      all records in a folder, and in the suites' folders below it
+  python -m common.parity results --layers
+      the same, and in which layer of ResNet-18 two frameworks diverge (runs made with --layers)
+  python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
+      two runs: is the setting the same, and which array and which step diverge first
+  python -m common.parity mine.safetensors theirs.safetensors
+      two files of weights, under whatever names: what differs, is transposed or is renamed
+  python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
+      the same, where training has amplified rounding
 
-        write_text(folder / "parity.html", page(folder, verdict, examined, layered))
-    except ModuleNotFoundError as missing:
-        if missing.name not in PAGE_NEEDS:
-            raise
-        return False
-    return True
+exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
+"""
+
+
+def parser() -> Parser:
+    """The command line."""
+    made = Parser(
+        prog="python -m common.parity",
+        usage=USAGE,
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("folder", type=Path, metavar="DIR", help="where the records are")
+    made.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    made.add_argument("--chapters", nargs="+", choices=CHAPTERS, default=CHAPTERS)
+    made.add_argument(
+        "--suites",
+        nargs="*",
+        choices=SUITE_NAMES,
+        metavar="NAME",
+        help="compare only these suites, and require all their planned runs; with no NAME, require "
+        f"all suites: {', '.join(SUITE_NAMES)} (compare all runs that are there)",
+    )
+    made.add_argument(
+        "--more-devices",
+        action="store_true",
+        help="of these suites, expect the runs on more than two devices, too",
+    )
+    made.add_argument(
+        "--over-hosts",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="of these suites, expect instead the runs over hosts, on at most N devices",
+    )
+    made.add_argument(
+        "--gpus",
+        type=count(DEVICES),
+        metavar="N",
+        default=0,
+        help="of these suites, expect the runs on GPUs, too, on at most N",
+    )
+    made.add_argument(
+        "--without-gpu",
+        nargs="+",
+        choices=FRAMEWORKS,
+        default=(),
+        help="frameworks that have no build for these GPUs: they are compared on the CPU alone",
+    )
+    made.add_argument(
+        "--layers",
+        action="store_true",
+        help="also compare ResNet-18 layer by layer, in the runs that were made with --layers",
+    )
+    made.add_argument("second", type=Path, nargs="?", metavar="FILE", help="two files instead")
+    made.add_argument(
+        "--tolerance",
+        type=distance,
+        metavar="X",
+        help="for two files: how far apart arrays may be, relative to the second's largest entry "
+        "(default for records: the project's limits; for weights: one rounding, 1.2e-7 in float32)",
+    )
+    return made
+
+
+def of_two_files(made: Parser, flags: argparse.Namespace) -> bool:
+    """Whether two files are to be compared; ends the program on flags that do not go with it."""
+    files = flags.second is not None
+    if flags.folder.is_file() and not files:
+        made.error(f"{flags.folder} is a file: name another to compare it with, or a folder")
+    others = sorted(vars(flags).keys() - {"folder", "second", "tolerance"})
+    for name in others if files else ["tolerance"]:
+        if getattr(flags, name) != made.get_default(name):
+            what = "two files" if files else "a folder"
+            made.error(f"--{name.replace('_', '-')} means nothing for {what}")
+    return files
 
 
 def leave(
@@ -53,30 +145,61 @@ def leave(
     verdict: Verdict,
     examined: Sequence[SuiteResult],
     layered: Sequence[LayerTable],
-) -> bool:
+) -> str:
     """Writes the verdict and its page; says what cannot be written.
 
-    Returns whether the page can be made in this environment, as far as is known.
+    Returns a line for the end if this environment cannot make the page.
     """
-    from common.report.text import VERDICT_FILES, write_verdict
-
     try:
         write_verdict(folder, verdict)
-        return write_page(folder, verdict, examined, layered)
+        from common.report.page import page
+
+        write_text(folder / "parity.html", page(folder, verdict, examined, layered))
+    except ModuleNotFoundError as missing:
+        if missing.name not in PAGE_NEEDS:
+            raise
+        needs = " and ".join(PAGE_NEEDS)
+        return f"no {folder / 'parity.html'}: {needs} make it: nox -s parity -- {folder}"
     except (RequestError, OSError) as error:
         unwritten = f"the verdict is only printed: {error}"
         if any((folder / name).exists() for name in VERDICT_FILES):
             unwritten += "; the files there are of an earlier comparison"
         print(f"python -m common.parity: {unwritten}", file=sys.stderr)
-        return True
+    return ""
 
 
-def without_page(folder: Path, words: Sequence[str], removed: bool) -> str:
-    """What to say where no page was made of a folder, which these words of a command name."""
-    others = [word for word in words if word.startswith("-") or Path(word) != folder]
-    command = shlex.join(["nox", "-s", "parity", "--", str(folder), *others])
-    was = " (the one that was there is out of date, and removed)" if removed else ""
-    return f"no {folder / 'parity.html'}{was}: {' and '.join(PAGE_NEEDS)} make it: {command}"
+def examined_in(flags: argparse.Namespace) -> tuple[list[SuiteResult], list[LayerTable]]:
+    """The records of a folder, and the layers of their runs, compared."""
+    with_gpu = [each for each in flags.frameworks if each not in flags.without_gpu]
+    examined = examine(
+        flags.folder,
+        frameworks=flags.frameworks,
+        chapters=flags.chapters,
+        suites=flags.suites,
+        more_devices=flags.more_devices,
+        over_hosts=flags.over_hosts,
+        gpus=dict.fromkeys(with_gpu, flags.gpus) if flags.gpus else None,
+    )
+    layered = layer_tables(examined)
+    if flags.layers and not layered:
+        raise RequestError(
+            "no two runs here have their layers: run ResNet-18 in two frameworks with --layers, "
+            "such as `python -m frameworks.jax.concise --preset quick --layers`"
+        )
+    return examined, layered
+
+
+def report(
+    flags: argparse.Namespace, examined: Sequence[SuiteResult], layered: Sequence[LayerTable]
+) -> int:
+    """Writes and prints the verdict on a folder. Returns 0, or 1 if a check has failed."""
+    verdict = verdict_on(examined)
+    lacking = leave(flags.folder, verdict, examined, layered)
+    print_verdict(verdict)
+    together = not flags.layers or report_layers(layered)
+    if lacking:
+        print(lacking)
+    return 0 if verdict.passed and together else 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,43 +207,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Of two files, it prints the table alone. What cannot be written is said, and changes no verdict.
     """
-    made = parser(__doc__)
+    made = parser()
     flags = made.parse_intermixed_args(argv)
-    if two_files(made, flags):
-        from common.report.two_files import report
-
-        return report(flags.folder, flags.second, flags.tolerance)
-    from common.report.layers import report_layers
-    from common.report.text import print_verdict, withdraw_verdict
-
-    removed = withdraw_verdict(flags.folder)
     try:
-        examined = examine(
-            flags.folder,
-            frameworks=flags.frameworks,
-            chapters=flags.chapters,
-            suites=flags.suites,
-            more_devices=flags.more_devices,
-            over_hosts=flags.over_hosts,
-            gpus=gpus_of(flags),
-        )
-        verdict = verdict_on(examined)
-        layered = layer_tables(examined)
-        if flags.layers:
-            require_layers(layered)
-    except (RequestError, OSError) as error:
-        print(f"python -m common.parity: error: {error}", file=sys.stderr)
+        if of_two_files(made, flags):
+            pair = compare_files(flags.folder, flags.second, flags.tolerance)
+            print_found = partial(print_pair, pair, f"{flags.folder} against {flags.second}")
+        else:
+            withdraw_verdict(flags.folder)
+            print_found = partial(report, flags, *examined_in(flags))
+    except (RequestError, RunError, OSError) as error:
+        print(f"{made.prog}: error: {printable(str(error))}", file=sys.stderr)
         return 2
-    made_page = leave(flags.folder, verdict, examined, layered)
-    print_verdict(verdict)
-    together = not flags.layers or report_layers(layered)
-    if not made_page:
-        words = sys.argv[1:] if argv is None else argv
-        print(without_page(flags.folder, words, "parity.html" in removed))
-    return 0 if verdict.passed and together else 1
+    return print_found()
 
 
 if __name__ == "__main__":
-    from common.terminal.command import status
-
     raise SystemExit(status("python -m common.parity", main))

@@ -15,25 +15,14 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError, RunError
 from common.base.files import require_file
-from common.compare.accuracy import accuracy
 from common.records.record import Record
 from common.records.store import overtaken, read_record
 from common.records.trust import distrust
 from common.report.drawing import new_figure, save_svg
+from common.report.speed import of_records, who
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.text import printable
-
-COLUMNS = (
-    "framework",
-    "devices",
-    "accuracy",
-    "after epoch 2",
-    "s/epoch",
-    "images/s",
-    "peak memory",
-    "resumed",
-)
 
 WINDOW: Final = 10
 """Steps whose losses are drawn as one point: their mean."""
@@ -61,45 +50,13 @@ def records(folder: Path) -> list[Record]:
     return sorted(complete, key=lambda each: (order[each.framework], each.config.devices))
 
 
-def row(record: Record) -> list[str]:
-    """One run as the cells of the table."""
-    seconds = [epoch.seconds for epoch in record.epochs]
-    speeds = [epoch.images_per_second for epoch in record.epochs]
-    second = f"{record.epochs[1].test_accuracy:.3f}" if len(record.epochs) > 1 else ""
-    return [
-        who(record),
-        str(record.config.devices),
-        f"{accuracy(record):.3f}",
-        second,
-        f"{sum(seconds) / len(seconds):.1f}",
-        f"{sum(speeds) / len(speeds):,.0f}",
-        f"{(record.peak_memory or 0) / 2**20:,.0f} MiB",
-        str(stops(record)),
-    ]
-
-
-def who(record: Record) -> str:
-    """The framework, and its way to split if there are several."""
-    return f"{record.framework} {record.config.options.way()}".rstrip()
-
-
-def stops(record: Record) -> int:
-    """How often a run was stopped before its last step, and resumed."""
-    return sum(each.step < len(record.losses) for each in record.resumed)
-
-
 def table(found: Sequence[Record]) -> str:
     """The runs as a Markdown table, with where and when they were made."""
-    first = found[0]
-    columns = len(COLUMNS) if any(map(stops, found)) else len(COLUMNS) - 1
-    lines = markdown(COLUMNS[:columns], [row(each)[:columns] for each in found])
+    first, made = found[0], of_records(found)
     machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
     data = f"{first.data.train_examples:,} {first.data.name} images"
-    lines += [
-        "",
-        f"{first.chapter}, preset {first.config.preset}, {data}; {machine}; {first.started[:10]}.",
-    ]
-    return "\n".join(lines)
+    source = f"{first.chapter}, preset {first.config.preset}, {data}; {machine}"
+    return "\n".join([*markdown(made.headings, made.rows), "", f"{source}; {first.started[:10]}."])
 
 
 def draw(found: Sequence[Record], path: Path) -> None:

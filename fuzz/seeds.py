@@ -15,7 +15,7 @@ from common.models.weights_file import digest, save_weights
 from common.records.record import DataUsed, Epoch, Record
 from common.records.store import write_record_as
 from common.records.trace import trace_shapes
-from common.report.benchmark import Samples
+from common.report.speed import Samples
 from common.scaling.results import Scaling
 from common.seeds.spread import Spread, statistics
 from common.settings.config import Config

@@ -8,7 +8,7 @@ from typing import Final
 from common.compare.checks import Run
 from common.compare.criteria import CRITERIA
 from common.compare.distances import Distance
-from common.compare.findings import Finding, measured
+from common.compare.findings import Finding, farthest
 from common.compare.planned import preset_of
 from common.compare.tolerances import Setting, Tolerance
 from common.records.record import Record
@@ -31,8 +31,8 @@ def spread(framework: str, runs: Sequence[Run]) -> tuple[str, float]:
         for name, mean in means.items()
         if off[name] <= off[framework] + EQUAL
     }
-    farthest = max(gaps, key=lambda name: gaps[name])
-    return farthest, gaps[farthest]
+    other = max(gaps, key=lambda name: gaps[name])
+    return other, gaps[other]
 
 
 def mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
@@ -60,11 +60,10 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
     framework = run.record.framework
     if len(mean_accuracies(runs)) < 2:
         return
-    farthest, gap = spread(framework, runs)
-    where = "next to the median" if farthest == framework else f"from {farthest}"
-    worst = Distance("accuracy", gap, where)
+    other, gap = spread(framework, runs)
+    where = "next to the median" if other == framework else f"from {other}"
     limit = CRITERIA[run.record.chapter].spread[setting(run.record)]
-    yield measured("spread", "spread", worst, limit)
+    yield farthest("spread", "spread", [Distance("accuracy", gap, where)], limit)
 
 
 def accuracy(record: Record) -> float:

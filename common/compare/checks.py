@@ -141,10 +141,10 @@ def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Fi
     )
 
 
-def epoch_means(losses: Array, steps: Sequence[int]) -> Array:
-    """The mean loss of each epoch (epochs,), from that of every step."""
-    ends = np.cumsum(steps)
-    return np.array([part.mean() for part in np.split(losses, ends[:-1])])
+def curve(run: Run, losses: Array) -> Weights:
+    """The mean loss of each epoch of a run (epochs,), of `losses` (steps,)."""
+    ends = np.cumsum([epoch.steps for epoch in run.record.epochs])
+    return {"losses by epoch": np.array([part.mean() for part in np.split(losses, ends[:-1])])}
 
 
 def environment_of(runs: Sequence[Run]) -> list[str]:

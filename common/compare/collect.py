@@ -1,18 +1,20 @@
-"""Finds the records of a suite and decides which of them can be trusted and compared."""
+"""Finds the records of a suite, and decides which are compared, and with what."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.chapters.chapters import SPECS
-from common.compare.checks import Run
+from common.compare.checks import Run, median
 from common.records.fingerprint import source_digest
 from common.records.record import ANY, Record, record_name
 from common.records.store import overtaken, read_record, read_tensors, unfinished
@@ -21,10 +23,6 @@ from common.settings.config import Config
 
 Asked = Callable[[Config], Mapping[str, Any]]
 """What is asked of a run: each setting that it has otherwise, with the value it should have."""
-
-
-Figures = tuple[float, ...]
-"""The seconds that each epoch of a run took."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +46,13 @@ def gather(
     frameworks: Iterable[str],
     devices: Iterable[int],
     asked: Asked,
-    elsewhere: dict[Figures, str] | None = None,
 ) -> list[LoadedRecord]:
-    """One entry for each expected record, in order; `asked` tells what a run must have been.
-
-    `elsewhere` names the runs of other folders, by their seconds; those found here are added.
-    """
-    counts = list(devices)
-    found = [_find(folder, name, chapter, k, way) for name in frameworks for k in counts]
-    known = {} if elsewhere is None else elsewhere
-    found = [_as_asked(each, asked) for each in _apart(found, known)]
+    """One entry for each expected record, in order; `asked` tells what a run must have been."""
+    places = product(frameworks, devices)
+    found = [_find(folder, name, chapter, k, way, asked) for name, k in places]
     shared = [_shared(each.run) if each.run else {} for each in found]
-    common = _most_common([each for each in shared if each])
+    counts = Counter(tuple(each.items()) for each in shared if each)
+    common = dict(counts.most_common(1)[0][0]) if counts else {}
     return [_like_others(*each, common) for each in zip(found, shared, strict=True)]
 
 
@@ -77,7 +70,9 @@ def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str
     return sorted(counts | {1}) if counts else []
 
 
-def _find(folder: Path, framework: str, chapter: str, devices: int, way: str) -> LoadedRecord:
+def _find(
+    folder: Path, framework: str, chapter: str, devices: int, way: str, asked: Asked
+) -> LoadedRecord:
     path = folder / record_name(framework, chapter, devices, way)
     if not path.is_file():
         return LoadedRecord(framework, devices, None, f"there is no {path}")
@@ -90,7 +85,11 @@ def _find(folder: Path, framework: str, chapter: str, devices: int, way: str) ->
             with suppress(RunError):  # what became of the later run is what matters
                 record = read_record(unfinished(path))
             raise RunError(trouble)
-        return LoadedRecord(framework, devices, load(path, record), record=record)
+        run = load(path, record)
+        for name, value in asked(record.config).items():
+            found = record.config.settings()[name]
+            raise RunError(f"{name} is {found}, and the suite asks for {value}")
+        return LoadedRecord(framework, devices, run, record=record)
     except RunError as error:
         return LoadedRecord(framework, devices, None, str(error), record)
 
@@ -149,42 +148,6 @@ def _minibatches(run: Run) -> str:
     return state.hexdigest()
 
 
-def _most_common(identities: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    counts = Counter(tuple(each.items()) for each in identities)
-    return dict(counts.most_common(1)[0][0]) if counts else {}
-
-
-def _apart(found: Sequence[LoadedRecord], elsewhere: dict[Figures, str]) -> Iterator[LoadedRecord]:
-    """All of `found`; no longer as runs those that are one run under several names.
-
-    No two runs take the same time, to the last digit, in all of their epochs.
-    """
-    names: dict[Figures, list[str]] = {seconds: [name] for seconds, name in elsewhere.items()}
-    for each in found:
-        if each.run:
-            names.setdefault(_figures(each.run), []).append(f"{each.framework} on {each.devices}")
-    for each in found:
-        same = names[_figures(each.run)] if each.run else []
-        trouble = f"{' and '.join(same)} are one run: its figures are the same to the last digit"
-        yield replace(each, run=None, trouble=trouble) if len(same) > 1 else each
-    elsewhere |= {seconds: f"{name[0]} elsewhere" for seconds, name in names.items()} | elsewhere
-
-
-def _figures(run: Run) -> Figures:
-    return tuple(epoch.seconds for epoch in run.record.epochs)
-
-
-def _as_asked(found: LoadedRecord, asked: Asked) -> LoadedRecord:
-    """`found`, unless it is of another setting than was asked for."""
-    if found.run is None:
-        return found
-    config = found.run.record.config
-    for name, value in asked(config).items():
-        trouble = f"{name} is {config.settings()[name]}, and the suite asks for {value}"
-        return replace(found, run=None, trouble=trouble)
-    return found
-
-
 def _like_others(
     found: LoadedRecord, shared: Mapping[str, Any], common: Mapping[str, Any]
 ) -> LoadedRecord:
@@ -194,3 +157,55 @@ def _like_others(
             trouble = f"{name} is {value}, and others have {common[name]}"
             return replace(found, run=None, trouble=trouble)
     return found
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What runs are compared with: the entry-wise median of some runs of one identity.
+
+    `runs` is their number. `independent` says that other runs have agreed on it than those that are
+    compared with it.
+    """
+
+    name: str
+    identity: dict[str, Any]
+    arrays: Weights
+    runs: int
+    independent: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is one run, and so the very one that is compared with it."""
+        return self.runs < 2 and not self.independent
+
+    def suits(self, run: Run) -> bool:
+        """Whether a run computed the same thing, in whatever dtype."""
+        return {**self.identity, "dtype": ""} == {**identity(run.record), "dtype": ""}
+
+
+def references_of(found: Sequence[LoadedRecord]) -> dict[int | None, Reference]:
+    """What the runs of a suite agree on: one for all, or one for each number of shards."""
+    groups: dict[int | None, list[Run]] = {}
+    for each in found:
+        if each.run:
+            groups.setdefault(each.run.shards, []).append(each.run)
+    return {
+        shards: Reference(
+            f"the median of {len(runs)} {runs[0].record.config.dtype} runs",
+            identity(runs[0].record),
+            median(runs),
+            len(runs),
+        )
+        for shards, runs in groups.items()
+    }
+
+
+def expected_of(
+    found: Sequence[LoadedRecord], exact: Mapping[int | None, Reference]
+) -> dict[int | None, Reference]:
+    """What each run is compared with: its `exact` result, if there is one, else the median."""
+    references = references_of(found)
+    for run in (each.run for each in found if each.run):
+        if run.shards in exact and exact[run.shards].suits(run):
+            references[run.shards] = replace(exact[run.shards], independent=True)
+    return references

@@ -39,8 +39,7 @@ def finite(values: Array) -> bool:
 
 def wide(values: Array) -> Array:
     """The same numbers in double precision."""
-    kind = np.complex128 if values.dtype.kind == "c" else np.float64
-    return values.astype(kind, copy=False)
+    return values.astype(np.float64, copy=False)
 
 
 def largest(values: Array) -> float:

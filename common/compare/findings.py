@@ -106,8 +106,9 @@ class Check(Finding):
     devices: int
 
 
-def measured(check: str, quantity: str, worst: Distance, tolerance: Tolerance) -> Finding:
-    """What a check of distances found, of which `worst` is the largest."""
+def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance) -> Finding:
+    """What a check of distances found: the largest, and every array that is too far off."""
+    worst = max(found, key=lambda each: each.far)
     return Finding(
         check=check,
         quantity=quantity,
@@ -117,14 +118,8 @@ def measured(check: str, quantity: str, worst: Distance, tolerance: Tolerance) -
         where=worst.where,
         array=worst.array,
         step=worst.step,
+        diverged=[each.array for each in found if not each.far <= tolerance.limit],
     )
-
-
-def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance) -> Finding:
-    """What a check of distances found: the largest, and every array that is too far off."""
-    finding = measured(check, quantity, max(found, key=lambda each: each.far), tolerance)
-    diverged = [each.array for each in found if not each.far <= tolerance.limit]
-    return finding.model_copy(update={"diverged": diverged})
 
 
 def nearest_to_failing(found: Iterable[Finding]) -> Finding:

@@ -12,19 +12,20 @@ from common.chapters.chapters import CHAPTERS, SPECS, SUITES
 from common.chapters.suites import Suite
 from common.compare import repeats
 from common.compare.checks import Run
-from common.compare.collect import Figures, LoadedRecord, device_counts, gather
+from common.compare.collect import (
+    LoadedRecord,
+    Reference,
+    device_counts,
+    expected_of,
+    gather,
+    references_of,
+)
 from common.compare.planned import other_settings, suite_of
-from common.compare.reference import Reference, expected_of, references_of
 from common.compare.suite import SuiteResult, Verdict, compare_suite
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
 """Settings that the name of a suite promises of every run in its folder."""
-
-NO_GPUS: Final[Mapping[str, int]] = {}
-
-OWN: Final = "own"
-"""What runs are called that are not those of the suite in whose folder they are."""
 
 
 def examine(
@@ -35,7 +36,7 @@ def examine(
     suites: Sequence[str] | None = None,
     more_devices: bool = False,
     over_hosts: int = 0,
-    gpus: Mapping[str, int] = NO_GPUS,
+    gpus: Mapping[str, int] | None = None,
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
@@ -47,19 +48,22 @@ def examine(
     RequestError if there is nothing, or no run of a named suite is planned.
     """
     examined: list[SuiteResult] = []
-    elsewhere: dict[Figures, str] = {}
-    most = max(gpus.values(), default=0)
+    most = max(gpus.values()) if gpus else 0
     asked_for = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
-    if suites:
-        _require_planned(suites, [s.name for s in SUITES if s.chapter in chapters and asked_for(s)])
+    known = [each.name for each in SUITES if each.chapter in chapters and asked_for(each)]
+    if idle := [name for name in suites or () if name not in known]:
+        raise RequestError(
+            f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus "
+            "and --chapters; without --suites, all runs that are there are compared"
+        )
     for chapter in chapters:
         exact: dict[int | None, Reference] = {}
         done: dict[tuple[str, str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suites is not None
             below = folder / suite.folder
-            everyone = suite.kind == "cpu" or not gpus
-            names = [each for each in frameworks if everyone or each in gpus]
+            with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
+            names = [each for each in frameworks if each in with_gpu]
             way = SPECS[chapter].way(suite.settings)
             if planned:
                 counts = [] if suites and suite.name not in suites else [*asked_for(suite)]
@@ -68,7 +72,7 @@ def examine(
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(below, chapter, way, names, counts, asked, elsewhere)
+            found = gather(below, chapter, way, names, counts, asked)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)
@@ -85,15 +89,6 @@ def examine(
     return examined
 
 
-def _require_planned(suites: Sequence[str], planned: Sequence[str]) -> None:
-    """Raises RequestError if one of these suites is not planned."""
-    if idle := [name for name in suites if name not in planned]:
-        raise RequestError(
-            f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus "
-            "and --chapters; without --suites, all runs that are there are compared"
-        )
-
-
 def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
     """What the name of a suite says and a run in its folder is not."""
     promised = {name: suite.settings[name] for name in TELLING if name in suite.settings}
@@ -107,12 +102,7 @@ def _name(found: Sequence[LoadedRecord], suite: Suite) -> str:
     """What to call the runs in a suite's folder: by its name only if they are what it plans."""
     runs = [each.run for each in found if each.run]
     as_planned = all(suite_of(run.record.config) == suite for run in runs)
-    return suite.name if (runs and as_planned) or suite.folder != "." else OWN
-
-
-def judge(folder: Path, **chosen: Any) -> Verdict:
-    """The verdict on what `examine` finds; it takes the same arguments, and raises the same."""
-    return verdict_on(examine(folder, **chosen))
+    return suite.name if (runs and as_planned) or suite.folder != "." else "own"
 
 
 def verdict_on(examined: Sequence[SuiteResult]) -> Verdict:

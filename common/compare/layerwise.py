@@ -6,25 +6,20 @@ layers, else with what most of them say. The first layer that is too far off is 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from common.base.arrays import Weights
-from common.base.errors import RequestError
 from common.compare.checks import Run, check_shapes, median, numerical_checks
 from common.compare.criteria import CRITERIA
 from common.compare.distances import compare
 from common.compare.suite import SuiteResult, title
-
-TIMES: Final = ("before", "after")
-"""When: before training and after it."""
 
 
 @dataclass(frozen=True)
 class Layer:
     """How far what one layer makes of the images is from what is expected, in some runs.
 
-    `distances` has one for each run, relative to the largest entry of what is expected; `limits`
-    has one for each run, too.
+    `when` is "before" or "after" training. `distances`, relative to the largest entry of what is
+    expected, and `limits` have one for each run.
     """
 
     when: str
@@ -35,19 +30,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class LayerDivergence:
-    """The first layer in which a run is too far off."""
+    """The first layer in which a run is too far off, and the same in words."""
 
     run: Run
     layer: Layer
-    distance: float
-    limit: float
-
-    def said(self) -> str:
-        """Who diverges where, in words."""
-        return (
-            f"{self.run.record.framework} on {self.run.devices} diverges at {self.layer.name}, "
-            f"{self.layer.when} training: {self.distance:.1e}, at most {self.limit:.1e} is allowed"
-        )
+    text: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,12 @@ class LayerTable:
         for i, run in enumerate(self.runs):
             for layer in self.layers:
                 if layer.distances[i] > layer.limits[i]:
-                    found.append(LayerDivergence(run, layer, layer.distances[i], layer.limits[i]))
+                    text = (
+                        f"{run.record.framework} on {run.devices} diverges at {layer.name}, "
+                        f"{layer.when} training: {layer.distances[i]:.1e}, at most "
+                        f"{layer.limits[i]:.1e} is allowed"
+                    )
+                    found.append(LayerDivergence(run, layer, text))
                     break
         return found
 
@@ -76,15 +68,6 @@ class LayerTable:
 def layer_tables(examined: Sequence[SuiteResult]) -> list[LayerTable]:
     """A table for each suite, and each number of shards, of which two runs have their layers."""
     return [table for each in examined for table in _tables(each)]
-
-
-def require_layers(tables: Sequence[LayerTable]) -> None:
-    """Raises RequestError if there is nothing to compare."""
-    if not tables:
-        raise RequestError(
-            "no two runs here have their layers: run ResNet-18 in two frameworks with --layers, "
-            "such as `python -m frameworks.jax.concise --preset quick --layers`"
-        )
 
 
 def _tables(each: SuiteResult) -> Iterator[LayerTable]:
@@ -98,16 +81,15 @@ def _tables(each: SuiteResult) -> Iterator[LayerTable]:
             groups.setdefault(run.shards, []).append(run)
     for shards, runs in groups.items():
         reference = each.references[shards]
-        exact = reference.independent and any(
-            name.startswith("layers/") for name in reference.arrays
-        )
+        has_layers = any(name.startswith("layers/") for name in reference.arrays)
+        exact = reference.independent and has_layers
         if exact or len(runs) > 1:
             yield _table(each, runs, reference.arrays if exact else median(runs))
 
 
 def _table(each: SuiteResult, runs: Sequence[Run], expected: Weights) -> LayerTable:
     layers: list[Layer] = []
-    for when in TIMES:
+    for when in ("before", "after"):
         limits = [limit for run in runs if (limit := limit_of(run, when)) is not None]
         if len(limits) == len(runs):
             measured = [compare(run.arrays, expected, f"layers/{when}/") for run in runs]

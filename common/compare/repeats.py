@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from common.backends.frameworks import same_bits
-from common.base.arrays import Array
 from common.chapters.suites import Suite
 from common.compare.checks import NUMERICAL, Run, against
 from common.compare.findings import Finding
@@ -65,7 +64,13 @@ def _hosts(run: Run) -> list[str]:
 
 def _equal(run: Run, single: Run) -> Finding:
     """Whether every number of both runs is the same, to the bit."""
-    other = [name for name in _names(run) if not _same(run.arrays[name], single.arrays.get(name))]
+    compared = [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
+    ours, theirs = (
+        # -0.0 is 0.0: a process that passes zeros on adds them to what there is.
+        {name: np.add(each.arrays[name], 0.0).tobytes() for name in compared if name in each.arrays}
+        for each in (run, single)
+    )
+    other = [name for name in compared if ours[name] != theirs.get(name)]
     return Finding(
         check="hosts",
         passed=not other,
@@ -73,16 +78,3 @@ def _equal(run: Run, single: Run) -> Finding:
         where=f"{other[0]}: other bits" if other else "",
         diverged=other,
     )
-
-
-def _names(run: Run) -> Sequence[str]:
-    return [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
-
-
-def _same(ours: Array, theirs: Array | None) -> bool:
-    return theirs is not None and ours.shape == theirs.shape and _bits(ours) == _bits(theirs)
-
-
-def _bits(values: Array) -> bytes:
-    # -0.0 is 0.0: a process that passes zeros on adds them to what there is.
-    return np.add(values, 0.0).tobytes()

@@ -23,13 +23,13 @@ from common.compare.taken import (
     Seen,
     Taken,
     acceleration,
+    decided,
     movement,
     part,
     scales_of,
     taken,
     weights_after,
 )
-from common.compare.units import decided
 from common.data.minibatches import pixels
 from common.records.trace import traced_steps
 from common.terminal.progress import tracked
@@ -96,7 +96,9 @@ def replay(run: Run) -> Replay | None:
         moved = movement(step, right.gradients)
         found = decided(step, moved, right, most["update"].limit)
         update = compare(moved.beside(found.gradients), found.gradients, "", right.added)
-        hidden.append(unseen(step, moved, right, most["update"].limit, found.tried))
+        unseen = moved.hidden(scales_of(right), most["update"].limit)
+        entries = sum(values.size for values in right.gradients.values())
+        hidden.append(Hidden(step=number, hidden=unseen, entries=entries, tried=found.tried))
         # What sticks out of rounding is wrong, however much else rounding hides.
         if not hidden[-1].compared and max(each.far for each in update) <= most["update"].limit:
             update = []
@@ -130,13 +132,6 @@ def compared(step: Taken, right: numpy_nets.Step) -> dict[str, list[Distance]]:
         "statistics": compare(kept, right.statistics, "") if kept else [],
         "loss": [Distance("loss", far, "the loss")],
     }
-
-
-def unseen(step: Taken, moved: Seen, right: numpy_nets.Step, limit: float, tried: int) -> Hidden:
-    """What rounding hides of a step that has `moved` weights."""
-    hidden = moved.hidden(scales_of(right), limit)
-    entries = sum(values.size for values in right.gradients.values())
-    return Hidden(step=step.number, hidden=hidden, entries=entries, tried=tried)
 
 
 def replays(runs: Sequence[Run], description: str) -> dict[str, Replay | None]:

@@ -12,29 +12,20 @@ from common.compare.checks import (
     against,
     allowed,
     check_shapes,
+    curve,
     environment_of,
-    epoch_means,
     head,
     is_long,
     numerical_checks,
 )
-from common.compare.collect import LoadedRecord
+from common.compare.collect import LoadedRecord, Reference
 from common.compare.criteria import CRITERIA
-from common.compare.distances import Distance, compare, distance
-from common.compare.findings import (
-    Check,
-    Finding,
-    farthest,
-    measured,
-    nearest_to_failing,
-    with_hidden,
-)
+from common.compare.distances import compare
+from common.compare.findings import Check, Finding, farthest, nearest_to_failing, with_hidden
 from common.compare.planned import preset_of
-from common.compare.reference import Reference
 from common.compare.replay import Replay, as_float64_decides, replays
 from common.records.record import DataUsed
 from common.settings.config import Config
-from common.settings.steps import steps_of_epochs
 
 Elsewhere = Callable[[Run, Mapping[str, float]], Iterable[Finding]]
 """What there is to say of a run, and of its scales, beside runs on one host or on CPU devices."""
@@ -165,12 +156,9 @@ def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Fin
         )
         yield with_hidden(worst, replayed.hidden)
     if others and is_long(run) and preset_of(run.record.config):
-        steps_each = steps_of_epochs(run.record.config)
-        curves = [epoch_means(arrays["losses"], steps_each) for arrays in (run.arrays, reference)]
-        far, index = distance(curves[0], curves[1])
-        where = f"epoch {index[0] + 1}" if index else ""
-        farthest_off = Distance("losses", far, where)
-        yield measured("curve", "curve", farthest_off, CRITERIA[run.record.chapter].curve)
+        ours, theirs = (curve(run, arrays["losses"]) for arrays in (run.arrays, reference))
+        limit = CRITERIA[run.record.chapter].curve
+        yield farthest("curve", "curve", compare(ours, theirs, ""), limit)
 
 
 def _devices(run: Run, single: Run | None, computed: Mapping[str, Replay | None]) -> Finding:

@@ -9,11 +9,11 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.compare.accuracy import accuracy
-from common.compare.checks import NUMERICAL, Run, epoch_means, head, is_long, numerical_checks
+from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerical_checks
 from common.compare.collect import identity, load
 from common.compare.criteria import CRITERIA
 from common.models.nets import trainable
-from common.pairs.arrays import allowed_by, alone, pair_up
+from common.pairs.arrays import allowed_by, pair_up
 from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
 from common.records.fingerprint import source_digest
 from common.records.record import Record
@@ -52,8 +52,7 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
         )
     pairs: list[ArrayPair] = []
     for check, first, second, most in parts(ours, expected, tolerance):
-        found = pair_up(first, second, allowed_by(most), check)
-        pairs += found or [alone(NUMERICAL[check], "neither of both", check)]
+        pairs += pair_up(first, second, allowed_by(most), check)
     return pair_verdict(pairs, notes)
 
 
@@ -73,34 +72,22 @@ def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
     Each run may be a limit away from what is right, so two that are right could be two limits
     apart; but the limits are more than twice what was measured, and hold for pairs as well.
     """
-    if tolerance is not None:
-        for check, prefix in NUMERICAL.items():
-            yield check, *_chosen(prefix, ours.arrays, expected.arrays), tolerance
-        return
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
-    chapter = coarser.record.chapter
     limits = numerical_checks(coarser)
-    long = is_long(coarser)
-    first, second = (head(coarser, run.arrays) for run in (ours, expected))
+    first, second = ours.arrays, expected.arrays
+    if tolerance is None:
+        first, second = head(coarser, first), head(coarser, second)
     for check, prefix in NUMERICAL.items():
         most = limits[check][1].limit if check in limits else math.inf
-        yield check, *_chosen(prefix, first, second), most
-        if check == "trajectory" and long:
-            yield "curve", _curve(ours), _curve(expected), 2 * CRITERIA[chapter].curve.limit
-
-
-def _chosen(prefix: str, ours: Weights, expected: Weights) -> tuple[Weights, Weights]:
-    first, second = (
-        {name: values for name, values in arrays.items() if name.startswith(prefix)}
-        for arrays in (ours, expected)
-    )
-    return first, second
-
-
-def _curve(run: Run) -> Weights:
-    steps = [epoch.steps for epoch in run.record.epochs]
-    return {"losses by epoch": epoch_means(run.arrays["losses"], steps)}
+        one, other = (
+            {name: values for name, values in arrays.items() if name.startswith(prefix)}
+            for arrays in (first, second)
+        )
+        yield check, one, other, most if tolerance is None else tolerance
+        if check == "trajectory" and tolerance is None and is_long(coarser):
+            one, other = (curve(run, run.arrays["losses"]) for run in (ours, expected))
+            yield "curve", one, other, 2 * CRITERIA[coarser.record.chapter].curve.limit
 
 
 def _required(record: Record) -> Iterator[str]:

@@ -25,10 +25,6 @@ NO_DISTANCE: Final = {"float64": 1e-17, "float32": 1e-9}
 HUGE: Final = 1e30
 """What is larger is not drawn: axes cannot hold every number that a record can."""
 
-POINTS: Final = 600
-"""Points of a line. Of a longer one the least and the most of every few steps are drawn, of
-distances the most."""
-
 WIDTH: Final = 5.2
 """Inches. Two pictures stand beside each other on a desktop; one fills a phone."""
 
@@ -59,7 +55,7 @@ def losses(
             with np.errstate(all="ignore"):
                 far = np.abs(found - reference) / (np.abs(reference).max() or 1.0)
             least = NO_DISTANCE[run.record.config.dtype]
-            _draw(below, np.maximum(far, least), run, most_alone=True)
+            _draw(below, np.maximum(far, least), run)
     if runs and limit is not None:
         compared = len(head(runs[0], runs[0].arrays)["losses"])
         below.plot([1, compared], [limit, limit], color="black", linewidth=2)
@@ -105,20 +101,21 @@ def dots(accuracies: Mapping[str, Sequence[float]], title: str) -> Picture:
 
 
 def _figure(height: float) -> Any:
-    # Text stays text: a glyph drawn as a path takes more room than all the lines.
-    return new_figure(WIDTH, height, svg_fonttype="none", font_size=11)
+    # Text stays text: a glyph drawn as a path takes more room than all the lines. Of a long line,
+    # what moves it by less than a pixel is left out.
+    style = {"svg_fonttype": "none", "font_size": 11, "path_simplify_threshold": 1}
+    return new_figure(WIDTH, height, **style)
 
 
-def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> None:
+def _draw(axes: Any, values: Array, run: Run) -> None:
     """Draws one line of a run, a value (n,) for each step or epoch."""
-    steps = _drawn(values, most_alone=most_alone)
-    values = np.where(np.abs(values) < HUGE, values, np.nan)[steps]
+    values = np.where(np.abs(values) < HUGE, values, np.nan)
     framework = FRAMEWORKS.index(run.record.framework) % len(MARKERS)
-    spacing = max(1, len(steps) // 6)
+    spacing = max(1, len(values) // 6)
     axes.grid(alpha=0.3)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.plot(
-        steps + 1,
+        np.arange(len(values)) + 1,
         values,
         color=f"C{framework}",
         linestyle=DASHES[(run.devices - 1) % len(DASHES)],
@@ -130,17 +127,6 @@ def _draw(axes: Any, values: Array, run: Run, *, most_alone: bool = False) -> No
         markevery=((framework + len(FRAMEWORKS) * run.devices) * spacing // 16 % spacing, spacing),
         label=f"{run.record.framework}, {run.devices}",
     )
-
-
-def _drawn(values: Array, *, most_alone: bool) -> Array:
-    """Which of the values (n,) are drawn: all, or the least and the most of every few."""
-    if len(values) <= POINTS:
-        return np.arange(len(values))
-    chosen: list[int] = []
-    for part in np.array_split(np.arange(len(values)), POINTS if most_alone else POINTS // 2):
-        least, most = part[values[part].argmin()], part[values[part].argmax()]
-        chosen += [most] if most_alone else sorted((least, most))
-    return np.array(chosen)
 
 
 def _legend(figure: Any, axes: Any) -> None:

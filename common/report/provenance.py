@@ -1,6 +1,7 @@
 """Where the records of a report come from: machines, versions, data, weights, code."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.records.record import Record
@@ -17,48 +18,43 @@ class Table:
 
 def tables(records: Sequence[Record]) -> list[Table]:
     """What the records rest on, each of it once, with the number of runs that do."""
-    return [
-        _counted("Machine", ["machine"], ([_listed(each.machine)] for each in records)),
-        _counted(
+    rested_on: list[tuple[str, list[str], Callable[[Record], list[str]]]] = [
+        ("Machine", ["machine"], lambda each: [_listed(each.machine)]),
+        (
             "Versions",
             ["framework", "versions"],
-            ([each.framework, _listed(each.versions)] for each in records),
+            lambda each: [each.framework, _listed(each.versions)],
         ),
-        _counted(
+        (
             "Variables that may change rounding",
             ["framework", "set"],
-            ([each.framework, _listed(each.environment) or "none"] for each in records),
+            lambda each: [each.framework, _listed(each.environment) or "none"],
         ),
-        _counted(
-            "Data",
-            ["name", "images for training, for testing", "SHA-256"],
-            (
-                [
-                    each.data.name,
-                    f"{each.data.train_examples:,}, {each.data.test_examples:,}",
-                    each.data.sha256,
-                ]
-                for each in records
-            ),
-        ),
-        _counted(
-            "Initial weights",
-            ["net", "from", "SHA-256"],
-            (
-                [
-                    each.config.options.net(),
-                    each.config.init_weights or f"seed {each.config.seed}",
-                    each.initial_weights_sha256,
-                ]
-                for each in records
-            ),
-        ),
-        _counted(
+        ("Data", ["name", "images for training, for testing", "SHA-256"], _data),
+        ("Initial weights", ["net", "from", "SHA-256"], _initial_weights),
+        (
             "Code of common/ and of the framework",
             ["framework", "SHA-256"],
-            ([each.framework, each.source_sha256] for each in records),
+            lambda each: [each.framework, each.source_sha256],
         ),
     ]
+    made = []
+    for caption, headings, row in rested_on:
+        counts = Counter(tuple(row(each)) for each in records)
+        rows = [[*cells, str(count)] for cells, count in sorted(counts.items())]
+        made.append(Table(caption, [*headings, "runs"], rows))
+    return made
+
+
+def _data(record: Record) -> list[str]:
+    data = record.data
+    return [data.name, f"{data.train_examples:,}, {data.test_examples:,}", data.sha256]
+
+
+def _initial_weights(record: Record) -> list[str]:
+    config = record.config
+    origin = config.init_weights or f"seed {config.seed}"
+    return [config.options.net(), origin, record.initial_weights_sha256]
 
 
 def begun(records: Sequence[Record]) -> str:
@@ -69,12 +65,3 @@ def begun(records: Sequence[Record]) -> str:
 
 def _listed(named: Mapping[str, str | int]) -> str:
     return ", ".join(f"{name} {value}" for name, value in named.items())
-
-
-def _counted(caption: str, headings: list[str], found: Iterable[list[str]]) -> Table:
-    """A row for each different one, and how many runs it is of."""
-    counts: dict[tuple[str, ...], int] = {}
-    for row in found:
-        counts[tuple(row)] = counts.get(tuple(row), 0) + 1
-    rows = [[*row, str(count)] for row, count in sorted(counts.items())]
-    return Table(caption, [*headings, "runs"], rows)

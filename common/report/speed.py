@@ -3,16 +3,23 @@
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field
 
+from common.base.errors import RunError
 from common.base.files import require_small
-from common.compare.checks import Run
-from common.report.benchmark import Benchmark
+from common.compare.accuracy import accuracy
+from common.records.record import Record
+from common.records.store import read_json
 from common.report.provenance import Table
 
 MIB: Final = 2**20
+
+HEADINGS: Final = (
+    *("framework", "devices", "accuracy", "after epoch 2", "s/epoch", "images/s", "peak memory"),
+    "resumed",
+)
 
 FIGURES: Final = {
     "images_per_second": ("images/s", 1, ",.0f"),
@@ -28,33 +35,80 @@ FIGURES: Final = {
 """What a benchmark measures: how it is headed, by what it is multiplied, how it is written."""
 
 
-def of_runs(runs: Sequence[Run]) -> Table:
-    """Accuracy and speed of each run; times and rates are means over its epochs.
+class Samples(BaseModel):
+    """What was measured of one loop, a value for each round. Times in seconds, sizes in bytes.
 
-    The speedup is over the same framework's run on one device.
+    The devices are of one `kind`, "cpu" or "gpu".
     """
-    headings = ["framework", "on", "accuracy", "s/epoch", "images/s", "speedup", "MiB"]
-    single = {run.record.framework: _rate(run) for run in runs if run.devices == 1}
-    rows = []
-    for run in runs:
-        record, rate = run.record, _rate(run)
-        one = single.get(record.framework, 0.0)
-        rows.append(
-            [
-                record.framework,
-                str(run.devices),
-                f"{record.epochs[-1].test_accuracy:.3f}",
-                f"{fmean(epoch.seconds for epoch in record.epochs):.3g}",
-                f"{rate:.4g}",
-                f"{rate / one:.2f}" if one else "",
-                f"{(record.peak_memory or 0) / MIB:.0f}",
-            ]
-        )
-    return Table("Test accuracy after the last epoch, speed and peak memory", headings, rows)
+
+    framework: str
+    chapter: str
+    contender: str
+    devices: int
+    kind: str = "cpu"
+    figures: dict[str, Annotated[list[float], Field(min_length=1)]]
+
+    def median(self, name: str) -> float:
+        """The median over the rounds."""
+        return median(self.figures[name])
+
+    def on(self) -> str:
+        """The devices, in words."""
+        if self.kind == "cpu":
+            return str(self.devices)
+        return f"{self.devices} GPU{'s' if self.devices > 1 else ''}"
 
 
-def _rate(run: Run) -> float:
-    return fmean(epoch.images_per_second for epoch in run.record.epochs)
+class Benchmark(BaseModel):
+    """One run of the benchmark: where it was measured, and every sample of every loop.
+
+    `failed` names the loops that could not be measured. So many other processes were kept busy
+    `beside` them.
+    """
+
+    created: str
+    machine: dict[str, str | int]
+    rounds: int
+    beside: int = 0
+    failed: list[str] = []
+    samples: list[Samples]
+
+    def company(self) -> str:
+        """What was going on beside it, in words; empty if nothing was."""
+        if not self.beside:
+            return ""
+        return f"beside {self.beside} busy process{'es' if self.beside > 1 else ''}"
+
+
+def of_records(records: Sequence[Record]) -> Table:
+    """Accuracy and speed of each run, without columns that say nothing of any.
+
+    Times and rates are means over a run's epochs.
+    """
+    rows = [_row(each) for each in records]
+    told = [i for i in range(len(HEADINGS)) if any(row[i] not in ("", "0") for row in rows)]
+    headings, *rows = ([row[i] for i in told] for row in (HEADINGS, *rows))
+    return Table("Test accuracy in the end, speed and peak memory", headings, rows)
+
+
+def _row(record: Record) -> list[str]:
+    epochs = record.epochs
+    return [
+        who(record),
+        str(record.config.devices),
+        f"{accuracy(record):.3f}",
+        f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
+        f"{fmean(epoch.seconds for epoch in epochs):.1f}",
+        f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",
+        f"{(record.peak_memory or 0) / MIB:,.0f} MiB",
+        # At its end, a run that resumes only finishes again.
+        str(sum(each.step < len(record.losses) for each in record.resumed)),
+    ]
+
+
+def who(record: Record) -> str:
+    """The framework, and its way to split if there are several."""
+    return f"{record.framework} {record.config.options.way()}".rstrip()
 
 
 def benchmark(folder: Path) -> tuple[str, list[Table]]:
@@ -62,12 +116,11 @@ def benchmark(folder: Path) -> tuple[str, list[Table]]:
     path = folder / "bench.json"
     try:
         require_small(path)
-        found = Benchmark.model_validate_json(path.read_text(encoding="utf-8"))
+        found = read_json(Benchmark, path, "what `nox -s bench` writes")
     except FileNotFoundError:
         return "", []
-    except (OSError, ValueError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else {"msg": error}
-        return f"bench.json cannot be read: {first['msg']}", []
+    except (OSError, RunError) as error:
+        return f"bench.json cannot be read: {error}", []
     machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     chapters = dict.fromkeys(each.chapter for each in found.samples)
     rounds = f"{found.rounds} rounds {found.company()}".rstrip()

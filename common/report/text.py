@@ -1,5 +1,6 @@
-"""The verdict for people: a table on the terminal, `parity.md`, and `parity.json`."""
+"""The verdict, and the tables of layers, for people: on the terminal, and in files."""
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.files import destination, require_writable, write_text
 from common.chapters.suites import ON_GPUS
 from common.compare.findings import HEADINGS, Check, Hidden
+from common.compare.layerwise import Layer, LayerTable
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
@@ -43,9 +45,9 @@ def write_verdict(folder: Path, verdict: Verdict) -> None:
     write_text(folder / "parity.md", markdown(verdict))
 
 
-def print_verdict(verdict: Verdict, console: Console | None = None) -> None:
+def print_verdict(verdict: Verdict) -> None:
     """Prints a table for each comparison, what failed, and the conclusion."""
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     for comparison in verdict.comparisons:
         console.print(_table(comparison))
         console.print()
@@ -202,3 +204,53 @@ def uncompared(comparisons: Sequence[Comparison]) -> list[str]:
 def _hidden(comparisons: Sequence[Comparison]) -> list[Hidden]:
     checks = [check for comparison in comparisons for check in comparison.checks]
     return [each for check in checks for each in check.hidden]
+
+
+def report_layers(found: Sequence[LayerTable]) -> bool:
+    """Prints the tables, and where runs diverge; returns whether none does."""
+    console = Console(highlight=False)
+    for table in found:
+        console.print(_layers_printed(table))
+        for divergence in table.divergences():
+            console.print(Text(divergence.text, style="red bold"), soft_wrap=True)
+    diverged = any(table.divergences() for table in found)
+    if not diverged:
+        agreed = f"no layer diverges: {_compared_layers(found)}"
+        console.print(Text(agreed, "green bold"), soft_wrap=True)
+    return not diverged
+
+
+def _compared_layers(found: Sequence[LayerTable]) -> str:
+    """Who made the same, in words, and when: no more than was compared."""
+    names = dict.fromkeys(name for table in found for name in table.frameworks())
+    after = all(any(layer.when == "after" for layer in table.layers) for table in found)
+    times = "before and after training" if after else "before training"
+    if len(names) == 1:
+        return f"{next(iter(names))} makes the same of the images on all devices {times}"
+    return f"{' and '.join(names)} make the same of the images {times}"
+
+
+def layer_rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:
+    """Each layer, and of each framework the figure of the run that is farthest off."""
+    names = [run.record.framework for run in table.runs]
+    made = []
+    for layer in table.layers:
+        cells = dict.fromkeys(names, ("", True))
+        measured = zip(layer.distances, layer.limits, names, strict=True)
+        for far, limit, name in sorted(measured):
+            figure = f"{far:.1e}" if math.isfinite(far) else "none"
+            cells[name] = f"{figure} {'✓' if far <= limit else '✗'}", far <= limit
+        made.append((layer, list(cells.values())))
+    return made
+
+
+def _layers_printed(table: LayerTable) -> Table:
+    made = tables.table(["layer", *table.frameworks()], title=table.title)
+    before = ""
+    for layer, cells in layer_rows(table):
+        if layer.when != before:
+            made.add_section()
+        before = layer.when
+        texts = (tables.judged(*cell) for cell in cells)
+        made.add_row(f"{layer.name}, {layer.when}", *texts)
+    return made

@@ -1,6 +1,5 @@
 """Two files compared, for people: a table on the terminal, and the conclusion below it."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.base.errors import RequestError, RunError
+from common.base.errors import RequestError
 from common.compare.findings import HEADINGS
 from common.models.weights_file import load_arrays
 from common.pairs.arrays import compare_arrays
@@ -34,24 +33,12 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
     )
 
 
-def report(first: Path, second: Path, tolerance: float | None = None) -> int:
-    """Prints what became of comparing two files.
+def print_pair(verdict: PairVerdict, title: str) -> int:
+    """Prints the arrays, what there is to say of each, and the conclusion as the last line.
 
-    Returns 0 (the same), 1 (they diverge) or 2 (they cannot be read or compared).
+    Returns 0 (the same), 1 (they diverge) or 2 (they cannot be compared).
     """
-    try:
-        verdict = compare_files(first, second, tolerance)
-    except (RequestError, RunError, OSError) as error:
-        print(f"python -m common.parity: error: {printable(str(error))}", file=sys.stderr)
-        return 2
-    print_pair(verdict, f"{first} against {second}")
-    return 2 if verdict.differences else int(not verdict.passed)
-
-
-def print_pair(verdict: PairVerdict, title: str, console: Console | None = None) -> None:
-    """Prints the arrays, what there is to say of each, and the conclusion as the last line."""
-    console = console or Console(highlight=False)
-    pairs = in_rows(verdict.arrays)
+    console, pairs = Console(highlight=False), in_rows(verdict.arrays)
 
     def say(text: str, style: str = "") -> None:
         console.print(Text(printable(text), style=style), soft_wrap=True)
@@ -64,6 +51,7 @@ def print_pair(verdict: PairVerdict, title: str, console: Console | None = None)
         if said := remark(pair):
             say(said, "" if pair.passed else "red")
     say(verdict.conclusion, "green bold" if verdict.passed else "red bold")
+    return 2 if verdict.differences else int(not verdict.passed)
 
 
 def in_rows(pairs: Sequence[ArrayPair]) -> list[ArrayPair]:

@@ -2,10 +2,10 @@
 
 import math
 from itertools import permutations
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from common.base.arrays import Array
 
@@ -18,11 +18,14 @@ TIE: Final = 1e-9
 """Of the sum of all squares: what sums of squares may differ by for rounding alone."""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class PermutationTest(BaseModel):
     """What the test found. With so few figures, p cannot be below `smallest`."""
 
     statistic: float
-    p_value: float
+    p_value: Share
     relabellings: int
     exact: bool
     smallest: float

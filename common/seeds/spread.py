@@ -3,19 +3,23 @@
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError, RunError
+from common.base.files import require_small
 from common.base.machine import now
 from common.chapters.chapters import SPECS
+from common.chapters.spec import OneOf
 from common.compare.accuracy import accuracy
 from common.compare.collect import device_counts, gather, identity
 from common.records.record import Record
-from common.seeds.permutation_test import PermutationTest, permutation_test
+from common.records.store import read_json
+from common.seeds.permutation_test import PermutationTest, Share, permutation_test
 
 FILE = "seeds.json"
 """Where the figures are, in the folder that has the seeds' folders."""
@@ -24,8 +28,8 @@ FILE = "seeds.json"
 class FrameworkSpread(BaseModel):
     """One framework's accuracies, seed by seed, and their spread over the seeds."""
 
-    framework: str
-    accuracies: list[float]
+    framework: Annotated[str, OneOf(FRAMEWORKS)]
+    accuracies: list[Share]
     mean: float
     deviation: float
     least: float
@@ -63,8 +67,8 @@ class Spread(BaseModel):
     seeds: list[int]
     frameworks: list[FrameworkSpread]
     differences: list[Difference]
-    over_seeds: float
-    over_frameworks: float
+    over_seeds: Share
+    over_frameworks: Share
     test: PermutationTest
 
 
@@ -107,13 +111,13 @@ def spread_in(
 def read_spread(folder: Path) -> Spread | None:
     """What `python -m common.seeds` has written there, if it has. Raises RunError if it is none."""
     path = folder / FILE
-    if not path.is_file():
-        return None
     try:
-        return Spread.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
-        raise RunError(f"{path} cannot be read: {reason}") from None
+        if not path.exists():
+            return None
+        require_small(path)
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error}") from None
+    return read_json(Spread, path, "what `python -m common.seeds` writes")
 
 
 def seeds_in(folder: Path, chapter: str, frameworks: Sequence[str]) -> list[int]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import edit, failed, rewrite
+from agreement import edit, failed, judge, rewrite
 
 from common.compare.checks import Run, check_shapes
 from common.compare.collect import LoadedRecord, gather
-from common.compare.folder import judge
 from common.pairs.runs import read_run
 from common.records.store import read_record, read_tensors, unfinished, write_record
 

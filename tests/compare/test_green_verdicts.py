@@ -1,20 +1,18 @@
 """A verdict is never greener than what was compared."""
 
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, edit, failed, failures, make
+from agreement import answer, failed, failures, judge, make
 from concise_records import SETTINGS
 from numpy_concise import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.errors import RequestError
 from common.base.files import write_text
-from common.compare.folder import judge
 from common.parity import main
 from common.report.text import conclusion
 
@@ -121,15 +119,6 @@ def test_frameworks_that_were_not_compared_are_named(tmp_path: Path) -> None:
     verdict = judge(tmp_path, frameworks=("mxnet", "pytorch"))
     said = "pytorch and mxnet computed the same; not compared: tensorflow, jax"
     assert conclusion(verdict).endswith(said)
-
-
-def test_a_run_under_two_names_is_one(tmp_path: Path) -> None:
-    path = make(tmp_path, "jax", chapters.NumpyChapter(), 1)
-    make(tmp_path, "mxnet", chapters.NumpyChapter(), 1)
-    edit(tmp_path / "mxnet-scratch-1dev.json", epochs=json.loads(path.read_text())["epochs"])
-    verdict = judge(tmp_path, frameworks=("jax", "mxnet"))
-    assert failed(verdict) == {("record", "jax", 1), ("record", "mxnet", 1)}
-    assert "jax on 1 and mxnet on 1 are one run" in failures(verdict)[0].note
 
 
 def test_two_runs_that_say_different_things_are_no_company(

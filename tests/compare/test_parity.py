@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, edit, failed, failures, make, rewrite
+from agreement import answer, edit, failed, failures, judge, make, rewrite
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL
-from common.compare.folder import judge
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
 

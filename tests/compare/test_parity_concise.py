@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
-from agreement import edit, failed
+from agreement import edit, failed, judge
 from concise_records import fill
 from numpy_concise import LocalStatistics, WrongMomentum
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.concise import CRITERIA
-from common.compare.folder import judge
 from common.records.store import read_record
 
 

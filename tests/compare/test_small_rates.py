@@ -10,16 +10,15 @@ import agreement
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import failed, make
+from agreement import failed, judge, make
 from numpy_concise import Net, NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
-from common.compare.folder import judge
 from common.compare.replay import replay
 from common.compare.suite import Verdict
-from common.compare.units import explaining
+from common.compare.taken import explaining
 from common.models.initial import initial_weights
 from common.pairs.runs import read_run
 from common.parity import main

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from agreement import failed, make, rewrite
+from agreement import failed, judge, make, rewrite
 from numpy_concise import NumpyConcise
 
-from common.compare.folder import judge
 from common.compare.numpy_layers import SUMS
 from common.compare.replay import replay
 from common.pairs.runs import read_run

@@ -11,14 +11,13 @@ from typing import Any
 import numpy_chapter
 import numpy_concise
 import pytest
-from agreement import make
+from agreement import judge, make
 from tampering import ROUNDING, tamper
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
 from common.chapters.suites import Suite
-from common.compare.folder import judge
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
 

@@ -56,7 +56,6 @@ def test_two_roundings_of_the_same_numbers_are_the_same(exact: Array) -> None:
     [
         ("float64", "float64", 2**-52),
         ("float32", "float64", 2**-23),
-        ("complex64", "float64", 2**-23),
         ("int64", "bool", 0),
     ],
 )
@@ -104,7 +103,6 @@ def test_equal_arrays_are_said_to_be_equal() -> None:
         ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2)"),
         ([1e308], [-1e308], "farther apart than float64 can say"),
         ([1], [2], ""),
-        ([2**60], [2**60 + 1], "whole numbers, closer than float64 can say"),
         (np.zeros((0, 3)), np.zeros((3, 0)), "(0, 3) and (3, 0)"),
     ],
 )

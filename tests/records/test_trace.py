@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import failed, failures, make
+from agreement import failed, failures, judge, make
 from fake_chapter import CONFIG
 from numpy_concise import NumpyConcise
 
@@ -15,7 +15,6 @@ from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.chapters.scratch import ScratchOptions
 from common.compare import numpy_nets
-from common.compare.folder import judge
 from common.compare.replay import replay
 from common.compare.scratch import LeNet
 from common.models.nets import LENET

@@ -13,8 +13,8 @@ from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.base.machine import now
 from common.chapters.chapters import SPECS
-from common.compare.findings import Check
-from common.compare.suite import Verdict
+from common.compare.folder import examine, verdict_on
+from common.compare.suite import Verdict, failures as failures
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
@@ -86,14 +86,15 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     return folder / record_name(framework, config.chapter, devices, config.options.way())
 
 
+def judge(folder: Path, **chosen: Any) -> Verdict:
+    """The verdict on the records in a folder."""
+    return verdict_on(examine(folder, **chosen))
+
+
 def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
     """Which checks failed, for which framework, on how many devices."""
     assert verdict.passed == (not failures(verdict))
     return {(check.check, check.framework, check.devices) for check in failures(verdict)}
-
-
-def failures(verdict: Verdict) -> list[Check]:
-    return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
 
 
 def edit(path: Path, **changes: Any) -> None:

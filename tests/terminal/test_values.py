@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from bench.__main__ import parser as bench
-from common.compare.arguments import parser as parity
+from common.parity import parser as parity
 from common.scaling.arguments import parser as scaling
 from common.seeds import __main__ as seeds
 from common.settings.arguments import parser
