@@ -203,7 +203,7 @@ def report(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2.
+    """Prints the table and writes it as JSON and as a page. Returns 0, 1 (failed) or 2.
 
     Of two files, it prints the table alone. What cannot be written is said, and changes no verdict.
     """

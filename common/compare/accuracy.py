@@ -10,7 +10,7 @@ from common.compare.criteria import CRITERIA
 from common.compare.distances import Distance
 from common.compare.findings import Finding, farthest
 from common.compare.planned import preset_of
-from common.compare.tolerances import Setting, Tolerance
+from common.compare.tolerances import Setting
 from common.records.record import Record
 
 EQUAL: Final = 1e-12
@@ -44,11 +44,14 @@ def mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
-    """A run's accuracy against its floor, and its framework's against the others'."""
-    floor = accuracy_floor(run.record)
-    if floor is None:
+    """A run's accuracy against its floor, and its framework's against the others'.
+
+    They are known of whole presets: one flag by hand, and an accuracy may be another.
+    """
+    criteria, preset = CRITERIA[run.record.chapter], setting(run.record)
+    if preset not in criteria.floor or preset_of(run.record.config) is None:
         return
-    ours = accuracy(run.record)
+    floor, ours = criteria.floor[preset], accuracy(run.record)
     yield Finding(
         check="accuracy",
         quantity="accuracy",
@@ -62,8 +65,8 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
         return
     other, gap = spread(framework, runs)
     where = "next to the median" if other == framework else f"from {other}"
-    limit = CRITERIA[run.record.chapter].spread[setting(run.record)]
-    yield farthest("spread", "spread", [Distance("accuracy", gap, where)], limit)
+    distance = Distance("accuracy", gap, where)
+    yield farthest("spread", "spread", [distance], criteria.spread[preset])
 
 
 def accuracy(record: Record) -> float:
@@ -74,15 +77,6 @@ def accuracy(record: Record) -> float:
     settled = record.config.lr_decay == "linear"
     last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
     return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last
-
-
-def accuracy_floor(record: Record) -> Tolerance | None:
-    """The accuracy that a run of this preset has to reach; None where none is known.
-
-    It is known of a whole preset: one flag by hand, and it may be another.
-    """
-    floors = CRITERIA[record.chapter].floor
-    return floors.get(setting(record)) if preset_of(record.config) else None
 
 
 def setting(record: Record) -> Setting:

@@ -48,9 +48,6 @@ NUMERICAL: Final = {
 }
 """What each numerical check compares: the arrays whose names start so."""
 
-BEGINNINGS: Final = ("forward", "gradient", "trajectory")
-"""The checks that hold for runs of any length."""
-
 UNMEASURED: Final = ("trace/", "test/", "probe/")
 """Arrays that are a run's own, or bytes."""
 
@@ -104,8 +101,9 @@ def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
     Training makes more of rounding with every step, so long runs are compared with each other in
     their beginnings alone.
     """
-    known, names = allowed(run), BEGINNINGS if is_long(run) else NUMERICAL
-    return {name: (NUMERICAL[name], known[name]) for name in names if known}
+    known, ends = allowed(run), ("weights", "outcome") if is_long(run) else ()
+    named = NUMERICAL.items() if known else ()
+    return {name: (prefix, known[name]) for name, prefix in named if name not in ends}
 
 
 def beginning(run: Run) -> int:
@@ -113,13 +111,9 @@ def beginning(run: Run) -> int:
 
     In float32 that is known of the suites alone; else the first step is certain.
     """
-    exact = run.record.config.dtype == "float64" or suite_of(run.record.config) is not None
-    return CRITERIA[run.record.chapter].beginning if exact or not is_traced(run) else 1
-
-
-def is_traced(run: Run) -> bool:
-    """Whether the run has kept steps that can be computed again."""
-    return bool(traced_steps(run.record.config))
+    config = run.record.config
+    known = config.dtype == "float64" or suite_of(config) is not None or not traced_steps(config)
+    return CRITERIA[run.record.chapter].beginning if known else 1
 
 
 def is_long(run: Run) -> bool:

@@ -125,11 +125,3 @@ def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: To
 def nearest_to_failing(found: Iterable[Finding]) -> Finding:
     """Of several findings, the one that does."""
     return max(found, key=lambda each: each.share)
-
-
-def with_hidden(finding: Finding, hidden: Sequence[Hidden]) -> Finding:
-    """What a check of steps found, and what rounding hides of them."""
-    steps = [str(each.step) for each in hidden if not each.compared]
-    note = f"rounding hides how weights moved: not compared in step {', '.join(steps)}"
-    told = {"note": note} if steps and finding.passed else {}
-    return finding.model_copy(update={"hidden": list(hidden), **told})

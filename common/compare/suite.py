@@ -21,7 +21,7 @@ from common.compare.checks import (
 from common.compare.collect import LoadedRecord, Reference
 from common.compare.criteria import CRITERIA
 from common.compare.distances import compare
-from common.compare.findings import Check, Finding, farthest, nearest_to_failing, with_hidden
+from common.compare.findings import Check, Finding, farthest, nearest_to_failing
 from common.compare.planned import preset_of
 from common.compare.replay import Replay, as_float64_decides, replays
 from common.records.record import DataUsed
@@ -154,7 +154,10 @@ def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Fin
         worst = nearest_to_failing(
             farthest("steps", kind, found, allowed(run)[kind]) for kind, found in steps.items()
         )
-        yield with_hidden(worst, replayed.hidden)
+        lost = ", ".join(str(each.step) for each in replayed.hidden if not each.compared)
+        if lost and worst.passed:
+            worst.note = f"rounding hides how weights moved: not compared in step {lost}"
+        yield worst.model_copy(update={"hidden": list(replayed.hidden)})
     if others and is_long(run) and preset_of(run.record.config):
         ours, theirs = (curve(run, arrays["losses"]) for arrays in (run.arrays, reference))
         limit = CRITERIA[run.record.chapter].curve

@@ -16,27 +16,6 @@ ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a run that ended itself, of a record that cannot be used, and of what no array shows."""
 
 
-FORWARD = "It starts from the same weights, but its first logits are off: the net differs."
-
-FIRST_LOSS = (
-    "Its first logits are right, but the loss of its first step is off: the cause is how the "
-    "minibatch is split, or what the net does only in training."
-)
-
-GRADIENT = "Its first logits and first loss are right, but its first gradient is off"
-
-LATER_LOSS = (
-    "Its first logits, first loss and first gradient are right, but a later loss is off: "
-    "the cause is what an update leaves, on all devices or on some."
-)
-
-WEIGHTS = "Its logits, losses and first gradient are right, but weights are off in the end"
-
-STEP = "Its beginning is right, but a step from the run's own weights has a wrong result."
-
-OUTCOME = "Its weights are right in the end, but their logits are off."
-
-
 @dataclass(frozen=True)
 class Divergence:
     """Where a run is wrong first. `rank` orders divergences as a run comes past them.
@@ -82,24 +61,40 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Div
     loss = _first_loss(run, expected, failed)
     end = f"after step {len(run.record.losses)}"
     if "forward" in failed:
-        divergence = Divergence(0, FORWARD, "before step 1", array="logits/before")
+        what = "It starts from the same weights, but its first logits are off: the net differs."
+        divergence = Divergence(0, what, "before step 1", array="logits/before")
     elif loss == 1:
-        divergence = Divergence(1, FIRST_LOSS, "step 1", array="losses", entry=(0,))
+        what = (
+            "Its first logits are right, but the loss of its first step is off: the cause is how "
+            "the minibatch is split, or what the net does only in training."
+        )
+        divergence = Divergence(1, what, "step 1", array="losses", entry=(0,))
     elif "gradient" in failed:
         divergence = _of_gradient(failed["gradient"].diverged, expected)
     elif loss:
-        what = f"{LATER_LOSS}{_of_weights(failed)}"
+        what = (
+            "Its first logits, first loss and first gradient are right, but a later loss is off: "
+            "the cause is what an update leaves, on all devices or on some."
+        )
+        if weights := failed.get("weights"):
+            worst = weights.where.partition("/")[2]
+            what += f" In the end {len(weights.diverged)} weights are off, most of all {worst}."
         divergence = Divergence(3, what, f"step {loss}", array="losses", entry=(loss - 1,))
     elif "weights" in failed:
-        array = failed["weights"].diverged[0]
-        what = f"{WEIGHTS} ({len(failed['weights'].diverged)} of them)."
-        divergence = Divergence(4, what, end, array.partition("/")[2], array)
+        diverged = failed["weights"].diverged
+        what = (
+            "Its logits, losses and first gradient are right, but weights are off in the end "
+            f"({len(diverged)} of them)."
+        )
+        divergence = Divergence(4, what, end, diverged[0].partition("/")[2], diverged[0])
     elif "steps" in failed:
-        worst = failed["steps"]
-        tensor = "" if worst.array == "loss" else worst.array
-        divergence = Divergence(4, STEP, f"step {worst.step}", tensor)
+        what = "Its beginning is right, but a step from the run's own weights has a wrong result."
+        array = failed["steps"].array
+        step = f"step {failed['steps'].step}"
+        divergence = Divergence(4, what, step, "" if array == "loss" else array)
     elif "outcome" in failed:
-        divergence = Divergence(5, OUTCOME, end, array="logits/after")
+        what = "Its weights are right in the end, but their logits are off."
+        divergence = Divergence(5, what, end, array="logits/after")
     else:
         divergence = _of_figures(next(iter(failed.values())))
     if divergence.entry or divergence.array not in expected:
@@ -109,25 +104,17 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Div
     )
 
 
-def _of_weights(failed: Mapping[str, Check]) -> str:
-    """How many weights are off in the end, and which most; empty if none is."""
-    if "weights" not in failed:
-        return ""
-    count, where = len(failed["weights"].diverged), failed["weights"].where
-    return f" In the end {count} weights are off, most of all {where.partition('/')[2]}."
-
-
 def _of_gradient(diverged: Sequence[str], expected: Weights) -> Divergence:
     """A first gradient that is off: going back from the loss, the last tensor is the first."""
     every = [name for name in expected if name.startswith("gradients/")]
+    what = "Its first logits and first loss are right, but its first gradient is off, in "
+    tensor = "all gradients"
     if len(diverged) == len(every):
-        return Divergence(
-            2, f"{GRADIENT}, in every tensor.", "step 1", "all gradients", diverged[-1]
-        )
-    what = (
-        f"{GRADIENT}, in {len(diverged)} of {len(every)} tensors; going back from the loss, here "
-    )
-    return Divergence(2, f"{what}first.", "step 1", diverged[-1].partition("/")[2], diverged[-1])
+        what += "every tensor."
+    else:
+        what += f"{len(diverged)} of {len(every)} tensors; going back from the loss, here first."
+        tensor = diverged[-1].partition("/")[2]
+    return Divergence(2, what, "step 1", tensor, diverged[-1])
 
 
 def _of_figures(check: Check) -> Divergence:

@@ -1,4 +1,4 @@
-"""Who computes something else than the others, and what tells so."""
+"""Which framework computes something else than the others, and what tells so."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,29 +86,20 @@ def _suspect(
     told, decided = [], True
     if run is not None and divergence.array:
         reference = first.examined.references[run.shards]
-        checks = first.examined.checks(first.found)
-        told = explanations(
-            run, head(run, reference.arrays), [name for each in checks for name in each.diverged]
-        )
+        diverged = [name for x in first.examined.checks(first.found) for name in x.diverged]
+        told = explanations(run, head(run, reference.arrays), diverged)
         decided = reference.independent or _majority(run, _camps(first, _peers(first, alike=False)))
+    tensors = [each.tensor for each in told if each.tensor]
+    texts = [each.text for each in told]
+    values = [(x.record.framework, _part(x, divergence)[divergence.entry]) for x in peers]
     return Suspect(
         framework,
         chapter,
         failures,
-        next(
-            (explanation.tensor for explanation in told if explanation.tensor),
-            divergence.tensor or divergence.array,
-        ),
-        [
-            *(explanation.text for explanation in told),
-            *_elsewhere(first, examined),
-            *_agreement(first, peers),
-        ],
-        [
-            (peer.record.framework, f"{_part(peer, divergence)[divergence.entry]:.6g}")
-            for peer in peers
-        ],
-        decided,
+        tensor=[*tensors, divergence.tensor or divergence.array][0],
+        evidence=[*texts, *_elsewhere(first, examined), *_agreement(first, peers)],
+        values=[(name, f"{value:.6g}") for name, value in values],
+        decided=decided,
     )
 
 
@@ -138,11 +129,9 @@ def _camps(failure: FailedRun, peers: Sequence[Run]) -> list[list[Run]]:
         if failure.divergence.array.startswith(prefix)
     )
     for peer in peers:
+        ours = _part(peer, failure.divergence)
         for camp in camps:
-            if (
-                distance(_part(peer, failure.divergence), _part(camp[0], failure.divergence))[0]
-                <= 2 * limit
-            ):
+            if distance(ours, _part(camp[0], failure.divergence))[0] <= 2 * limit:
                 camp.append(peer)
                 break
         else:
@@ -163,7 +152,7 @@ def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
 
 
 def _agreement(failure: FailedRun, peers: Sequence[Run]) -> list[str]:
-    """Who agrees with whom where this run diverges, in a sentence."""
+    """Which frameworks agree where this run diverges, in a sentence."""
     if len(peers) < 2 or failure.divergence.rank < 0:
         return []
     camps = [[peer.record.framework for peer in camp] for camp in _camps(failure, peers)]
@@ -192,7 +181,5 @@ def _elsewhere(failure: FailedRun, examined: Sequence[SuiteResult]) -> list[str]
 
 def _passes(examined: SuiteResult, framework: str, devices: int) -> bool:
     """Whether a run of the suite is there and passed every check."""
-    for found in examined.found:
-        if (found.framework, found.devices) == (framework, devices):
-            return all(check.passed for check in examined.checks(found))
-    return False
+    found = [x for x in examined.found if (x.framework, x.devices) == (framework, devices)]
+    return bool(found) and all(check.passed for check in examined.checks(found[0]))

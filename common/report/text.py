@@ -17,7 +17,7 @@ from common.compare.layerwise import Layer, LayerTable
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
-VERDICT_FILES = ("parity.json", "parity.md", "parity.html")
+VERDICT_FILES = ("parity.json", "parity.html")
 """What a comparison leaves in its folder."""
 
 
@@ -36,13 +36,9 @@ def withdraw_verdict(folder: Path) -> list[str]:
 
 
 def write_verdict(folder: Path, verdict: Verdict) -> None:
-    """Writes `parity.json` and `parity.md` to `folder`, each whole or not at all.
-
-    Raises RequestError or OSError.
-    """
+    """Writes `parity.json` to `folder`, whole or not at all. Raises RequestError or OSError."""
     require_writable(folder)
     write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
-    write_text(folder / "parity.md", markdown(verdict))
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -55,21 +51,6 @@ def print_verdict(verdict: Verdict) -> None:
         console.print(Text(describe(check), style="red"), soft_wrap=True)
     style = "green bold" if verdict.passed else "red bold"
     console.print(Text(conclusion(verdict), style=style), soft_wrap=True)
-
-
-def markdown(verdict: Verdict) -> str:
-    """The same as a Markdown page."""
-    lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
-    for comparison in verdict.comparisons:
-        headings = ["check", *frameworks(comparison), "limit"]
-        cells = [
-            [heading, *(text for text, _ in cells), limit]
-            for heading, cells, limit in rows(comparison)
-        ]
-        lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
-        lines += [*tables.markdown(headings, cells), ""]
-    failed = [f"- {describe(check)}" for check in failures(verdict)]
-    return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
 
 
 def rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:

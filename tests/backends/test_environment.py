@@ -14,8 +14,8 @@ from together_fixture import together as together
 from common.backends.environment import Environment
 from common.backends.loading import import_backend
 from common.base.errors import RequestError
-from common.compare.folder import examine, verdict_on
-from common.report.text import markdown
+from common.compare.folder import examine
+from common.report.text import subtitle
 
 TABLE = Environment(
     decided={"TOY_LAYOUT": "last", "TOY_DTYPE": None},
@@ -144,7 +144,8 @@ def test_a_run_that_goes_on_tells_of_a_variable_that_is_another(
 
 def test_the_comparison_names_it_above_a_table(results: Path) -> None:
     edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
-    assert "; TOY_ISA=avx2 in jax on 2" in markdown(verdict_on(examine(results, **JAX)))
+    (examined,) = examine(results, **JAX)
+    assert "; TOY_ISA=avx2 in jax on 2" in subtitle(examined.comparison)
 
 
 def test_processes_in_which_it_differs_do_not_train_together(together: Together) -> None:

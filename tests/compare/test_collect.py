@@ -1,7 +1,6 @@
 """Records that are missing, stale, spoiled or of another setting are not compared but reported."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,17 +54,6 @@ def test_a_record_under_another_number_of_devices_is_refused(two: Path, theirs: 
     theirs.write_text((two / "pytorch-scratch-1dev.json").read_text())
     edit(theirs, framework="jax")
     assert "ran on 1 devices" in found(two).trouble
-
-
-@pytest.mark.parametrize(
-    ("suffix", "why"),
-    [(".json", "there is no "), (".safetensors", "it is a pipe, not a file")],
-)
-def test_a_pipe_is_not_waited_for(two: Path, theirs: Path, suffix: str, why: str) -> None:
-    place = theirs.with_suffix(suffix)
-    place.unlink()
-    os.mkfifo(place)
-    assert why in found(two).trouble
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from common.compare.planned import preset_of
 from common.compare.suite import Verdict
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
-from common.report.text import conclusion, markdown
+from common.report.text import conclusion, subtitle
 from common.settings.request import Request
 
 SMALL = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5, "seed": 0}
@@ -96,7 +96,7 @@ def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
     compared = {(each.framework, each.devices) for each in gpu.checks if each.check == "gpus"}
     assert compared == {(framework, k) for framework in WITH_GPU for k in (1, 2)}
     assert (cpu.on_cpus, gpu.on_cpus) == ([], ["mxnet"])
-    assert "on the CPU alone: mxnet" in markdown(verdict)
+    assert "on the CPU alone: mxnet" in subtitle(gpu)
     assert conclusion(verdict).endswith(
         "checks passed: every framework computed the same; on GPUs, pytorch and tensorflow and jax "
         "computed the same; not compared: mxnet"

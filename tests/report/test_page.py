@@ -1,18 +1,25 @@
-"""The page says at first sight whether all is well, and if not, who is wrong, where and why."""
+"""The page says at first sight whether all is well, and if not, what is wrong, where and why."""
 
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy_chapter as chapters
 import pytest
 from agreement import edit, make, rewrite
 from markup import shown
+from seed_figures import put
 
+import common.parity
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
+from common.parity import main
 from common.records.new import failure_of
 from common.records.store import read_record, read_tensors
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_page_of_good_runs_says_so_and_every_link_leads_somewhere(results: Path) -> None:
@@ -131,3 +138,79 @@ def test_a_variable_that_may_change_rounding_is_named(results: Path) -> None:
     page = shown(results, frameworks=["jax"])
     assert "; TOY_ISA=avx2 in jax on 2" in page.text
     assert "TOY_ISA avx2" in page.text.partition("Variables that may change rounding")[2]
+
+
+def test_both_spreads_the_test_and_its_p_value_are_shown(results: Path) -> None:
+    before = shown(results)
+    assert "#chance" not in before.values("href")
+    assert "null hypothesis" not in before.text
+    put(results)
+    page = shown(results)
+    assert "#chance" in page.values("href")
+    assert "scratch: test accuracy of every seed" in page.values("alt")
+    for told in (
+        "4,800 fashion-mnist images, devices: 1; seeds 0, 1, 2",
+        "written 2026-11-22",
+        "standard deviation of one framework over the seeds: 0.0183; of the frameworks at "
+        "one seed: 0.0136",
+        "null hypothesis: which framework ran makes no difference",
+        "p = 0.0694 (all 576 permutations",
+        "pytorch0.82000.02000.80000.8400",
+        "jax - mxnet-0.02330.01530.0088",
+    ):
+        assert told in page.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"frameworks": 3}, "frameworks Input should be"),
+        ({"over_seeds": 1e308}, "over_seeds Input"),
+    ],
+)
+def test_files_of_figures_that_cannot_be_are_named(
+    results: Path, changes: dict[str, Any], why: str
+) -> None:
+    put(results, **changes)
+    (results / "bench.json").write_text("{}")
+    page = shown(results)
+    assert "all 104 checks passed" in page.headline
+    assert f"seeds.json is not what `python -m common.seeds` writes: {why}" in page.text
+    assert "bench.json is not what `nox -s bench` writes: created Field required" in page.text
+    assert "null hypothesis" not in page.text
+
+
+def test_what_made_a_record_is_shown_as_a_shell_takes_it(results: Path) -> None:
+    path = results / "float64/jax-scratch-1dev.json"
+    edit(path, command=["python", "-m", "frameworks.jax.scratch", "--out=a b"])
+    assert "python -m frameworks.jax.scratch '--out=a b'" in shown(results).text
+
+
+def test_a_benchmark_beside_the_records_is_shown(results: Path) -> None:
+    assert "Benchmark" not in shown(results).text
+    shutil.copy(ROOT / "docs/bench-2026-11-21.json", results / "bench.json")
+    page = shown(results)
+    assert "Benchmark" in page.text
+    assert "keras" in page.text
+
+
+def test_where_the_page_cannot_be_made_no_old_one_is_left(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(results)]) == 0
+    assert (results / "parity.html").exists()
+
+    def missing(*_: Any) -> str:
+        raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+
+    monkeypatch.setattr("common.report.page.page", missing)
+    capsys.readouterr()
+    assert main([str(results)]) == 0
+    assert not (results / "parity.html").exists()
+    *_, conclusion, last = capsys.readouterr().out.splitlines()
+    assert "checks passed" in conclusion
+    needs = f"jinja2 and matplotlib make it: nox -s parity -- {results}"
+    assert last == f"no {results}/parity.html: {needs}"
+    monkeypatch.setattr(common.parity, "PAGE_NEEDS", ())
+    with pytest.raises(ModuleNotFoundError):
+        main([str(results)])
