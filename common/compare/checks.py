@@ -90,9 +90,9 @@ def median(runs: Sequence[Run]) -> Weights:
 
 def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
-    held_to, dtype = CRITERIA[run.record.chapter], run.record.config.dtype
-    found = held_to.tolerances.get(dtype, {})
-    return {**found, **held_to.long.get(dtype, {})} if found and is_long(run) else found
+    criteria, dtype = CRITERIA[run.record.chapter], run.record.config.dtype
+    found = criteria.tolerances.get(dtype, {})
+    return {**found, **criteria.long.get(dtype, {})} if found and is_long(run) else found
 
 
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:

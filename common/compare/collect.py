@@ -48,8 +48,10 @@ def gather(
     asked: Asked,
 ) -> list[LoadedRecord]:
     """One entry for each expected record, in order; `asked` tells what a run must have been."""
-    places = product(frameworks, devices)
-    found = [_find(folder, name, chapter, k, way, asked) for name, k in places]
+    found = [
+        _find(folder / record_name(framework, chapter, k, way), framework, k, asked)
+        for framework, k in product(frameworks, devices)
+    ]
     shared = [_shared(each.run) if each.run else {} for each in found]
     counts = Counter(tuple(each.items()) for each in shared if each)
     common = dict(counts.most_common(1)[0][0]) if counts else {}
@@ -70,17 +72,16 @@ def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str
     return sorted(counts | {1}) if counts else []
 
 
-def _find(
-    folder: Path, framework: str, chapter: str, devices: int, way: str, asked: Asked
-) -> LoadedRecord:
-    path = folder / record_name(framework, chapter, devices, way)
+def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecord:
     if not path.is_file():
         return LoadedRecord(framework, devices, None, f"there is no {path}")
     record = None
     try:
         record = read_record(path)
-        if trouble := _another(record, framework, chapter, devices, way):
-            raise RunError(f"{trouble} ({path})")
+        if record.file_name() != path.name:
+            raise RunError(f"it is the record of {record.name()} ({path})")
+        if record.source_sha256 != source_digest(framework):
+            raise RunError(f"stale, as the code has changed since: run it again ({path})")
         if record.status == "complete" and (trouble := overtaken(path)):
             with suppress(RunError):  # what became of the later run is what matters
                 record = read_record(unfinished(path))
@@ -102,19 +103,6 @@ def load(path: Path, record: Record) -> Run:
     if trouble := contradiction(record, arrays):
         raise RunError(f"{trouble} ({path})")
     return Run(record, {**arrays, "losses": np.array(record.losses)})
-
-
-def _another(record: Record, framework: str, chapter: str, devices: int, way: str) -> str:
-    """Why a record is not the one that its name promises; empty if it is."""
-    if (record.framework, record.chapter) != (framework, chapter):
-        return f"is of {record.framework} {record.chapter}"
-    if record.config.devices != devices:
-        return f"ran on {record.config.devices} devices"
-    if record.file_name() != record_name(framework, chapter, devices, way):
-        return f"is of {record.name()}"
-    if record.source_sha256 != source_digest(framework):
-        return "stale, as the code has changed since: run it again"
-    return ""
 
 
 def identity(record: Record) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def compare(
 
 
 def yardstick(name: str, arrays: Mapping[str, Array]) -> str:
-    """The array whose largest entry is the measure for `name`: itself, but for some biases.
+    """The array whose largest entry is the measure for `name`: itself, except for some biases.
 
     Batch normalization takes away whatever its convolution's bias adds. Such a bias has gradient
     0, and what is found instead is the rounding of numbers as large as the weight's gradient.

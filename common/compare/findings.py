@@ -35,7 +35,7 @@ Printable = Annotated[str, AfterValidator(printable)]
 
 
 class Hidden(BaseModel):
-    """How much of what a step did to the weights is lost where these are rounded.
+    """How much of a step is lost where weights are rounded.
 
     Of its `entries`, so many are `hidden`: rounding alone may move them by more than the limit.
     `tried` is how many ReLU units in doubt were looked at to explain what the others show.

@@ -77,9 +77,13 @@ def examine(
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)
             compared = compare_suite(name, chapter, found, references, beside)
-            compared.on_cpus = [each for each in frameworks if each not in names]
             runs = [each.run for each in found if each.run]
-            compared.on_one_host = repeats.on_one_host(suite, runs)
+            instead = {
+                "on the CPU alone": [each for each in frameworks if each not in names],
+                "in processes of one host": repeats.on_one_host(suite, runs),
+            }
+            told = [f"{where}: {', '.join(those)}" for where, those in instead.items() if those]
+            compared.notes = [*told, *compared.notes]
             examined.append(SuiteResult(compared, found, references))
             done |= {(suite.name, run.record.framework, run.devices): run for run in runs}
             if suite.name.startswith("float64"):

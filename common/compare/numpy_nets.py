@@ -1,6 +1,6 @@
 """A step of a chapter's net in NumPy: what it must compute, whatever framework takes it.
 
-In float64 it is the exact answer, but for rounding. It is slow: a few small minibatches will do.
+In float64 it is the exact answer, except for rounding. It is slow: a few small minibatches will do.
 """
 
 from collections.abc import Iterator, Mapping

@@ -34,13 +34,13 @@ def planned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[st
 
 @cache
 def suite_of(config: Config) -> Suite | None:
-    """The suite of which a run of this configuration is; None if it is of none."""
+    """The suite that a run of this configuration belongs to, if there is one."""
     return next((suite for suite in SUITES if not other_settings(config, suite)), None)
 
 
 @cache
 def preset_of(config: Config) -> str | None:
-    """The preset that a run follows in everything; None if it is of another setting."""
+    """The preset that a run follows in everything, if there is one."""
     for name in SPECS[config.chapter].presets:
         suite = Suite(config.chapter, name, ".", (), (), {"preset": name}, kind=config.device_kind)
         if not other_settings(config, suite):

@@ -113,7 +113,7 @@ def replay(run: Run) -> Replay | None:
 
 
 def as_float64_decides(run: Run, replayed: Replay | None) -> Run:
-    """The run, but for what units in doubt have added to its first gradient."""
+    """The run, except for what units in doubt have added to its first gradient."""
     gained = replayed.gained if replayed else {}
     arrays = {name: run.arrays[name] - values for name, values in gained.items()}
     return replace(run, arrays={**run.arrays, **arrays})

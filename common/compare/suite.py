@@ -34,9 +34,8 @@ Elsewhere = Callable[[Run, Mapping[str, float]], Iterable[Finding]]
 class Comparison(BaseModel):
     """One suite of one chapter: what was computed, what it is compared with, and every check.
 
-    `on_cpus` are frameworks that have no GPU here, in a suite on GPUs; `on_one_host` those whose
-    runs were, in several processes, in a suite over hosts. `environment` tells which variables that
-    may change rounding were set, and in which runs, in words.
+    `notes` say what else has to be known of the runs: on which devices or hosts they were instead
+    of those that the suite asks for, and which variables that may change rounding were set.
     """
 
     suite: str
@@ -45,9 +44,7 @@ class Comparison(BaseModel):
     data: DataUsed | None
     compared_with: str
     checks: list[Check]
-    on_cpus: list[str] = []
-    on_one_host: list[str] = []
-    environment: list[str] = []
+    notes: list[str] = []
 
 
 class Verdict(BaseModel):
@@ -104,7 +101,7 @@ def compare_suite(
         data=runs[0].record.data if runs else None,
         compared_with=" and ".join([*numpys, *names]) or "nothing",
         checks=checks,
-        environment=environment_of(runs),
+        notes=environment_of(runs),
     )
 
 

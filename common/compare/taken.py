@@ -148,7 +148,7 @@ class Decided:
 
 
 def decided(step: Taken, seen: Seen, right: Step, limit: float) -> Decided:
-    """What is expected where a run shows `seen`, which is held to the limit.
+    """What is expected where a run shows `seen`, which may be off by the limit.
 
     Where it is farther from what is `right` than rounding explains, units in doubt are tried, the
     nearest to zero first and each time twice as many, until some explain it. They have flipped,

@@ -29,7 +29,7 @@ Setting = tuple[str, str]
 
 @dataclass(frozen=True)
 class Criteria:
-    """What a chapter's runs are held to.
+    """What a chapter's runs are compared with.
 
     `net` is the net in NumPy. `tolerances` are by dtype and quantity; a run fails if its dtype has
     none. Over the first `beginning` steps, training does not yet amplify rounding. Longer runs have

@@ -67,7 +67,7 @@ def flatten_orders(
 
 
 def _order(ours: Array, theirs: Array, planes: tuple[int, ...]) -> str:
-    """The order in which `ours` (rows,) fits `theirs`, in words; empty if it is no other."""
+    """The order in which `ours` (rows,) fits `theirs`, in words; empty if none is another."""
     standing, right = correlation(ours, theirs), ", ".join(AXES)
     fits = {}
     for axes, order in flattenings(planes):

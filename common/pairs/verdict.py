@@ -40,7 +40,12 @@ class PairVerdict(BaseModel):
 def pair_verdict(pairs: list[ArrayPair], notes: Iterable[str] = ()) -> PairVerdict:
     """Passed, if every pair has."""
     passed = all(pair.passed for pair in pairs)
-    conclusion = _agreement(pairs) if passed else _parting(pairs)
+    if passed:
+        conclusion = _agreement(pairs)
+    else:
+        failed = [pair for pair in pairs if not pair.passed]
+        where = f"{len(failed)} of {len(pairs)} arrays, first in {describe(failed[0])}"
+        conclusion = f"they diverge in {where}"
     return PairVerdict(passed=passed, conclusion=conclusion, notes=list(notes), arrays=pairs)
 
 
@@ -65,11 +70,6 @@ def _agreement(pairs: list[ArrayPair]) -> str:
         f"the same within the limit: {which}; the farthest is {worst.array}, "
         f"{worst.distance:.1e} where {worst.limit:.1e} is allowed"
     )
-
-
-def _parting(pairs: list[ArrayPair]) -> str:
-    failed = [pair for pair in pairs if not pair.passed]
-    return f"they diverge in {len(failed)} of {len(pairs)} arrays, first in {describe(failed[0])}"
 
 
 def describe(pair: ArrayPair) -> str:

@@ -3,10 +3,11 @@
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from common.base.errors import RunError
 from common.chapters.chapters import SPECS
 from common.compare.accuracy import setting as accuracy_setting
 from common.compare.checks import Run, allowed
@@ -18,9 +19,10 @@ from common.compare.suite import SuiteResult, Verdict
 from common.compare.tolerances import Tolerance
 from common.diagnose.suspects import Suspect, suspects
 from common.report import provenance, speed as speeds
-from common.report.figures import Picture, epochs, losses
-from common.report.seeds import chance
+from common.report.figures import Picture, dots, epochs, losses
 from common.report.text import conclusion, frameworks, layer_rows, subtitle
+from common.seeds import text as seeds_text
+from common.seeds.spread import read_spread
 from common.terminal.text import printable
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -77,6 +79,16 @@ class Section:
     pictures: list[Picture]
     long: bool
     speeds: provenance.Table | None
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A line on the setting or on what is wrong with the file, and what the file says."""
+
+    line: str
+    picture: Picture | None = None
+    tables: list[provenance.Table] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
 
 
 def page(
@@ -264,11 +276,11 @@ def tolerance_of(check: Check, run: Run) -> Tolerance | None:
     """The tolerance that a check applied; None if it asked for equality, or found none."""
     if check.tolerance is None:
         return None
-    held_to = CRITERIA[run.record.chapter]
+    criteria = CRITERIA[run.record.chapter]
     if check.check == "curve":
-        return held_to.curve
+        return criteria.curve
     if check.check in ("accuracy", "spread"):
-        table = held_to.floor if check.check == "accuracy" else held_to.spread
+        table = criteria.floor if check.check == "accuracy" else criteria.spread
         return table[accuracy_setting(run.record)]
     return allowed(run)[check.quantity]
 
@@ -284,3 +296,23 @@ def place(check: Check, run: Run) -> tuple[str, str]:
     if check.quantity == "trajectory":
         return "losses", check.where
     return check.where, steps[check.quantity]
+
+
+def chance(folder: Path) -> Chance | None:
+    """What the seeds below `folder` say; None if there are none."""
+    try:
+        spread = read_spread(folder / "seeds")
+    except RunError as error:
+        return Chance(str(error))
+    if spread is None:
+        return None
+    accuracies = {each.framework: each.accuracies for each in spread.frameworks}
+    return Chance(
+        f"{seeds_text.title(spread)}; written {spread.created}.",
+        dots(accuracies, f"{spread.chapter}: test accuracy of every seed"),
+        [
+            provenance.Table("Test accuracy over the seeds", *seeds_text.framework_rows(spread)),
+            provenance.Table("Differences", *seeds_text.difference_rows(spread)),
+        ],
+        list(seeds_text.findings(spread)),
+    )

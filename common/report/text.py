@@ -79,10 +79,7 @@ def subtitle(comparison: Comparison) -> str:
     if config is None or data is None:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
-    told = f"; on the CPU alone: {', '.join(comparison.on_cpus)}" if comparison.on_cpus else ""
-    if comparison.on_one_host:
-        told += f"; in processes of one host: {', '.join(comparison.on_one_host)}"
-    told += "".join(f"; {each}" for each in (*comparison.environment, *unseen(comparison)))
+    told = "".join(f"; {each}" for each in (*comparison.notes, *unseen(comparison)))
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"

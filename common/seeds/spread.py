@@ -147,20 +147,14 @@ def records_of(
 
 def require_one_setting(folder: Path, seeds: Sequence[int], records: Sequence[Record]) -> None:
     """Raises RequestError if the seeds differ in more than the seed; one record speaks for each."""
-    settings = [_setting(record) for record in records]
-    for seed, other in zip(seeds, settings, strict=True):
+    first, *others = (identity(each) | {"preset": each.config.preset} for each in records)
+    for seed, other in zip(seeds[1:], others, strict=True):
         for key, value in other.items():
-            if value != settings[0][key]:
+            if value != first[key] and key not in {"seed", "initial weights"}:
                 raise RequestError(
-                    f"in {folder}, {key} is {settings[0][key]} for seed {seeds[0]} and {value} "
-                    f"for seed {seed}: run `nox -s seeds` again"
+                    f"in {folder}, {key} is {first[key]} for seed {seeds[0]} and {value} for seed "
+                    f"{seed}: run `nox -s seeds` again"
                 )
-
-
-def _setting(record: Record) -> dict[str, Any]:
-    by_seed = {"seed", "initial weights"}
-    known = identity(record) | {"preset": record.config.preset}
-    return {key: value for key, value in known.items() if key not in by_seed}
 
 
 def statistics(figures: Array, frameworks: Sequence[str]) -> dict[str, Any]:
@@ -179,22 +173,17 @@ def statistics(figures: Array, frameworks: Sequence[str]) -> dict[str, Any]:
             for name, column, deviation in zip(frameworks, figures.T, deviations, strict=True)
         ],
         "differences": [
-            difference(frameworks[i], frameworks[j], figures[:, i] - figures[:, j])
+            Difference(
+                first=frameworks[i],
+                second=frameworks[j],
+                mean=above.mean(),
+                deviation=above.std(ddof=1),
+                error=above.std(ddof=1) / len(above) ** 0.5,
+            )
             for i, j in combinations(range(len(frameworks)), 2)
+            for above in [figures[:, i] - figures[:, j]]
         ],
         "over_seeds": float(np.sqrt(figures.var(axis=0, ddof=1).mean())),
         "over_frameworks": float(np.sqrt(figures.var(axis=1, ddof=1).mean())),
         "test": permutation_test(figures),
     }
-
-
-def difference(first: str, second: str, above: Array) -> Difference:
-    """The difference of two frameworks, from that at each seed (seeds,)."""
-    deviation = float(above.std(ddof=1))
-    return Difference(
-        first=first,
-        second=second,
-        mean=float(above.mean()),
-        deviation=deviation,
-        error=deviation / len(above) ** 0.5,
-    )

@@ -21,26 +21,27 @@ READING: Final = (
     "these runs cannot tell the difference from chance."
 )
 
-Rows = list[list[str]]
+Cells = tuple[list[str], list[list[str]]]
+"""The headings of a table, and its rows."""
 
 
-def framework_rows(spread: Spread) -> Rows:
-    """A row for each framework: its accuracies over the seeds; the first are the headings."""
-    rows = [["framework", "mean", "deviation", "least", "most"]]
+def framework_rows(spread: Spread) -> Cells:
+    """A row for each framework: its accuracies over the seeds."""
+    rows = []
     for each in spread.frameworks:
         figures = (each.mean, each.deviation, each.least, each.most)
         rows.append([each.framework, *(f"{figure:.4f}" for figure in figures)])
-    return rows
+    return ["framework", "mean", "deviation", "least", "most"], rows
 
 
-def difference_rows(spread: Spread) -> Rows:
-    """A row for each two frameworks: how they differ at the same seed; first the headings."""
-    rows = [["at the same seed", "mean", "deviation", "standard error"]]
+def difference_rows(spread: Spread) -> Cells:
+    """A row for each two frameworks: how they differ at the same seed."""
+    rows = []
     for each in spread.differences:
         mean = round(each.mean, 4) + 0.0  # what is 0 to this place has no sign
         figures = f"{mean:+.4f}", f"{each.deviation:.4f}", f"{each.error:.4f}"
         rows.append([f"{each.first} - {each.second}", *figures])
-    return rows
+    return ["at the same seed", "mean", "deviation", "standard error"], rows
 
 
 def title(spread: Spread) -> str:
@@ -77,8 +78,8 @@ def findings(spread: Spread) -> Iterator[str]:
 def markdown(spread: Spread) -> str:
     """All of it as Markdown, to paste."""
     lines = [title(spread), ""]
-    for rows in (framework_rows(spread), difference_rows(spread)):
-        lines += [*tables.markdown(rows[0], rows[1:]), ""]
+    for cells in (framework_rows(spread), difference_rows(spread)):
+        lines += [*tables.markdown(*cells), ""]
     return "\n".join([*lines, *(f"- {finding}" for finding in findings(spread)), ""])
 
 
@@ -88,7 +89,7 @@ def print_spread(spread: Spread) -> None:
 
     console = Console(highlight=False, markup=False)
     console.print(title(spread))
-    for headings, *rows in (framework_rows(spread), difference_rows(spread)):
+    for headings, rows in (framework_rows(spread), difference_rows(spread)):
         table = tables.table(headings)
         for row in rows:
             table.add_row(*row)

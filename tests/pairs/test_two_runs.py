@@ -147,7 +147,7 @@ def test_tensors_that_lack_one_of_the_nets_are_refused(ours: Path) -> None:
             read_run(ours)
 
 
-def test_float32_is_held_to_its_own_limits_on_either_side(two: Path, theirs: Path) -> None:
+def test_float32_is_criteria_its_own_limits_on_either_side(two: Path, theirs: Path) -> None:
     single = make(two, "pytorch", chapters.NumpyChapter(), 1, dtype="float32")
     for first, second in ((single, theirs), (theirs, single)):
         verdict = compared(first, second)
@@ -156,7 +156,7 @@ def test_float32_is_held_to_its_own_limits_on_either_side(two: Path, theirs: Pat
         assert verdict.arrays[0].distance
 
 
-def test_a_long_run_is_held_to_its_beginning_and_its_curve(two: Path) -> None:
+def test_a_long_run_is_criteria_its_beginning_and_its_curve(two: Path) -> None:
     long = {"steps": None, "epochs": 6}
     first, second = (
         make(two, name, chapters.NumpyChapter(), 1, **long) for name in ("jax", "mxnet")
@@ -183,6 +183,6 @@ def test_a_long_run_is_held_to_its_beginning_and_its_curve(two: Path) -> None:
 
 
 def test_the_limits_leave_room_for_two_runs() -> None:
-    for held_to in CRITERIA.values():
-        for limits in (*held_to.tolerances.values(), *held_to.long.values()):
+    for criteria in CRITERIA.values():
+        for limits in (*criteria.tolerances.values(), *criteria.long.values()):
             assert all(2 * each.measured <= each.limit for each in limits.values())

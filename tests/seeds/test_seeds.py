@@ -11,7 +11,6 @@ from agreement import answer, edit, make
 from numpy_chapter import NumpyChapter
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
 from common.grid import seed_commands
 from common.seeds.__main__ import main
 from common.seeds.spread import Spread, read_spread, spread_in
@@ -153,12 +152,6 @@ def test_seeds_of_another_setting_are_named(
         put(place(folder, 2, framework), framework, 2, 0.8, preset="book")
     said = refused(folder, capsys)
     assert "for seed 0 and book for seed 2: run `nox -s seeds` again" in said
-
-
-def test_a_file_that_holds_no_spread_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "seeds.json").write_text("{}")
-    with pytest.raises(RunError, match=r"seeds\.json cannot be read: "):
-        read_spread(tmp_path)
 
 
 def test_the_runs_are_the_quick_preset_with_each_seed() -> None:
