@@ -78,7 +78,7 @@ def test_a_suite_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
         judge(tmp_path, suites=("quick", "float64-sync"), chapters=["scratch"])
 
 
-def test_a_run_without_its_like_is_held_to_numpy_alone(tmp_path: Path) -> None:
+def test_a_run_without_its_like_is_compared_with_numpy_alone(tmp_path: Path) -> None:
     for devices in (1, 2):
         concise(tmp_path, "jax", devices)
     verdict = judge(tmp_path, frameworks=["jax"])
@@ -121,7 +121,7 @@ def test_frameworks_that_were_not_compared_are_named(tmp_path: Path) -> None:
     assert conclusion(verdict).endswith(said)
 
 
-def test_two_runs_that_say_different_things_are_no_company(
+def test_runs_of_different_answers_are_not_compared_with_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("common.records.trace.MOST_BYTES", 0)  # as of a large net, no step is kept

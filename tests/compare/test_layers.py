@@ -1,4 +1,4 @@
-"""Layer by layer: the report names the first layer in which a framework parts from the others."""
+"""Layer by layer: the report names the first layer in which a framework diverges."""
 
 import shutil
 from pathlib import Path
@@ -37,7 +37,7 @@ def said(folder: Path, capsys: pytest.CaptureFixture[str], status: int) -> str:
     return printed.out + printed.err
 
 
-def test_right_frameworks_part_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_right_frameworks_diverge_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = said(folder, capsys, 0)
     everyone = " and ".join(FRAMEWORKS)
     agreed = f"no layer diverges: {everyone} make the same of the images before and after training"
@@ -70,7 +70,7 @@ def test_wrong_statistics_show_after_training(
     assert printed.count(" diverges at ") == 2
 
 
-def test_float32_is_held_to_float64_where_that_has_its_layers(
+def test_float32_is_compared_with_float64_where_that_has_its_layers(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # All agree on what is wrong, so that only the exact answer can tell.
@@ -79,7 +79,7 @@ def test_float32_is_held_to_float64_where_that_has_its_layers(
     assert printed.count(" diverges at stage3.block1.bn2, before training") == 4
 
 
-def test_without_exact_layers_the_runs_are_held_to_their_median(
+def test_without_exact_layers_the_runs_are_compared_with_their_median(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_runs(tmp_path, RIGHT, layers=False)

@@ -145,7 +145,7 @@ def test_the_reference_is_that_of_cpus(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_a_preset_is_held_to_its_accuracy_on_gpus_too(kind: str) -> None:
+def test_a_preset_has_its_accuracy_on_gpus_too(kind: str) -> None:
     asked = Request.from_settings("jax", "scratch", preset="quick").resolve(2, kind)
     data = Dataset("synthetic", *synthetic(40, 100)).first(40, 100)
     whole = {"train_examples": 4800, "test_examples": 2000}

@@ -47,7 +47,9 @@ def test_runs_that_cannot_be_compared_do_not_pass(
 
 
 @pytest.mark.parametrize(("dtype", "beginning"), [("float64", 2), ("float32", 1)])
-def test_a_long_run_is_held_to_its_beginning(tmp_path: Path, dtype: str, beginning: int) -> None:
+def test_of_a_long_run_the_beginning_is_compared(
+    tmp_path: Path, dtype: str, beginning: int
+) -> None:
     fill(tmp_path, "sync", dtype, steps=beginning + 1)
     verdict = judge(tmp_path)
     assert verdict.passed
@@ -63,7 +65,7 @@ def test_a_long_run_is_held_to_its_beginning(tmp_path: Path, dtype: str, beginni
         assert failed(judge(tmp_path)) == {(check, "jax", 2) for check in seen}
 
 
-def test_each_of_ten_steps_is_held_to_what_it_does(tmp_path: Path) -> None:
+def test_each_of_ten_steps_is_compared(tmp_path: Path) -> None:
     fill(tmp_path, "sync", steps=10, jax=WrongMomentum())
     found = failed(judge(tmp_path))
     assert found == {("steps", "jax", 1), ("steps", "jax", 2)}

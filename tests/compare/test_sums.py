@@ -1,4 +1,4 @@
-"""A gradient that nearly cancels is held to what was added up, as closely as rounding allows."""
+"""A gradient that nearly cancels is compared by what was added up, as closely as rounding allows."""
 
 from pathlib import Path
 

@@ -46,7 +46,7 @@ def weights(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_status_says_same_or_parting(weights: Path, capsys: Captured) -> None:
+def test_the_status_says_whether_files_are_the_same(weights: Path, capsys: Captured) -> None:
     other = weights.with_name("other.safetensors")
     save_weights(other, {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(3) + 1e-3})
     assert main([str(weights), str(weights)]) == 0

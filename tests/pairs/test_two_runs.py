@@ -61,7 +61,7 @@ def test_a_variable_that_may_change_rounding_is_told(ours: Path, theirs: Path) -
     assert second.endswith("float64, XLA_FLAGS=--xla_cpu_enable_fast_math=true")
 
 
-def test_what_parts_first_is_named(two: Path, theirs: Path) -> None:
+def test_what_diverges_first_is_named(two: Path, theirs: Path) -> None:
     found = compared(make(two, "pytorch", chapters.SharedMemory(), 2), theirs)
     assert not found.passed
     assert failed(found)[0].array == "losses"

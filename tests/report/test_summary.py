@@ -20,7 +20,7 @@ def test_the_table_has_a_row_for_each_run(runs: Path, capsys: pytest.CaptureFixt
     )
 
 
-def test_how_often_a_run_went_on_is_told_if_any_has(
+def test_how_often_a_run_resumed_is_told_if_any_has(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = runs / "jax-scratch-1dev.json"

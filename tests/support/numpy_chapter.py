@@ -1,6 +1,6 @@
 """The scratch chapter on the judge, so that the harness can be tested without a framework.
 
-`BUGS` are versions of it that each make a mistake that people do make.
+Versions of it each make a mistake that people do make.
 """
 
 from collections.abc import Mapping, Sequence

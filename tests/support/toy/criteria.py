@@ -1,4 +1,4 @@
-"""What runs of one dense layer are held to."""
+"""What runs of one dense layer are compared with."""
 
 from common.base.arrays import Array
 from common.compare.numpy_layers import Layer, Pass
