@@ -1,4 +1,4 @@
-"""What a step at a small rate tells of its gradient: rounding of the weights hides most of it."""
+"""Steps at small rates, of which rounding hides most, and gradients that nearly cancel."""
 
 import json
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ import agreement
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import failed, judge, make
+from agreement import failed, judge, make, rewrite
 from numpy_concise import Net, NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
+from common.compare.numpy_layers import SUMS
 from common.compare.replay import replay
 from common.compare.suite import Verdict
 from common.compare.taken import explaining
@@ -187,3 +188,17 @@ def test_what_is_hidden_in_part_is_said(tmp_path: Path, lr: float, hidden: str) 
     assert told.endswith(hidden)
     assert ("rounding" in told) == bool(hidden)
     assert LOST not in conclusion(verdict)
+
+
+def test_a_ten_thousandth_of_what_was_added_up_is_seen(tmp_path: Path) -> None:
+    frameworks = ("mxnet", "jax")
+    for framework in frameworks:
+        path = make(tmp_path, framework, NumpyConcise(), 1, **CONCISE)
+    run, gradient = read_run(path), "gradients/stage2.block1.bn1.weight"
+    replayed = replay(run)
+    assert replayed
+    added_up = replayed.scales[gradient] / SUMS
+    rewrite(path, {gradient: run.arrays[gradient] + 1e-6 * added_up})
+    assert judge(tmp_path, frameworks=frameworks).passed
+    rewrite(path, {gradient: run.arrays[gradient] + 1e-4 * added_up})
+    assert failed(judge(tmp_path, frameworks=frameworks)) == {("gradient", "jax", 1)}
