@@ -4,7 +4,6 @@ python -m common.summary results/book --picture accuracy.svg
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -86,8 +85,8 @@ def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:
     return WINDOW * np.arange(1, len(means) + 1), means
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the table and draws the picture. Returns 0, 1 (unreadable record) or 2."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the table and draws the picture. Raises RequestError, RunError or OSError."""
     made = Parser(
         prog="python -m common.summary",
         description=__doc__,
@@ -96,19 +95,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     made.add_argument("folder", type=Path, metavar="DIR", help="where the records are")
     made.add_argument("--picture", type=Path, metavar="FILE", help="draw the runs to this SVG")
     flags = made.parse_args(argv)
-    try:
-        if flags.picture is not None:
-            require_file(flags.picture, "--picture")
-        found = records(flags.folder)
-        print(table(found))
-        for line in later_runs(flags.folder, found):
-            print(f"\n{printable(line)}")
-        if flags.picture is not None:
-            draw(found, flags.picture)
-    except (RequestError, RunError, OSError) as error:
-        print(f"{made.prog}: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, RequestError) else 1
-    return 0
+    if flags.picture is not None:
+        require_file(flags.picture, "--picture")
+    found = records(flags.folder)
+    print(table(found))
+    for line in later_runs(flags.folder, found):
+        print(f"\n{printable(line)}")
+    if flags.picture is not None:
+        draw(found, flags.picture)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@ accuracies are compared seed by seed. `nox -s seeds` makes the runs.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RequestError
 from common.base.files import write_text
 from common.chapters.chapters import CHAPTERS
 from common.seeds.spread import FILE, spread_in
@@ -43,24 +41,19 @@ def parser() -> Parser:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the spread, and writes it as JSON and Markdown. Returns 0 or 2."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the spread, and writes it as JSON and Markdown. Raises RequestError or OSError."""
     flags = parser().parse_args(argv)
-    try:
-        spread = spread_in(
-            flags.folder,
-            chapter=flags.chapter,
-            frameworks=list(dict.fromkeys(flags.frameworks)),
-            seeds=range(flags.seeds or 0),
-            devices=flags.devices,
-        )
-        write_text(flags.folder / FILE, spread.model_dump_json(indent=2) + "\n")
-        write_text((flags.folder / FILE).with_suffix(".md"), markdown(spread))
-    except (RequestError, OSError) as error:
-        print(f"python -m common.seeds: error: {error}", file=sys.stderr)
-        return 2
+    spread = spread_in(
+        flags.folder,
+        chapter=flags.chapter,
+        frameworks=list(dict.fromkeys(flags.frameworks)),
+        seeds=range(flags.seeds or 0),
+        devices=flags.devices,
+    )
+    write_text(flags.folder / FILE, spread.model_dump_json(indent=2) + "\n")
+    write_text((flags.folder / FILE).with_suffix(".md"), markdown(spread))
     print_spread(spread)
-    return 0
 
 
 if __name__ == "__main__":

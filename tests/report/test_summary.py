@@ -6,12 +6,13 @@ from pathlib import Path
 import agreement
 import pytest
 
+from common.base.errors import RequestError, RunError
 from common.records.store import read_record, unfinished, write_record
 from common.summary import main
 
 
 def test_the_table_has_a_row_for_each_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(runs)]) == 0
+    main([str(runs)])
     _, _, first, second, _, source = capsys.readouterr().out.splitlines()
     assert first.startswith("| pytorch | 2 | ")
     assert second == "| jax | 1 | 0.625 | 0.500 | 2.0 | 20 | 3 MiB |"
@@ -30,31 +31,25 @@ def test_how_often_a_run_resumed_is_told_if_any_has(
         for step in (1, 2, steps)  # at its end, it only finished again
     ]
     agreement.edit(path, resumed=resumed)
-    assert main([str(runs)]) == 0
+    main([str(runs)])
     header, _, first, second, *_ = capsys.readouterr().out.splitlines()
     assert header.endswith("| peak memory | resumed |")
     assert first.endswith(" MiB | 0 |")
     assert second.endswith("| 3 MiB | 2 |")
 
 
-def test_a_record_that_contradicts_itself_is_named(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agreement.edit(runs / "jax-scratch-1dev.json", epochs=[])
-    assert main([str(runs)]) == 1
-    assert "jax-scratch-1dev.json" in capsys.readouterr().err
-
-
-def test_an_empty_folder_and_a_damaged_record_are_named(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_folder_and_a_record_that_cannot_be_are_named(runs: Path) -> None:
     empty = runs / "empty"
     empty.mkdir()
-    assert main([str(empty)]) == 2
-    assert f"there are no complete records in {empty}" in capsys.readouterr().err
-    (runs / "jax-scratch-1dev.json").write_text("{}")
-    assert main([str(runs)]) == 1
-    assert "jax-scratch-1dev.json is not a record" in capsys.readouterr().err
+    with pytest.raises(RequestError, match=f"there are no complete records in {empty}"):
+        main([str(empty)])
+    path = runs / "jax-scratch-1dev.json"
+    agreement.edit(path, epochs=[])
+    with pytest.raises(RunError, match=r"has the figures of 0 epochs, .*jax-scratch-1dev\.json"):
+        main([str(runs)])
+    path.write_text("{}")
+    with pytest.raises(RunError, match=r"jax-scratch-1dev\.json is not a record"):
+        main([str(runs)])
 
 
 def test_a_later_run_that_is_not_complete_is_told(
@@ -63,6 +58,6 @@ def test_a_later_run_that_is_not_complete_is_told(
     path = runs / "jax-scratch-1dev.json"
     later = {"status": "failed", "started": "2001-01-01T00:00:00+00:00", "tensors": None}
     write_record(runs, read_record(path).model_copy(update=later))
-    assert main([str(runs)]) == 0
+    main([str(runs)])
     line = f"a later run of it failed: run it again, or remove {unfinished(path)}."
     assert f"jax-scratch-1dev comes from an earlier run: {line}" in capsys.readouterr().out

