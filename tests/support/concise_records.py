@@ -16,6 +16,16 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def make_runs(
+    folder: Path, chapter: NumpyConcise, *frameworks: str, dtype: str = "float64", **settings: Any
+) -> None:
+    """Records on 1 and 2 devices; they have their layers, and synchronized batch norm."""
+    chosen = {**SETTINGS, "batch_norm": "sync", "dtype": dtype, "layers": True, **settings}
+    for framework in frameworks or FRAMEWORKS:
+        for devices in (1, 2):
+            make(folder / f"{dtype}-{chosen['batch_norm']}", framework, chapter, devices, **chosen)
+
+
 def fill(
     folder: Path,
     batch_norm: str,
@@ -23,20 +33,8 @@ def fill(
     steps: int = 2,
     **chapters: NumpyConcise,
 ) -> None:
-    """Records of all frameworks on 1 and 2 devices; `chapters` names those that are not right."""
+    """Records of all frameworks without layers; `chapters` names those that are not right."""
+    settings = {"batch_norm": batch_norm, "steps": steps, "layers": False}
     for framework in FRAMEWORKS:
-        for devices in (1, 2):
-            chapter = chapters.get(framework, NumpyConcise())
-            settings = {**SETTINGS, "batch_norm": batch_norm, "dtype": dtype, "steps": steps}
-            make(folder / f"{dtype}-{batch_norm}", framework, chapter, devices, **settings)
-
-
-def make_runs(
-    folder: Path, chapter: NumpyConcise, *frameworks: str, dtype: str = "float64", **settings: Any
-) -> None:
-    """Records on 1 and 2 devices that have their layers."""
-    place = folder / f"{dtype}-sync"
-    for framework in frameworks or FRAMEWORKS:
-        for devices in (1, 2):
-            chosen = {**SETTINGS, "batch_norm": "sync", "dtype": dtype, "layers": True, **settings}
-            make(place, framework, chapter, devices, **chosen)
+        chapter = chapters.get(framework, NumpyConcise())
+        make_runs(folder, chapter, framework, dtype=dtype, **settings)
