@@ -132,7 +132,7 @@ def _findings(
     yield from _numbers(found.run, others, replayed)
     scales = replayed.scales if replayed else {}
     if found.devices > 1 and found.run.shards is None:
-        yield _devices(found.run, _single(found.framework, runs), computed)
+        yield _devices(found.run, runs, computed)
     yield from elsewhere(found.run, scales)
     yield from accuracy_checks(found.run, runs)
 
@@ -161,26 +161,16 @@ def _numbers(run: Run, others: Weights, replayed: Replay | None) -> Iterator[Fin
         yield farthest("curve", "curve", compare(ours, theirs, ""), limit)
 
 
-def _devices(run: Run, single: Run | None, computed: Mapping[str, Replay | None]) -> Finding:
+def _devices(run: Run, runs: Sequence[Run], computed: Mapping[str, Replay | None]) -> Finding:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
-    if single is None:
+    framework = run.record.framework
+    alone = [each for each in runs if each.devices == 1 and each.record.framework == framework]
+    if not alone or check_shapes(alone[0])[0]:
         note = "there is no run on one device to compare with"
         return Finding(check="devices", passed=False, note=note)
-    ours, theirs = (as_float64_decides(each, computed.get(each.name)) for each in (run, single))
+    ours, theirs = (as_float64_decides(each, computed.get(each.name)) for each in (run, alone[0]))
     replayed = computed.get(run.name)
     return against("devices", ours, theirs, replayed.scales if replayed else {})
-
-
-def _single(framework: str, runs: Sequence[Run]) -> Run | None:
-    """The framework's run on one device, if it left what it should."""
-    return next(
-        (
-            run
-            for run in runs
-            if run.devices == 1 and run.record.framework == framework and not check_shapes(run)[0]
-        ),
-        None,
-    )
 
 
 def failures(verdict: Verdict) -> list[Check]:
