@@ -16,28 +16,26 @@ if __name__ == "__main__":
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.base.files import write_text
+from common.base.files import destination, require_writable, write_text
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, verdict_on
 from common.compare.layerwise import LayerTable, layer_tables
 from common.compare.suite import SuiteResult, Verdict
-from common.report.text import (
-    VERDICT_FILES,
-    print_verdict,
-    report_layers,
-    withdraw_verdict,
-    write_verdict,
-)
+from common.report.text import print_verdict, report_layers
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
 from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance
+
+VERDICT_FILES: Final = ("parity.json", "parity.html")
+"""What a comparison leaves in its folder."""
 
 PAGE_NEEDS: Final = ("jinja2", "matplotlib")
 """What the page alone takes; frameworks' environments do not have it."""
@@ -151,7 +149,8 @@ def leave(
     Returns a line for the end if this environment cannot make the page.
     """
     try:
-        write_verdict(folder, verdict)
+        require_writable(folder)
+        write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
         from common.report.page import page
 
         write_text(folder / "parity.html", page(folder, verdict, examined, layered))
@@ -214,7 +213,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             pair = compare_files(flags.folder, flags.second, flags.tolerance)
             print_found = partial(print_pair, pair, f"{flags.folder} against {flags.second}")
         else:
-            withdraw_verdict(flags.folder)
+            for name in VERDICT_FILES:
+                with suppress(OSError):  # a verdict must not outlive a later comparison
+                    destination(flags.folder / name).unlink()
             print_found = partial(report, flags, *examined_in(flags))
     except (RequestError, RunError, OSError) as error:
         print(f"{made.prog}: error: {printable(str(error))}", file=sys.stderr)

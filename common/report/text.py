@@ -1,44 +1,18 @@
-"""The verdict, and the tables of layers, for people: on the terminal, and in files."""
+"""The verdict, and the tables of layers, in words: on the terminal, and for the page."""
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.files import destination, require_writable, write_text
 from common.chapters.suites import ON_GPUS
 from common.compare.findings import HEADINGS, Check, Hidden
 from common.compare.layerwise import Layer, LayerTable
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
-
-VERDICT_FILES = ("parity.json", "parity.html")
-"""What a comparison leaves in its folder."""
-
-
-def withdraw_verdict(folder: Path) -> list[str]:
-    """Removes what an earlier comparison has left in `folder`: it must not outlive a later one.
-
-    Returns the names of the files. What cannot be removed stays; `write_verdict` will fail there,
-    too.
-    """
-    removed = []
-    for name in VERDICT_FILES:
-        with suppress(OSError):
-            destination(folder / name).unlink()
-            removed.append(name)
-    return removed
-
-
-def write_verdict(folder: Path, verdict: Verdict) -> None:
-    """Writes `parity.json` to `folder`, whole or not at all. Raises RequestError or OSError."""
-    require_writable(folder)
-    write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -53,18 +27,17 @@ def print_verdict(verdict: Verdict) -> None:
     console.print(Text(conclusion(verdict), style=style), soft_wrap=True)
 
 
-def rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:
-    """For each check: heading, each framework's worst figure and whether it passed, limit."""
-    made = []
-    for check, heading in HEADINGS.items():
-        checks = [each for each in comparison.checks if each.check == check]
+def _table(comparison: Comparison) -> Table:
+    names = frameworks(comparison)
+    headings = ["check", *names, "limit"]
+    made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
+    for name, heading in HEADINGS.items():
+        checks = [each for each in comparison.checks if each.check == name]
         if checks:
-            limit = next((each.tolerance for each in checks if each.tolerance is not None), None)
-            cells = [
-                _cell([each for each in checks if each.framework == name])
-                for name in frameworks(comparison)
-            ]
-            made.append((heading, cells, _limit(check, limit)))
+            limits = [f"{each.tolerance:g}" for each in checks if each.tolerance is not None]
+            bound = "≥" if name == "accuracy" else "≤"
+            cells = [_cell([each for each in checks if each.framework == name]) for name in names]
+            made.add_row(heading, *cells, f"{bound} {limits[0]}" if limits else "exact")
     return made
 
 
@@ -133,35 +106,19 @@ def _agreement(comparisons: Sequence[Comparison]) -> str:
     return f"{' and '.join(compared)} computed the same; not compared: {', '.join(others)}"
 
 
-def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
+def _cell(checks: Sequence[Check]) -> Text:
     """The worst figure of one check over one framework's device counts."""
-    passed = all(check.passed for check in checks)
-    mark = "✓" if passed else "✗"
-    if not all(check.comparable for check in checks):
-        return f"none {mark}", passed
+    if not checks:
+        return Text()
     figures = [check.distance for check in checks if check.distance is not None]
-    if not figures:
-        return mark if checks else "", passed
-    if checks[0].check == "accuracy":
-        return f"{min(figures):.3f} {mark}", passed
-    worst = max(figures)
-    if checks[0].check == "spread":
-        return f"{worst:.3f} {mark}", passed
-    return f"{worst:.1e} {mark}", passed
-
-
-def _limit(check: str, limit: float | None) -> str:
-    if limit is None:
-        return "exact"
-    return f"≥ {limit:g}" if check == "accuracy" else f"≤ {limit:g}"
-
-
-def _table(comparison: Comparison) -> Table:
-    headings = ["check", *frameworks(comparison), "limit"]
-    made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
-    for heading, cells, limit in rows(comparison):
-        made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
-    return made
+    if not all(check.comparable for check in checks):
+        figure = "none"
+    elif checks[0].check in ("accuracy", "spread"):
+        figure = f"{min(figures) if checks[0].check == 'accuracy' else max(figures):.3f}"
+    else:
+        figure = f"{max(figures):.1e}" if figures else ""
+    passed = all(check.passed for check in checks)
+    return tables.judged(f"{figure} {'✓' if passed else '✗'}".strip(), passed)
 
 
 def unseen(comparison: Comparison) -> list[str]:

@@ -148,8 +148,8 @@ def test_results_that_cannot_be_written_to_are_judged(
         raise OSError(30, "Read-only file system", str(path))
 
     write_text(results / "parity.json", "of an earlier comparison")
-    monkeypatch.setattr("common.report.text.write_text", refuse)
-    monkeypatch.setattr("common.report.text.destination", lambda path: refuse(path, ""))
+    monkeypatch.setattr("common.parity.write_text", refuse)
+    monkeypatch.setattr("common.parity.destination", lambda path: refuse(path, ""))
     assert main([str(results)]) == 0
     out, err = capsys.readouterr()
     assert "every framework computed the same" in out
