@@ -145,17 +145,6 @@ def _other(value: Any, random: Random) -> Any:
 def tensor(folder: Path, random: Random) -> Change:
     """Changes, adds or removes one tensor of one record, which may vouch for it."""
     path = random.choice(records(folder))
-    name, how, same = another(path, random)
-    vouched = random.random() < 0.8 and vouch(path)
-    text = f"{path.relative_to(folder)}: tensor {name}, {how}{', vouched for' if vouched else ''}"
-    return Change(path, text, f"tensor {name.replace('/', '.')}", vouched, same if vouched else "")
-
-
-def another(path: Path, random: Random) -> tuple[str, str, str]:
-    """Changes, adds or removes a tensor beside the record at `path`.
-
-    Returns its name, what was done, and why that says the same as before; empty if it does not.
-    """
     beside = path.with_suffix(".safetensors")
     tensors = load_file(beside)
     name, how, same = random.choice(sorted(tensors)), random.choice(WAYS), ""
@@ -177,7 +166,14 @@ def another(path: Path, random: Random) -> tuple[str, str, str]:
     tensors[f"{name}.more" if how == "more" else name] = values
     kept = {k: np.ascontiguousarray(v) for k, v in tensors.items() if (k, how) != (name, "gone")}
     save_file(kept, freed(beside))
-    return name, how, same
+    vouched = random.random() < 0.8
+    if vouched:
+        content = json.loads(path.read_text())
+        content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
+        freed(path).write_text(json.dumps(content))
+        vouched = reseal(path)
+    text = f"{path.relative_to(folder)}: tensor {name}, {how}{', vouched for' if vouched else ''}"
+    return Change(path, text, f"tensor {name.replace('/', '.')}", vouched, same if vouched else "")
 
 
 def is_rounding(path: Path, name: str, off: float) -> bool:
@@ -202,15 +198,6 @@ def most(run: Run, kind: str, number: int, parameter: str) -> float:
     right = numpy_nets.step(step.chapter, step.X, step.y, step.before, step.shards)
     rate = step.lr if kind == "update" else 1
     return rate * allowed(run)[kind].limit * right.added.get(parameter, 0.0)
-
-
-def vouch(path: Path) -> bool:
-    """Makes a record vouch for the tensors beside it, and seals it."""
-    content = json.loads(path.read_text())
-    beside = path.with_suffix(".safetensors")
-    content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
-    freed(path).write_text(json.dumps(content))
-    return reseal(path)
 
 
 def exchange(folder: Path, random: Random) -> Change:
