@@ -19,7 +19,6 @@ from common.report.speed import Samples
 from common.scaling.results import Scaling
 from common.seeds.spread import Spread, statistics
 from common.settings.config import Config
-from common.settings.steps import number_of_steps, steps_of_epochs
 
 Files = tuple[bytes, ...]
 """The files of an input, in the order of their names."""
@@ -192,10 +191,10 @@ def record(chapter: str, devices: int) -> Record:
         config=config,
         data=DATA,
         initial_weights_sha256="0" * 64,
-        losses=[1.0 / step for step in range(1, 1 + number_of_steps(config))],
+        losses=[1.0 / step for step in range(1, 1 + config.number_of_steps())],
         epochs=[
             Epoch(epoch=number, steps=planned, images_per_second=2 * min(2 * planned, 3), **figures)
-            for number, planned in enumerate(steps_of_epochs(config), start=1)
+            for number, planned in enumerate(config.steps_of_epochs(), start=1)
         ],
         traffic=config.traffic(),
     )

@@ -15,14 +15,12 @@ from common.compare.checks import check_shapes
 from common.compare.collect import load
 from common.hosts.wire import Wire
 from common.models.weights_file import load_arrays, load_weights, shape_in
-from common.records.checkpoint import require_whole
 from common.records.store import read_record, read_tensors
 from common.report.speed import benchmark
 from common.scaling.results import read_scaling
 from common.seeds.spread import read_spread
 from common.seeds.text import markdown
-from common.training.checkpoints import Checkpoint
-from common.training.progress import Progress
+from common.training.checkpoints import Checkpoint, Progress, require_whole
 from common.training.resume import means, resumed
 from fuzz import hostile, seeds
 from fuzz.seeds import Files

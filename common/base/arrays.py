@@ -1,5 +1,6 @@
 """Arrays on the host, by name."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -8,3 +9,8 @@ Array = NDArray[Any]
 
 Weights = dict[str, Array]
 """Weights, or their gradients, by canonical name and in canonical layout, on the host."""
+
+
+def part(arrays: Mapping[str, Array], prefix: str) -> Weights:
+    """The arrays whose names start with `prefix`, without it."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

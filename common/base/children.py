@@ -32,7 +32,7 @@ def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:
 
 
 def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    # A terminal sends Ctrl-C to everyone: the parent hears it, too, and ends this process.
+    # A terminal sends Ctrl-C to all processes: the parent hears it, too, and ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     let_through()
@@ -55,7 +55,7 @@ def end_with(parent: int) -> None:
 def end_frozen(parent: int) -> None:
     """Ends `parent`, which has started this process, once it has been frozen for long.
 
-    Where there is no /proc, nobody can tell.
+    Where there is no /proc, that cannot be told.
     """
     threading.Thread(target=_mind, args=(parent,), daemon=True).start()
 
@@ -84,7 +84,7 @@ def _mind(parent: int) -> None:
 
 
 def is_stopped(process: int) -> bool:
-    """Whether a signal has stopped a process; where there is no /proc, nobody can tell."""
+    """Whether a signal has stopped a process; where there is no /proc, that cannot be told."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:
@@ -93,6 +93,6 @@ def is_stopped(process: int) -> bool:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent:  # else whoever takes in orphans
+    while os.getppid() == parent:  # else the process that takes in orphans
         time.sleep(LOOK)
     os._exit(1)

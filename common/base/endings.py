@@ -27,8 +27,8 @@ REST: Final = 3
 class Ending(NamedTuple):
     """Why a process ended; of several failures, the first one of the lowest `order` is the cause.
 
-    The order: what a worker said, then who was killed or is frozen, then who has stopped when asked
-    to, then the rest. The death of another process may have caused the rest.
+    The order: what a worker said, then a process that was killed or is frozen, then one that has
+    stopped when asked to, then the rest. The death of another process may have caused the rest.
     """
 
     order: int
@@ -41,7 +41,7 @@ def tell_ending(work: Callable[[], object], tell: Connection) -> None:
     pulse = Pulse(tell)
     failure = ending_of(work)
     pulse.end()
-    with suppress(OSError):  # nobody listens any more
+    with suppress(OSError):  # no process listens any more
         tell.send(failure)
 
 
@@ -93,23 +93,13 @@ def cause(failure: Ending, stop: Stop) -> RequestError | RunError:
 def to_plain(ending: Ending) -> dict[str, Any]:
     """An ending as JSON, for other hosts."""
     error = ending.error
-    told: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
-    if isinstance(error, RunError):
-        told |= {"step": error.step, "tensor": error.tensor, "device": error.device}
+    told = {"kind": type(error).__name__, "message": str(error), "about": vars(error)}
     return {**told, "status": error.status, "order": ending.order, "details": ending.details}
 
 
 def from_plain(told: dict[str, Any], prefix: str = "") -> Ending:
     """The inverse of `to_plain`; the message gets a prefix."""
-    message, step = f"{prefix}{told['message']}", told.get("step")
-    error: RequestError | RunError
-    if told["status"] == RequestError.status:
-        error = RequestError(message)
-    elif told["kind"] == StoppedError.__name__:
-        error = StoppedError(message, status=told["status"], step=step)
-    elif told["kind"] == UnforeseenError.__name__:
-        error = UnforeseenError(message)
-    else:
-        where = {"tensor": told.get("tensor", ""), "device": told.get("device")}
-        error = RunError(message, step=step, **where)
+    kinds = {each.__name__: each for each in (RunError, UnforeseenError, StoppedError)}
+    error = kinds.get(told["kind"], RequestError)(f"{prefix}{told['message']}")
+    vars(error).update(told["about"])
     return Ending(told["order"], error, told["details"])

@@ -4,22 +4,14 @@ import errno
 import hashlib
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
-from typing import Final
 
 from common.base.errors import RequestError
-
-MOST_FIGURES: Final = 500_000
-"""Bytes of a file of figures, ten times what any is known to have."""
-
-KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
-"""What may lie where a file is wanted; all the rest are devices."""
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -41,14 +33,6 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     finally:
         with suppress(OSError):  # why it could not be written is what matters
             temporary.unlink(missing_ok=True)
-
-
-def second_name(path: Path, name: Path) -> None:
-    """Lets the file at `path` be found by another name, too, in the same folder. Raises OSError."""
-    try:
-        os.link(path.resolve(), name)
-    except OSError:  # a file system without links, or the file is a link to another one
-        shutil.copyfile(path, name)
 
 
 def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
@@ -82,17 +66,9 @@ def write_text(path: Path, text: str) -> None:
 
 def require_regular(path: Path) -> None:
     """Raises OSError if there is no regular file: a pipe would never be read to its end."""
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode):
-        kind = KINDS.get(stat.S_IFMT(mode), "a device")
+    if not stat.S_ISREG(path.stat().st_mode):
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
         raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
-
-
-def require_small(path: Path) -> None:
-    """Raises OSError if a file is larger than any of figures is: what is read is shown whole."""
-    require_regular(path)
-    if (size := path.stat().st_size) > MOST_FIGURES:
-        raise OSError(f"it has {size:,} bytes, {MOST_FIGURES:,} at most")
 
 
 def require_writable(folder: Path) -> None:

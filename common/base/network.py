@@ -25,7 +25,7 @@ def connected(host: str, port: int, timeout: float) -> socket.socket:
 
 
 def interface_of(address: str) -> str | None:
-    """The name of the interface with this IPv4 address; None if nobody can tell."""
+    """The name of the interface with this IPv4 address; None if it cannot be told."""
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:

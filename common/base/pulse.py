@@ -42,7 +42,7 @@ class Pulse:
         while not self.over.wait(BEAT):
             try:
                 self.pipe.send(ALIVE)
-            except OSError:  # nobody listens any more
+            except OSError:  # no process listens any more
                 return
 
 
@@ -52,9 +52,9 @@ class Watch(Generic[Who]):
     The time in which the one that watches is frozen itself, as by Ctrl-Z, does not count.
     """
 
-    def __init__(self, everyone: Iterable[Who]) -> None:
+    def __init__(self, watched: Iterable[Who]) -> None:
         """All of them have just been heard."""
-        self.missed = dict.fromkeys(everyone, 0)
+        self.missed = dict.fromkeys(watched, 0)
         self.counted = time.monotonic()
 
     def heard(self, who: Who) -> None:

@@ -39,8 +39,8 @@ def stoppable(
 ) -> Iterator[Stop]:
     """Meanwhile a signal is only noted, and told to `then`; a second one ends the process at once.
 
-    Not so if `patient`: whoever has started the process ends it then. SIGUSR1 never ends it at
-    once: schedulers may send it to a process more than once.
+    Not so if `patient`: the process that has started this one ends it then. SIGUSR1 never ends it
+    at once: schedulers may send it to a process more than once.
     """
     stop = Stop()
 

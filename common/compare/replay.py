@@ -5,14 +5,17 @@ far from others. So each step may be off by the rounding of one step only, late 
 """
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import Final
 
 import numpy as np
+from rich.console import Console
+from rich.progress import track
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
 from common.chapters.operations import training_operations
 from common.compare import numpy_nets
@@ -25,14 +28,12 @@ from common.compare.taken import (
     acceleration,
     decided,
     movement,
-    part,
     scales_of,
     taken,
     weights_after,
 )
 from common.data.minibatches import pixels
 from common.records.trace import traced_steps
-from common.terminal.progress import tracked
 
 KINDS = ("update", "velocity", "statistics", "loss", "logits")
 """What is compared of a step: how it moves each weight, what momentum keeps of it, running
@@ -138,8 +139,15 @@ def replays(runs: Sequence[Run], description: str) -> dict[str, Replay | None]:
     """What each run should have computed, by its name; the description stands beside a bar."""
     # Unlike an executor's, these threads do not hold up an interrupt.
     with ThreadPool(at_once(runs)) as pool:
-        made = zip(tracked(runs, description), pool.imap(replay, runs), strict=True)
-        return {run.name: each for run, each in made}
+        made = track(
+            pool.imap(replay, runs),
+            description,
+            len(runs),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        return {run.name: each for run, each in zip(runs, made, strict=True)}
 
 
 def at_once(runs: Sequence[Run]) -> int:

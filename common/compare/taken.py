@@ -11,13 +11,12 @@ from itertools import islice
 
 import numpy as np
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, part
 from common.compare.checks import Run
 from common.compare.distances import compare, largest
 from common.compare.numpy_nets import Step, flips
 from common.data.minibatches import pixels
 from common.parallel.shards import shard_bounds
-from common.settings.steps import learning_rate
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,6 @@ def weights_after(run: Run, step: int) -> Weights:
     return part(run.arrays, "weights/" if last else f"trace/weights/{step}/")
 
 
-def part(arrays: Mapping[str, Array], prefix: str) -> Weights:
-    """The arrays whose names start with `prefix`, without it."""
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-
 def taken(run: Run, number: int) -> Taken:
     """A step that the run has kept."""
     config, y = run.record.config, run.arrays[f"trace/labels/{number}"]
@@ -66,7 +60,7 @@ def taken(run: Run, number: int) -> Taken:
         number,
         pixels(run.arrays[f"trace/images/{number}"], config.dtype),
         y,
-        learning_rate(config, number - 1),
+        config.learning_rate(number - 1),
         weights_after(run, number - 1),
         weights_after(run, number),
         run.record.losses[number - 1],

@@ -4,6 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -61,46 +62,39 @@ def download(
 
     pooch.get_logger().setLevel("WARNING")  # what it would tell, `notify` is told
     http = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT)
-    reasons = []
+    reasons = dict.fromkeys(mirrors, f"no answer within {TIMEOUT:.0f} s")
     for mirror, trouble in _as_they_answer(mirrors, http):
-        host = urlsplit(mirror).netloc
+        reasons[mirror] = trouble
         if trouble:
-            reasons.append(f"{host}: {trouble}")
             continue
-        notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
+        notify(f"downloading Fashion-MNIST (30 MB) from {urlsplit(mirror).netloc} to {folder}")
         try:
             for name, known in SHA256.items():
                 pooch.retrieve(mirror + name, known, name, folder, downloader=http)
             return
         except OSError as error:
-            reasons.append(f"{host}: {error}")
+            reasons[mirror] = str(error)
         except ValueError:
-            reasons.append(f"{host}: the SHA-256 of its {name} is not that of Fashion-MNIST")
-    raise DownloadError("; ".join(reasons) or "no mirror answered")
+            reasons[mirror] = f"the SHA-256 of its {name} is not that of Fashion-MNIST"
+    raise DownloadError("; ".join(f"{urlsplit(it).netloc}: {why}" for it, why in reasons.items()))
 
 
 def _as_they_answer(mirrors: Sequence[str], http: Any) -> Iterator[tuple[str, str]]:
     """The mirrors, the quickest first, each with what is wrong with it; empty if nothing is."""
     answers: queue.Queue[tuple[str, str]] = queue.Queue()
+    first, deadline = next(iter(SHA256)), time.monotonic() + TIMEOUT
+
+    def ask(mirror: str) -> None:
+        try:
+            there = http(mirror + first, None, None, check_only=True)
+        except (OSError, ValueError):
+            answers.put((mirror, "cannot be reached"))
+        else:
+            answers.put((mirror, "" if there else f"does not offer {first}"))
+
     # Daemons, because looking up a host name can hang for longer than anyone should wait.
     for mirror in mirrors:
-        threading.Thread(target=_ask, args=(mirror, http, answers), daemon=True).start()
-    deadline, silent = time.monotonic() + TIMEOUT, list(mirrors)
-    while silent:
-        try:
-            mirror, trouble = answers.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            yield from ((each, f"no answer within {TIMEOUT:.0f} s") for each in silent)
-            return
-        silent.remove(mirror)
-        yield mirror, trouble
-
-
-def _ask(mirror: str, http: Any, answers: "queue.Queue[tuple[str, str]]") -> None:
-    name = next(iter(SHA256))
-    try:
-        there = http(mirror + name, None, None, check_only=True)
-    except (OSError, ValueError):
-        answers.put((mirror, "cannot be reached"))
-    else:
-        answers.put((mirror, "" if there else f"does not offer {name}"))
+        threading.Thread(target=ask, args=(mirror,), daemon=True).start()
+    with suppress(queue.Empty):
+        for _ in mirrors:
+            yield answers.get(timeout=max(0.0, deadline - time.monotonic()))

@@ -147,7 +147,7 @@ def run_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
 def files_of(name: str) -> re.Pattern[str]:
     """The names of the files that a run of this name writes; the first group is a step, if any."""
     return re.compile(
-        rf"{re.escape(name)}(?:-step(\d+))?(?:\.unfinished|\.previous)?\.(?:json|safetensors)"
+        rf"{re.escape(name)}(?:-step(\d+))?(?:\.unfinished|\.new)?\.(?:json|safetensors)"
     )
 
 

@@ -1,6 +1,7 @@
 """Records as files: written whole, read with care."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from safetensors import SafetensorError
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
-from common.base.files import require_regular, second_name, sha256, write_text
+from common.base.files import require_regular, sha256, write_text
 from common.models.weights_file import load_arrays, save_weights
 from common.records.record import SCHEMA, Record, TensorFile
 
@@ -40,24 +41,17 @@ def write_record(folder: Path, record: Record, tensors: Weights | None = None) -
 def write_record_as(path: Path, record: Record, tensors: Weights | None = None) -> Path:
     """Writes the tensors first and then the record that vouches for them, each atomically.
 
-    Wherever it ends, the record at `path` is the old one or the new one, with its own tensors.
+    If the process is killed meanwhile, the record is the old or the new one, with its own tensors.
     """
     if tensors is None:
         _write(path, record)
         return path
     recover(path)
     beside = tensors_of(path)
-    earlier = beside.is_file()
     try:
-        if earlier:
-            second_name(beside, _previous(beside))
-        save_weights(beside, tensors)
-        named = TensorFile(file=beside.name, sha256=sha256(beside))
+        save_weights(_new(beside), tensors)
+        named = TensorFile(file=beside.name, sha256=sha256(_new(beside)))
         _write(path, record.model_copy(update={"tensors": named}))
-    except (OSError, SafetensorError):
-        if not earlier:  # no record will ever name them, and the disk may be full
-            beside.unlink(missing_ok=True)
-        raise
     finally:
         recover(path)
     return path
@@ -99,22 +93,21 @@ def _write(path: Path, record: Record) -> None:
     write_text(path, record.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
-def _previous(beside: Path) -> Path:
-    """The second name of tensors, while others take their first one."""
-    return beside.with_suffix(".previous.safetensors")
+def _new(beside: Path) -> Path:
+    """Where tensors wait until the record names them; links are followed."""
+    return Path(os.path.realpath(beside)).with_suffix(".new.safetensors")
 
 
 def recover(path: Path) -> None:
-    """Gives the record at `path` its tensors back, if they have a second name and need it."""
+    """Puts tensors that wait in their place, if the record at `path` names them."""
     beside = tensors_of(path)
-    previous = _previous(beside)
-    if not previous.is_file():
-        return
-    with suppress(RunError, FileNotFoundError):
-        named = read_record(path).tensors
-        if named and sha256(previous) == named.sha256 != sha256(beside):
-            previous.replace(beside)
-    previous.unlink(missing_ok=True)
+    new = _new(beside)
+    if new.is_file():
+        with suppress(RunError):
+            named = read_record(path).tensors
+            if named and sha256(new) == named.sha256:
+                new.replace(os.path.realpath(beside))
+        new.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -158,9 +151,9 @@ def read_tensors(path: Path, record: Record) -> Weights:
         raise RunError(f"{path} names no tensors")
     # A record may come from elsewhere: only a file beside it is read, wherever it points.
     beside = path.parent / Path(record.tensors.file).name
-    previous = _previous(beside)
     try:
-        for each in (beside, previous) if previous.is_file() else (beside,):
+        new = _new(beside)
+        for each in (beside, new) if new.is_file() else (beside,):
             require_regular(each)
             if sha256(each) == record.tensors.sha256:
                 return load_arrays(each)

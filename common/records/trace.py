@@ -17,13 +17,6 @@ from common.data.dataset import Bytes
 from common.models.nets import Shapes, trainable
 from common.records.record import Record
 from common.settings.config import Config
-from common.settings.steps import (
-    examples_in,
-    number_of_epochs,
-    number_of_steps,
-    steps_before,
-    steps_of_whole,
-)
 
 PROBE: Final = 100
 """Examples in the probe batch: the first of the test set."""
@@ -49,9 +42,9 @@ MOST_OPERATIONS: Final = 15 * 10**10
 
 def traced_steps(config: Config) -> list[int]:
     """The steps of a run, counted from 1, that can be computed again; none if the net is large."""
-    steps, epochs = number_of_steps(config), number_of_epochs(config)
+    steps, epochs = config.number_of_steps(), config.number_of_epochs()
     apart = -(epochs // -ENDS) if epochs > ENDS else 1
-    ends = [steps_before(config, epoch + 1) for epoch in range(0, epochs, apart)]
+    ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
     first = range(1, 1 + (steps if steps <= WHOLE else FIRST))
     wanted = sorted({*first, *ends, steps})
     operations = training_operations(config.options) * config.batch_size
@@ -77,7 +70,7 @@ def snapshot_bytes(config: Config) -> int:
 
 def snapshots(config: Config) -> list[int]:
     """After which steps the weights are kept; 0: the initial ones. The final ones are elsewhere."""
-    last = number_of_steps(config)
+    last = config.number_of_steps()
     return [step for step in around(traced_steps(config)) if step < last]
 
 
@@ -102,8 +95,8 @@ def trace_shapes(config: Config) -> Shapes:
 
 def minibatch_size(config: Config, step: int) -> int:
     """The number of examples in the minibatch of a step; the last of an epoch may be short."""
-    place = (step - 1) % steps_of_whole(config)
-    return examples_in(config, place + 1) - examples_in(config, place)
+    place = (step - 1) % config.steps_of_whole()
+    return config.examples_in(place + 1) - config.examples_in(place)
 
 
 def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -128,7 +121,7 @@ def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
     return {
         **{name: (shape, config.dtype) for name, shape in shapes.items()},
         **{name: (shape, "uint8") for name, shape in small.items()},
-        "losses": ((number_of_steps(config),), "float64"),
+        "losses": ((config.number_of_steps(),), "float64"),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, Field
 
 from common.base.errors import RunError
-from common.base.files import require_small
+from common.base.files import require_regular
 from common.compare.accuracy import accuracy
 from common.records.record import Record
 from common.records.store import read_json
@@ -115,7 +115,7 @@ def benchmark(folder: Path) -> tuple[str, list[Table]]:
     """What `bench.json` in `folder` says: a line, and a table for each net; empty without it."""
     path = folder / "bench.json"
     try:
-        require_small(path)
+        require_regular(path)
         found = read_json(Benchmark, path, "what `nox -s bench` writes")
     except FileNotFoundError:
         return "", []

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError, RunError
-from common.base.files import require_small
+from common.base.files import require_regular
 from common.base.machine import now
 from common.chapters.chapters import SPECS
 from common.chapters.spec import OneOf
@@ -114,7 +114,7 @@ def read_spread(folder: Path) -> Spread | None:
     try:
         if not path.exists():
             return None
-        require_small(path)
+        require_regular(path)
     except OSError as error:
         raise RunError(f"{path} cannot be read: {error}") from None
     return read_json(Spread, path, "what `python -m common.seeds` writes")

@@ -1,7 +1,9 @@
 """What a run does, once flags, preset and the data set at hand are reconciled."""
 
+import math
 from dataclasses import asdict
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -19,7 +21,7 @@ from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
 from common.parallel.schedules import Traffic
-from common.terminal.values import COUNT, LARGEST_SEED
+from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
 
 MEANS: Final = (
     *("framework", "devices", "device_kind", "threads", "deterministic", "preset", "init_weights"),
@@ -34,13 +36,16 @@ Count = Annotated[int, Field(gt=0, le=COUNT)]
 
 
 class Config(BaseModel):
-    """The whole configuration of one run; exactly one of `epochs` and `steps` is set."""
+    """The whole configuration of one run; exactly one of `epochs` and `steps` is set.
+
+    A record may ask for more epochs than a list of them could hold.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     framework: str
     chapter: str
-    devices: Count
+    devices: int = Field(gt=0, le=DEVICES)
     device_kind: Literal["cpu", "gpu"]
     threads: Count
     tf32: bool = False
@@ -109,6 +114,37 @@ class Config(BaseModel):
     def shards(self) -> int | None:
         """How many shards are normalized each for itself; None where the devices do not count."""
         return self.options.shards(self.devices)
+
+    def steps_of_whole(self) -> int:
+        """How many minibatches a whole epoch has; the last of them may be short."""
+        return math.ceil(self.train_examples / self.batch_size)
+
+    def number_of_steps(self) -> int:
+        """How many minibatches a run trains on."""
+        return self.steps or (self.epochs or 0) * self.steps_of_whole()
+
+    def number_of_epochs(self) -> int:
+        """How many epochs a run trains for; with `steps`, the last one counts, however short."""
+        return math.ceil(self.number_of_steps() / self.steps_of_whole())
+
+    def steps_before(self, epoch: int) -> int:
+        """How many minibatches come before an epoch, counted from 0; after the last one: all."""
+        return min(epoch * self.steps_of_whole(), self.number_of_steps())
+
+    def steps_of_epochs(self) -> list[int]:
+        """How many minibatches each epoch trains on; with `steps`, the last one may be short."""
+        bounds = [self.steps_before(epoch) for epoch in range(self.number_of_epochs() + 1)]
+        return [stop - start for start, stop in pairwise(bounds)]
+
+    def learning_rate(self, step: int) -> float:
+        """That of a step, counted from 0; with linear decay it would be 0 just after the last."""
+        if self.lr_decay == "none":
+            return self.lr
+        return self.lr * (1 - step / self.number_of_steps())
+
+    def examples_in(self, steps: int) -> int:
+        """The number of examples in the first `steps` minibatches of an epoch."""
+        return min(steps * self.batch_size, self.train_examples)
 
 
 @cache

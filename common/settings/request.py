@@ -8,7 +8,7 @@ from typing import Any, Self
 from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS
-from common.chapters.spec import ChapterSpec, Options, Preset
+from common.chapters.spec import ChapterSpec, Options
 from common.data.dataset import Dataset
 from common.settings.arguments import parser
 from common.settings.config import Config
@@ -103,33 +103,26 @@ class Request:
             name = "book" if kind == "gpu" else self.spec.without_gpu
         preset = self.spec.presets[name]
         share = devices if preset.per_device else 1
+        batch = self.batch_size or preset.batch_size * share
         filled = replace(
             self,
             devices=devices,
             device_kind=kind,
             preset=name,
-            batch_size=self.batch_size or preset.batch_size * share,
+            batch_size=batch,
             lr=self.lr or preset.lr * share,
-            lr_decay=self.lr_decay or self._decay(preset),
+            # Single steps are to be what they are in the book.
+            lr_decay=self.lr_decay or (preset.lr_decay if self.steps is None else "none"),
             epochs=preset.epochs if self.epochs is None and self.steps is None else self.epochs,
             options=self.options.filled(preset.options),
         )
-        filled.require_examples(devices)
-        return filled
-
-    def require_examples(self, devices: int) -> None:
-        """Raises RequestError if a minibatch cannot give every part of it an example."""
-        parts, batch = self.options.parts(devices), self.batch_size
-        if parts > (batch or parts):
+        if (parts := filled.options.parts(devices)) > batch:
             who = f"{devices} devices" if parts == devices else f"{parts} parts of a step"
             raise RequestError(
                 f"{who} cannot share a minibatch of {batch}: "
                 "ask for fewer --devices or a larger --batch-size"
             )
-
-    def _decay(self, preset: Preset) -> str:
-        """Single steps are to be what they are in the book."""
-        return preset.lr_decay if self.steps is None else "none"
+        return filled
 
     def examples(self, data: Dataset) -> Dataset:
         """The part of the data that is asked for, else the preset's, as far as there is any.

@@ -1,21 +1,15 @@
 """What every command does alike: it parses its flags, and ends with one line and a status."""
 
 import argparse
-import re
 import signal
 import sys
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from common.base.errors import RequestError, RunError, Terminated
 from common.base.signals import interruptible
 from common.terminal.streams import open_streams
 from common.terminal.text import gist, printable
-
-NO_MEMORY: Final = re.compile(
-    "out of memory|memoryerror|allocate memory|unable to allocate|oom when|bad_alloc", re.IGNORECASE
-)
-"""What NumPy and frameworks say if the memory does not suffice."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +42,6 @@ def status(program: str, work: Callable[[], int | None]) -> int:
 
 
 def _fail(program: str, reason: str, status: int) -> int:
-    advice = "; free some, or ask for less at a time" if NO_MEMORY.search(reason) else ""
-    told = f"{program}: error: {reason}{advice}"
+    told = f"{program}: error: {reason}"
     print(printable(told, len(told)), file=sys.stderr)  # a name in it may have any characters
     return status

@@ -29,7 +29,7 @@ class Unread(io.FileIO):
 
 
 def open_streams() -> None:
-    """Lets this process's work go on where the reader of a pipe has left, such as `head`."""
+    """Lets this process continue where the reader of a pipe has left, such as `head`."""
     for descriptor, name in enumerate(("stdout", "stderr"), start=1):
         stream = getattr(sys, name)
         if stream is not None and stream is getattr(sys, f"__{name}__"):  # not a test's own

@@ -6,6 +6,7 @@ Only the standard library, so that `--help` is instant.
 import argparse
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 Conversion = Callable[[str], float]
@@ -33,7 +34,7 @@ JOIN: Final = 86_400
 """Seconds to wait for others: a day."""
 
 REPEATS: Final = 1000
-"""Of what somebody waits for, or reads: runs, rounds, rows."""
+"""Of what a person waits for, or reads: runs, rounds, rows."""
 
 ENTRIES: Final = 2**28
 """Float32 numbers in a vector: 1 GiB, and a measurement takes a dozen of them."""
@@ -41,13 +42,10 @@ ENTRIES: Final = 2**28
 
 def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> Conversion:
     def convert(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None
-        if not good(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
-        return value
+        with suppress(ValueError):
+            if good(value := kind(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
 
     return convert
 

@@ -6,15 +6,18 @@ under way; and the trace of `common.records.trace`.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array, Weights
-from common.records.checkpoint import require_whole
-from common.records.record import Record, files_of
+from common.base.errors import RunError
+from common.models.nets import trainable
+from common.records.record import Epoch, Record, files_of
 from common.records.store import (
     read_record,
     read_tensors,
@@ -23,10 +26,33 @@ from common.records.store import (
     write_failure,
     write_record_as,
 )
-from common.training.progress import Progress
+from common.records.trace import trace_shapes
+from common.records.trust import inconsistencies
 
 KEPT = 2
 """As many checkpoints stay: should the disk lose the last one, there is another."""
+
+
+@dataclass
+class Progress:
+    """The loss of every step so far, and of every finished epoch its figures and predictions.
+
+    `seconds` are those of training in the epoch under way, between each `start` and `stop`.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    epochs: list[Epoch] = field(default_factory=list)
+    predictions: list[Array] = field(default_factory=list)
+    seconds: float = 0.0
+    started: float = 0.0
+
+    def start(self) -> None:
+        """Training begins, or resumes."""
+        self.started = time.perf_counter()
+
+    def stop(self) -> None:
+        """Something else begins."""
+        self.seconds += time.perf_counter() - self.started
 
 
 @dataclass(frozen=True)
@@ -37,13 +63,9 @@ class Checkpoint:
     record: Record
     tensors: Weights
 
-    def state(self) -> Weights:
-        """What the chapter has saved."""
-        return self._below("state/")
-
     def trace(self) -> Weights:
         """The trace so far."""
-        return {f"trace/{name}": values for name, values in self._below("trace/").items()}
+        return {k: values for k, values in self.tensors.items() if k.startswith("trace/")}
 
     def tell(self, progress: Progress) -> None:
         """Lets the progress of a run be that of the checkpoint."""
@@ -52,51 +74,29 @@ class Checkpoint:
         progress.predictions[:] = self.tensors.get("test/predictions", ())
         progress.seconds = float(self.tensors["epoch/seconds"][0])
 
-    def _below(self, prefix: str) -> Weights:
-        return {
-            name.removeprefix(prefix): values
-            for name, values in self.tensors.items()
-            if name.startswith(prefix)
-        }
-
 
 @dataclass
 class Checkpoints:
     """Where a run leaves checkpoints, how often, and as whose: `record` is the run's.
 
-    `every` so many steps; None: at the end of each epoch. Only a run's first process `writes`. It
-    resumes from the one that was `found`. `whole` are those that stay, the newest last: `newest`
-    says how many losses and epochs that one has.
+    `every` so many steps; None: at the end of each epoch. Only a run's first process `writes`.
+    `whole` are those that stay, the newest last: at first the one that it resumes from, if any.
     """
 
     folder: Path
     every: int | None
     record: Record
     writes: bool
-    found: InitVar[Checkpoint | None] = None
-    whole: list[Path] = field(default_factory=list)
-    newest: tuple[int, int] = (0, 0)
-
-    def __post_init__(self, found: Checkpoint | None) -> None:
-        """What the run resumes from stays, if it is its own; others do until one is written."""
-        own = self.folder, self.record.name()
-        if found is not None and (found.path.parent, found.record.name()) == own:
-            self.newest = len(found.record.losses), len(found.record.epochs)
-            self.whole = [found.path]
+    whole: list[Path]
 
     def due(self, step: int, *, ends: bool) -> bool:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
         return ends if self.every is None else step % self.every == 0
 
-    def behind(self, progress: Progress) -> bool:
-        """Whether the run has come further than its newest checkpoint."""
-        return self.newest != (len(progress.losses), len(progress.epochs))
-
     def write(
         self, progress: Progress, saved: Mapping[str, Array], trace: Mapping[str, Array]
     ) -> None:
         """Writes one; then all but this and the one before it go. Raises RunError if it cannot."""
-        self.newest = len(progress.losses), len(progress.epochs)
         if not self.writes:
             return
         so_far = {"losses": progress.losses, "epochs": progress.epochs}
@@ -148,3 +148,55 @@ def checkpoints_in(folder: Path, name: str) -> list[Path]:
         if (match := names.fullmatch(path.name))
     }
     return [found[step] for step in sorted(found, reverse=True)]
+
+
+def require_whole(path: Path, record: Record, tensors: Mapping[str, Array]) -> None:
+    """Raises RunError if a run could not resume from this record and its tensors."""
+    for trouble in _troubles(record, tensors):
+        raise RunError(f"{path} is no checkpoint to resume from: {trouble}")
+
+
+def _troubles(record: Record, tensors: Mapping[str, Array]) -> Iterator[str]:
+    if record.framework not in FRAMEWORKS:  # where is the code that wrote it?
+        yield f"its framework, {record.framework}, is not known here"
+        return
+    if record.status != "running":
+        yield f"the run is {record.status}"
+    if not record.losses:
+        yield "it has no losses"
+    yield from inconsistencies(record)
+    wanted = _shapes(record, tensors)
+    if odd := sorted(tensors.keys() ^ wanted.keys()):
+        yield f"{odd[0]} is {'missing' if odd[0] in wanted else 'not expected'}"
+        return
+    for name, values in tensors.items():
+        shape, dtypes = wanted[name]
+        if values.shape != shape or values.dtype.name not in dtypes:
+            yield f"{name} is {values.dtype} {values.shape}, not {' or '.join(dtypes)} {shape}"
+        elif not np.isfinite(values).all():
+            yield f"{name} is not finite"
+    if tensors["epoch/seconds"].min(initial=0) < 0:
+        yield "the seconds of its epoch are below 0"
+
+
+def _shapes(
+    record: Record, tensors: Mapping[str, Array]
+) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+    """The shape and the dtypes of every tensor; running statistics may be those of any devices."""
+    config, done = record.config, len(record.losses)
+    trained_in, either = (config.dtype,), ("float32", "float64")
+    wanted: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {"epoch/seconds": ((1,), either)}
+    for name, shape in config.shapes().items():
+        wanted[f"state/{name}"] = (shape, trained_in)
+        if not trainable(name):  # a framework may keep them in double precision
+            found = tensors.get(f"state/{name}", np.empty(1))
+            wanted[f"state/{name}"] = ((max((1, *found.shape[:1])), *shape), either)
+    for name, shape in config.velocities().items():
+        wanted[f"state/momentum/{name}"] = (shape, trained_in)
+    if record.epochs:
+        wanted["test/predictions"] = ((len(record.epochs), config.test_examples), ("uint8",))
+    for name, shape in trace_shapes(config).items():
+        _, kind, step, *_ = name.split("/")
+        if int(step) <= done:
+            wanted[name] = (shape, ("uint8",) if kind in ("images", "labels") else trained_in)
+    return wanted

@@ -7,27 +7,30 @@ from typing import Any
 from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
-from common.base.arrays import Weights
-from common.base.errors import BusyError, RequestError, StoppedError
-from common.base.files import remove_temporaries
+from common.base.arrays import Weights, part
+from common.base.errors import RequestError, StoppedError
+from common.base.files import (
+    remove_temporaries,
+    require_apart,
+    require_file,
+    require_writable,
+)
 from common.base.locks import held
 from common.base.machine import peak_memory
-from common.base.signals import Stop, stoppable
+from common.base.signals import stoppable
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
 from common.records.new import new_record
-from common.records.record import Record, files_of
+from common.records.record import Record, files_of, record_name
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.request import Request
 from common.terminal.streams import open_streams
-from common.training.checkpoints import Checkpoint, Checkpoints
+from common.training.checkpoints import Checkpoints, checkpoints_in
 from common.training.loop import Outcome, Training
-from common.training.messages import closing_line, introduction
-from common.training.output_paths import require_output_paths
 from common.training.process_agreement import Waiting, cluster, require_same
-from common.training.reporter import Reporter
+from common.training.reporter import Reporter, closing_line, introduction
 from common.training.resume import chosen, resumed, resumption
 
 
@@ -53,20 +56,21 @@ class Job:
         A signal is noted from the first moment on, and minded between two steps.
         """
         open_streams()  # this may be a process of its own
-        # Whoever has started this process ends it, should a second signal come.
+        # Among several processes, a second signal ends the one that has started this one.
         with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
             report = Reporter(quiet=self.request.quiet or process.rank > 0)
             chapter = self.chapter()
             devices = chapter.devices(process, self.request.on_each(process))
             config, data = self.settled(len(devices.names), devices.kind)
             weights = self.initial_weights(config)
-            record = self.new_record(config, data, weights, devices.names)
+            about = self.command_line, self.started, self.environment
+            record = new_record(config, data, weights, devices.names, *about)
             if process.rank == 0:
                 require_output_paths(self.request, config.devices)
-                self.hold(record, stack, stop)
+                self.hold(record, stack)
             waiting = Waiting(process)
             process = waiting.counted()
-            # All look for checkpoints once nobody else writes any: an earlier run may just end.
+            # All look for checkpoints once no other run writes any: an earlier one may just end.
             process.anyone(stop.asked)
             found = chosen(self.request, record, report)
             require_same(record, found, process)
@@ -76,9 +80,14 @@ class Job:
                 report.notice(introduction(config, self.request.preset, devices.names))
                 if found is not None:
                     report.notice(resumption(record, found))
-                # It says "running" at once: should the run die, nobody takes it for complete.
+                # It says "running" at once: should the run die, it is not taken for complete.
                 self.write(record)
-            kept = self.checkpoints(record, found, process)
+            kept = None
+            if (folder := self.request.checkpoint_dir) is not None:
+                every, writes = self.request.checkpoint_every, process.rank == 0
+                own = found is not None and found.path in checkpoints_in(folder, record.name())
+                whole = [found.path] if found and own else []
+                kept = Checkpoints(folder, every, record, writes, whole)
             training = Training(
                 chapter, devices.local, config, data, report, kept, found, stop, process
             )
@@ -118,46 +127,23 @@ class Job:
         """What it starts from."""
         return self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
 
-    def new_record(
-        self, config: Config, data: Dataset, weights: Weights, devices: list[str]
-    ) -> Record:
-        """The record of the run, which has not begun yet."""
-        about = self.command_line, self.started, self.environment
-        return new_record(config, data, weights, devices, *about)
-
-    def hold(self, record: Record, stack: ExitStack, stop: Stop) -> None:
+    def hold(self, record: Record, stack: ExitStack) -> None:
         """Keeps other runs of this name out of its folders, and clears what killed ones left.
 
-        Raises BusyError if one is there, StoppedError if a signal ends the wait for its end.
+        Raises BusyError if one is there.
         """
         folders = [self.request.out, self.request.checkpoint_dir or self.request.out]
         # One folder, spelled in two ways, would be held twice.
         for folder in {folder.resolve(): folder for folder in folders}.values():
             with write_failure(folder / record.file_name()):
-                try:
-                    stack.enter_context(held(folder, record.name()))
-                except BusyError:
-                    if stop.asked:
-                        message = "stopped while another run was at work there"
-                        raise StoppedError(message, status=stop.status) from None
-                    raise
+                stack.enter_context(held(folder, record.name()))
                 remove_temporaries(folder, files_of(record.name()))
-
-    def checkpoints(
-        self, record: Record, found: Checkpoint | None, process: Process
-    ) -> Checkpoints | None:
-        """Where the run leaves checkpoints, if that is asked for."""
-        request = self.request
-        if request.checkpoint_dir is None:
-            return None
-        writes = process.rank == 0
-        return Checkpoints(request.checkpoint_dir, request.checkpoint_every, record, writes, found)
 
     def finish(self, record: Record, outcome: Outcome) -> None:
         """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
         if self.request.save_weights is not None:
             with write_failure(self.request.save_weights):
-                save_weights(self.request.save_weights, trained_weights(outcome))
+                save_weights(self.request.save_weights, part(outcome.tensors, "weights/"))
         complete = {
             "status": "complete",
             "losses": outcome.losses,
@@ -165,7 +151,7 @@ class Job:
             "peak_memory": peak_memory(),
         }
         self.write(record.model_copy(update=complete), outcome.tensors)
-        print(closing_line(outcome, record.devices), flush=True)
+        print(closing_line(outcome.epochs, record.devices), flush=True)
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the record, and its tensors before it. Raises RunError if it cannot."""
@@ -173,11 +159,21 @@ class Job:
             write_record(self.request.out, record, tensors)
 
 
-def trained_weights(outcome: Outcome) -> Weights:
-    """The final weights, by their canonical names alone."""
-    prefix = "weights/"
-    return {
-        name.removeprefix(prefix): values
-        for name, values in outcome.tensors.items()
-        if name.startswith(prefix)
-    }
+def require_output_paths(request: Request, devices: int | None = None) -> None:
+    """Raises RequestError if what the run leaves could not be written in the end.
+
+    The number of devices, which the names of the record have, may not be known yet.
+    """
+    for folder in (request.out, request.checkpoint_dir or request.out):
+        require_writable(folder)
+    written = {}
+    if devices := devices or request.devices:
+        way = request.options.way()
+        record = request.out / record_name(request.framework, request.chapter, devices, way)
+        written = {"the record": record, "its file of tensors": record.with_suffix(".safetensors")}
+    for path in written.values():
+        require_file(path, "--out")
+    if request.save_weights is not None:
+        require_file(request.save_weights, "--save-weights")
+        written["--save-weights"] = request.save_weights
+    require_apart(written)

@@ -10,7 +10,7 @@ import numpy as np
 
 from common.backends.devices import ALONE, Process
 from common.backends.interface import Chapter
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop
 from common.data.dataset import Dataset
@@ -18,15 +18,7 @@ from common.data.minibatches import Batch, minibatches, numbers, pixels
 from common.records.record import Epoch
 from common.records.trace import LAYERS_PROBE, PROBE, Trace
 from common.settings.config import Config
-from common.settings.steps import (
-    examples_in,
-    learning_rate,
-    number_of_epochs,
-    number_of_steps,
-    steps_before,
-)
-from common.training.checkpoints import Checkpoint, Checkpoints
-from common.training.progress import Progress, Stopwatch
+from common.training.checkpoints import Checkpoint, Checkpoints, Progress
 from common.training.reporter import Bar, Reporter
 
 EVALUATION_BATCH: Final = 1000
@@ -84,13 +76,15 @@ class Training:
         tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
         tensors["logits/before"] = self.chapter.predict(probe, replicas, self.devices)
         tensors |= self._layers(probe, "before")
-        # A run that goes on does this, too: PyTorch's DDP sums otherwise in its very first pass.
-        first = next(first_minibatches(self.config, self.data, 0))
-        X, y = numbers(*first, self.config.dtype)
+        # A run that resumes does this, too: PyTorch's DDP sums otherwise in its very first pass.
+        X, y = numbers(*next(self._minibatches(0)), self.config.dtype)
         gradients = self.chapter.gradients(X, y, replicas, self.devices, options)
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         self.trace = Trace(self.config, weights)
-        self._resume()
+        if self.found is not None:
+            self.chapter.restore(part(self.found.tensors, "state/"), replicas, self.devices)
+            self.trace.tensors |= self.found.trace()
+            self.found.tell(progress)
         self._run()
         trained = exported(self.chapter, replicas, len(progress.losses))
         require_finite(trained, len(progress.losses))
@@ -99,13 +93,6 @@ class Training:
         tensors |= self._layers(probe, "after")
         tensors["test/predictions"] = np.stack(progress.predictions)
         return Outcome(progress.losses, progress.epochs, tensors | self.trace.tensors)
-
-    def _resume(self) -> None:
-        """Puts everything where the checkpoint found it, if there is one."""
-        if self.found is not None:
-            self.chapter.restore(self.found.state(), self.replicas, self.devices)
-            self.trace.tensors |= self.found.trace()
-            self.found.tell(self.progress)
 
     def _layers(self, probe: Array, when: str) -> Weights:
         """What each layer makes of the first images of the probe batch, if that is asked for."""
@@ -121,9 +108,9 @@ class Training:
         Raises RunError, and StoppedError once a signal has asked for it. The progress then tells
         how far it has come.
         """
-        epochs = number_of_epochs(self.config)
+        epochs = self.config.number_of_epochs()
         for epoch in range(len(self.progress.epochs), epochs):
-            before, after = (steps_before(self.config, epoch + each) for each in (0, 1))
+            before, after = (self.config.steps_before(epoch + each) for each in (0, 1))
             self._train(epoch, after - before, before)
             self._evaluate(epoch, after - before, epochs)
             last = epoch + 1 == epochs
@@ -133,53 +120,52 @@ class Training:
     def _train(self, epoch: int, steps: int, before: int) -> None:
         """Trains to the last of an epoch's `steps`; there were others `before` it."""
         queued: list[SupportsFloat] = []
-        watch, stops = Stopwatch(self.progress), False
+        stops = False
         done = len(self.progress.losses) - before
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
-            watch.start()
-            batches = self._minibatches(epoch, done, steps)
+            self.progress.start()
+            batches = islice(self._minibatches(epoch, done), steps - done)
             for step, batch in enumerate(batches, before + done + 1):
                 if stops := self.process.anyone(self.stop.asked):
                     break
-                queued.append(self._step(step, batch, bar, watch))
+                queued.append(self._step(step, batch, bar))
                 last = step == before + steps
                 if self.checkpoints and not last and self.checkpoints.due(step, ends=False):
-                    self._settle(queued, watch)
+                    self._settle(queued)
                     self._checkpoint()
-                    watch.start()
-            self._settle(queued, watch)
+                    self.progress.start()
+            self._settle(queued)
         # Also where all know it: what one has queued may need the others.
         if self.process.anyone(self.stop.asked) or stops:
             self._stop()
 
-    def _step(self, step: int, batch: Batch, bar: Bar, watch: Stopwatch) -> SupportsFloat:
-        """Queues a step; its loss stays where it is until someone waits for it."""
+    def _step(self, step: int, batch: Batch, bar: Bar) -> SupportsFloat:
+        """Queues a step; its loss stays where it is until something waits for it."""
         self.trace.before(step, *batch)
         X, y = numbers(*batch, self.config.dtype)
-        lr = learning_rate(self.config, step - 1)
+        lr = self.config.learning_rate(step - 1)
         loss: SupportsFloat = self.chapter.train_batch(
             X, y, self.replicas, self.devices, lr, self.config.options
         )
         bar.step(loss)
         if step in self.trace.snapshots:
             self.chapter.synchronize(self.replicas)  # what is queued is training
-            watch.stop()
+            self.progress.stop()
             weights = exported(self.chapter, self.replicas, step)
             self.trace.after(step, weights, self._velocities())
-            watch.start()
+            self.progress.start()
         return loss
 
     def _velocities(self) -> Weights:
         """What momentum keeps, by the weights' names."""
         if not self.config.velocities():
             return {}
-        saved, prefix = self.chapter.save(self.replicas), "momentum/"
-        return {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)}
+        return part(self.chapter.save(self.replicas), "momentum/")
 
-    def _settle(self, queued: list[SupportsFloat], watch: Stopwatch) -> None:
+    def _settle(self, queued: list[SupportsFloat]) -> None:
         """Waits for what is queued; its losses count from now on, if they are numbers."""
         self.chapter.synchronize(self.replicas)
-        watch.stop()
+        self.progress.stop()
         self.progress.losses += finite([float(loss) for loss in queued], len(self.progress.losses))
         queued.clear()
 
@@ -191,10 +177,10 @@ class Training:
             self.checkpoints.write(self.progress, saved, self.trace.tensors)
 
     def _stop(self) -> None:
-        """Ends the run, as somebody has asked for. Raises StoppedError."""
-        done, steps = len(self.progress.losses), number_of_steps(self.config)
+        """Ends the run, as a signal has asked for. Raises StoppedError."""
+        done, steps = len(self.progress.losses), self.config.number_of_steps()
         kept = self.checkpoints if done else None
-        if kept and kept.behind(self.progress):
+        if kept:
             self._checkpoint()
         raise StoppedError(
             f"stopped after step {done:,} of {steps:,}, "
@@ -212,16 +198,23 @@ class Training:
             steps=steps,
             test_accuracy=accuracy(predictions, self.data.test_labels),
             seconds=progress.seconds,
-            images_per_second=examples_in(self.config, steps) / progress.seconds,
+            images_per_second=self.config.examples_in(steps) / progress.seconds,
         )
         progress.predictions.append(predictions)
         progress.epochs.append(figures)
         progress.seconds = 0.0
         self.report.epoch(figures, float(np.mean(progress.losses[-steps:])), epochs)
 
-    def _minibatches(self, epoch: int, skip: int, steps: int) -> Iterator[Batch]:
-        """The minibatches of an epoch up to so many, but the first ones that it skips."""
-        return islice(first_minibatches(self.config, self.data, epoch, skip), steps - skip)
+    def _minibatches(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
+        return minibatches(
+            self.data.train_images,
+            self.data.train_labels,
+            batch_size=self.config.batch_size,
+            seed=self.config.seed,
+            epoch=epoch,
+            skip=skip,
+        )
 
     def predictions(self) -> Array:
         """The class (n,) that the replicas give each image of the test set, as bytes."""
@@ -232,18 +225,6 @@ class Training:
             found.append(self.chapter.predict(X, self.replicas, self.devices).argmax(axis=1))
         classes: Array = np.concatenate(found).astype(np.uint8)
         return classes
-
-
-def first_minibatches(config: Config, data: Dataset, epoch: int, skip: int = 0) -> Iterator[Batch]:
-    """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
-    return minibatches(
-        data.train_images,
-        data.train_labels,
-        batch_size=config.batch_size,
-        seed=config.seed,
-        epoch=epoch,
-        skip=skip,
-    )
 
 
 def exported(chapter: Chapter[Any, Any, Any], replicas: Any, step: int) -> Weights:

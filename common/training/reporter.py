@@ -1,8 +1,8 @@
-"""What a person sees while a run goes on: on standard error, so that output can be piped."""
+"""What a run says: while it trains, on standard error, so that its closing line can be piped."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import SupportsFloat
 
@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from common.records.record import Epoch
+from common.settings.config import Config
 from common.terminal.text import printable
 
 REDRAW = 0.5
@@ -48,7 +49,13 @@ class Reporter:
         with Progress(
             *columns, console=self.console, transient=True, disable=not visible
         ) as progress:
-            yield Bar(progress, description, steps, batch_size, visible, done)
+            task = progress.add_task(description, total=steps, completed=done, figures="")
+
+            def show(done: int, loss: float, speed: float) -> None:
+                figures = f"loss {loss:.3f}, {speed:,.0f} images/s"
+                progress.update(task, completed=done, figures=figures)
+
+            yield Bar(show if visible else None, batch_size, done)
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
         """The line of a finished epoch; `loss` is its mean."""
@@ -59,20 +66,13 @@ class Reporter:
 
 
 class Bar:
-    """The bar of one epoch."""
+    """Counts the steps of one epoch, and shows how far it is: steps, loss and images/s."""
 
     def __init__(
-        self,
-        progress: Progress,
-        description: str,
-        steps: int,
-        batch_size: int,
-        visible: bool,
-        done: int = 0,
+        self, show: Callable[[int, float, float], None] | None, batch_size: int, done: int = 0
     ) -> None:
         """Starts the clock."""
-        self.progress, self.batch_size, self.visible = progress, batch_size, visible
-        self.task = progress.add_task(description, total=steps, completed=done, figures="")
+        self.show, self.batch_size = show, batch_size
         self.started = self.drawn = time.monotonic()
         self.done = self.before = done
 
@@ -80,9 +80,38 @@ class Bar:
         """One more step is queued; its loss is read only now and then, as that waits for it."""
         self.done += 1
         now = time.monotonic()
-        if not self.visible or now - self.drawn < REDRAW:
-            return
-        speed = (self.done - self.before) * self.batch_size / (now - self.started)
-        figures = f"loss {float(loss):.3f}, {speed:,.0f} images/s"
-        self.progress.update(self.task, completed=self.done, figures=figures)
-        self.drawn = now
+        if self.show and now - self.drawn >= REDRAW:
+            speed = (self.done - self.before) * self.batch_size / (now - self.started)
+            self.show(self.done, float(loss), speed)
+            self.drawn = now
+
+
+def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:
+    """What is about to happen, in a line; `preset` is the one that was asked for."""
+    length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
+    options = config.options.in_words()
+    reason = f" (auto: {why(config)})" if preset == "auto" else ""
+    return (
+        f"{config.framework} {config.chapter}, preset {config.preset}{reason}: "
+        f"{f'{options}, ' if options else ''}{length} of "
+        f"{config.train_examples:,} {config.dataset} images, batch {config.batch_size}, "
+        f"{config.rates()}, {config.dtype}, on {names(devices)}"
+    )
+
+
+def why(config: Config) -> str:
+    """Why `auto` chose this preset."""
+    if config.preset == "book":
+        return "the book's own setting; --preset quick is shorter"
+    return "without a GPU the book's own, --preset book, takes hours"
+
+
+def closing_line(epochs: Sequence[Epoch], devices: Sequence[str]) -> str:
+    """The book's closing line."""
+    seconds = sum(epoch.seconds for epoch in epochs) / len(epochs)
+    return f"test acc: {epochs[-1].test_accuracy:.2f}, {seconds:.1f} sec/epoch on {names(devices)}"
+
+
+def names(devices: Sequence[str]) -> str:
+    """The devices as the book prints them."""
+    return f"[{', '.join(devices)}]"

@@ -12,7 +12,6 @@ from common.records.record import ANY, Record, Resumption, run_name
 from common.records.store import read_record
 from common.settings.config import Config
 from common.settings.request import Request
-from common.settings.steps import number_of_steps
 from common.training.checkpoints import Checkpoint, checkpoints_in, read_checkpoint
 from common.training.reporter import Reporter
 
@@ -83,14 +82,14 @@ def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
 
 
 def _require_no_other(folder: Path, record: Record) -> None:
-    """Raises RequestError if a run on other devices would go on there: nobody starts it anew."""
+    """Raises RequestError if a run on other devices could resume there, and would be forgotten."""
     way = record.config.options.way()
     files = folder.glob(f"{run_name(record.framework, record.chapter, ANY, way)}-step*.json")
     for name in sorted({path.name.rpartition("-step")[0] for path in files}):
         for newest in checkpoints_in(folder, name)[:1]:
-            with suppress(RunError):  # what cannot be read is in nobody's way
+            with suppress(RunError):  # what cannot be read cannot be resumed
                 theirs = read_record(newest)
-                if len(theirs.losses) < number_of_steps(theirs.config):
+                if len(theirs.losses) < theirs.config.number_of_steps():
                     count = theirs.config.devices
                     raise RequestError(
                         f"{newest} comes from a run on other devices: {count} there, "
@@ -101,9 +100,6 @@ def _require_no_other(folder: Path, record: Record) -> None:
 
 def _given(path: Path) -> Checkpoint:
     """The checkpoint of --resume-from: its record, or the tensors beside it."""
-    with suppress(OSError):  # what is no file at all is told of below
-        if path.is_dir():
-            raise RequestError(f"--resume-from: {path} is a folder: name a checkpoint in it")
     try:
         return read_checkpoint(path.with_suffix(".json"))
     except RunError as error:
@@ -135,17 +131,10 @@ def _decisive(theirs: Record, ours: Record) -> Iterator[str]:
         yield f"chapter {theirs.chapter} there, {ours.chapter} here"
         return
     yield from _unlike(theirs.config.numerics(), ours.config.numerics())
-    digests = (
-        ("data", theirs.data.sha256, ours.data.sha256),
-        (
-            "initial weights",
-            theirs.initial_weights_sha256,
-            ours.initial_weights_sha256,
-        ),
+    yield from _unlike(
+        {"data": theirs.data.sha256[:12], "initial weights": theirs.initial_weights_sha256[:12]},
+        {"data": ours.data.sha256[:12], "initial weights": ours.initial_weights_sha256[:12]},
     )
-    for name, there, here in digests:
-        if there != here:
-            yield f"its {name} have the SHA-256 {there[:12]}..., here it is {here[:12]}..."
     if theirs.source_sha256 != source_digest(theirs.framework):
         yield "the code has changed since"
 
@@ -160,11 +149,8 @@ def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str
         unset = dict.fromkeys({**theirs.environment, **ours.environment}, "not set")
         yield from _unlike(unset | theirs.environment, unset | ours.environment)
     if machine:
-        parts = ("system", "processor", "gpus", "driver")
-        theirs_is, ours_is = (
-            {part: record.machine.get(part) for part in parts} for record in (theirs, ours)
-        )
-        yield from _unlike(theirs_is, ours_is)
+        for part in ("system", "processor", "gpus", "driver"):
+            yield from _unlike({part: theirs.machine.get(part)}, {part: ours.machine.get(part)})
         if ours.config.device_kind == "gpu" and not ours.config.deterministic:
             yield "GPUs without --deterministic"
 

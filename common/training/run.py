@@ -4,12 +4,13 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
-from common.backends.devices import ALONE, Process
+from common.backends.devices import Process
 from common.backends.interface import Chapter
 from common.backends.loading import (
     distributions,
@@ -19,7 +20,8 @@ from common.backends.loading import (
     suspects_named,
 )
 from common.base.arrays import Weights
-from common.base.errors import RequestError, Terminated
+from common.base.errors import RequestError, RunError, StoppedError, Terminated
+from common.base.locks import held
 from common.base.machine import now
 from common.base.signals import stoppable
 from common.data.dataset import load
@@ -28,11 +30,12 @@ from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
 from common.models.weights_file import load_weights, shape_in
 from common.records.fingerprint import source_digest, versions
+from common.records.new import failure_of
+from common.records.record import ANY, Record, record_name
+from common.records.store import read_record, unfinished
 from common.settings.request import Request
 from common.terminal.text import storable
-from common.training.failure import mark_failed
-from common.training.job import Job
-from common.training.output_paths import require_output_paths
+from common.training.job import Job, require_output_paths
 from common.training.reporter import Reporter
 from common.training.resume import require_flags
 
@@ -76,10 +79,10 @@ def run(
         launch_with_others(meeting, job, threads)
 
 
-def launch(backend: Chapter[Any, Any, Any], job: Job, process: Process = ALONE) -> None:
+def launch(backend: Chapter[Any, Any, Any], job: Job) -> None:
     """Runs the job in every process that it needs here; if it fails, the record says so."""
     with marked(job):
-        backend.launch(job, job.request.wanted, job.request.options, process)
+        backend.launch(job, job.request.wanted, job.request.options)
 
 
 def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
@@ -104,6 +107,35 @@ def marked(job: Job) -> Iterator[None]:
     except BaseException as error:
         mark_failed(job, error)
         raise
+
+
+def mark_failed(job: Job, error: BaseException) -> None:
+    """Says so in the record that the run has left so far, unless it is complete or failed."""
+    stopped = isinstance(error, StoppedError | KeyboardInterrupt)
+    with suppress(Exception):  # what ended the run is what matters
+        if (record := begun(job)) is None:
+            return
+        # A process of this run may need a moment to let go.
+        with held(job.request.out, record.name()):
+            record = begun(job)
+            # All may have stopped in order but one that was lost meanwhile: its loss counts.
+            if record and record.status in ("running", "interrupted"):
+                ended = "interrupted" if stopped else "failed"
+                failure = None if stopped else failure_of(error)
+                job.write(record.model_copy(update={"status": ended, "failure": failure}))
+
+
+def begun(job: Job) -> Record | None:
+    """The record that the run has left so far."""
+    request = job.request
+    name = record_name(request.framework, request.chapter, ANY, request.options.way())
+    for pattern in (unfinished(Path(name)).name, name):
+        for path in request.out.glob(pattern):
+            with suppress(RunError):
+                found = read_record(path)
+                if (found.started, found.command[3:]) == (job.started, job.command_line):
+                    return found
+    return None
 
 
 def alike(job: Job) -> dict[str, str]:
@@ -131,7 +163,7 @@ def software(framework: str) -> dict[str, str]:
 def first_speaks(process: Process) -> Iterator[None]:
     """Of what all processes refuse alike, the first one says why; the others wait for its end.
 
-    A launcher ends them then. Whoever goes on refuses what the first one did not, and says so.
+    A launcher ends them then. If one is not ended, it has found something else, and says so.
     """
     try:
         yield
@@ -139,7 +171,7 @@ def first_speaks(process: Process) -> Iterator[None]:
         if process.rank:
             try:
                 time.sleep(LAUNCHER_TIMEOUT)
-            except Terminated:  # nobody has asked the run to stop: it could not begin
+            except Terminated:  # that is the launcher: the run could not begin
                 raise SystemExit(error.status) from None
         raise
 

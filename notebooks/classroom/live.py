@@ -1,13 +1,12 @@
 """A curve that grows while a cell trains; in a script, the lines that the command line prints."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, SupportsFloat
+from typing import Any, Final
 
 from common.records.record import Epoch
-from common.training.reporter import REDRAW, Bar, Reporter
+from common.training.reporter import Bar, Reporter
 from notebooks.drawing.curve import Curve
 from notebooks.drawing.shown import shown
 
@@ -43,27 +42,15 @@ class Teller(Reporter):
     @contextmanager
     def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator[Bar]:
         """Tells of one epoch's steps, now and then; notebooks begin with the first."""
-        yield _TellingBar(self.tell, description, steps, batch_size)
+
+        def show(done: int, loss: float, speed: float) -> None:
+            self.tell("step", description, done, steps, loss, speed)
+
+        yield Bar(show, batch_size)
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
         """Tells of a finished epoch."""
         self.tell("epoch", epoch, loss, epochs)
-
-
-class _TellingBar(Bar):
-    def __init__(self, tell: Tells, description: str, steps: int, batch_size: int) -> None:
-        self.tell, self.description, self.steps = tell, description, steps
-        self.batch_size, self.done = batch_size, 0
-        self.started = self.drawn = time.monotonic()
-
-    def step(self, loss: SupportsFloat) -> None:
-        """One more step is queued; its loss is read only now and then, as that waits for it."""
-        self.done += 1
-        now = time.monotonic()
-        if now - self.drawn >= REDRAW:
-            speed = self.done * self.batch_size / (now - self.started)
-            self.tell("step", self.description, self.done, self.steps, float(loss), speed)
-            self.drawn = now
 
 
 PROGRESS: Final = (

@@ -17,7 +17,7 @@ from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.settings.request import Request
 from common.training.loop import Outcome, Training
-from common.training.messages import closing_line, introduction
+from common.training.reporter import closing_line, introduction
 from notebooks.classroom.live import Live, Teller, Tells
 
 
@@ -38,7 +38,7 @@ class Work:
         tell("begin", config.epochs or 1)
         weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
         outcome = Training(chapter, devices, config, self.data, Teller(tell)).train(weights)
-        tell("finish", closing_line(outcome, names), outcome.losses)
+        tell("finish", closing_line(outcome.epochs, names), outcome.losses)
         return outcome
 
 

@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def seconds_until_silent(clock: Clock, watch: Watch[str], each: float) -> float:
-    """How long it takes until somebody is silent, if one asks every so many seconds."""
+    """How long it takes until a process is silent, if one asks every so many seconds."""
     began = clock.now
     while not watch.silent():
         clock.now += each

@@ -9,9 +9,9 @@ import numpy as np
 import numpy_concise
 import pytest
 import resnet_judge
-from concise_steps import RATES, Steps, Trained, far, part
+from concise_steps import RATES, Steps, Trained, far
 
-from common.base.arrays import Weights
+from common.base.arrays import Weights, part
 from common.models.nets import layer_shapes, resnet18_shapes, trainable
 
 # Every mode means ten seconds of compiling, or more. The grid has one device, two and four.

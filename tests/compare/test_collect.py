@@ -36,7 +36,7 @@ def test_a_missing_record_is_a_failure(results: Path) -> None:
         ({"source_sha256": "0" * 64}, "stale, as the code has changed since: run it again"),
         ({"framework": "pytorch"}, "it is the record of pytorch-scratch-2dev"),
         ({"schema": 5}, "is not a record of schema 6"),
-        ({"losses": []}, "has 0 losses, of 4"),
+        ({"losses": []}, "has 0 of 4 losses"),
         ({"initial_weights_sha256": "0" * 64}, "other weights than its initial ones"),
         ({"tensors": None}, "names no tensors"),
     ],

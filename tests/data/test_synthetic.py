@@ -29,9 +29,3 @@ def test_the_first_examples_are_the_same_without_the_others(
     alone = synthetic(first=first)
     for part, n in enumerate((first[0], first[0], first[1], first[1])):
         assert np.array_equal(alone[part], whole[part][:n])
-
-
-@pytest.mark.parametrize("arguments", [(0, 10, 0), (10, 0, 0), (10, 10, -1), (10, 10, 2**32)])
-def test_refuses_bad_arguments(arguments: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        synthetic(*arguments)

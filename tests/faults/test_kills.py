@@ -1,4 +1,4 @@
-"""A run that is killed at random moments and goes on ends with the same bits as one that is not."""
+"""A run that is killed at random moments and resumed ends with the same bits as one that is not."""
 
 import random
 import shutil
@@ -30,7 +30,7 @@ def test_a_killed_run_ends_with_the_same_bits(
     done = 0
     while done < kills:
         # Most of so short a life goes by before it trains. The first kill comes later, so that all
-        # others, and the end, have a checkpoint to go on from.
+        # others, and the end, have a checkpoint to resume from.
         later = not runner.newest("killed")
         if runner.kill("killed", moments.uniform(0, training if later else life), later=later):
             done += 1

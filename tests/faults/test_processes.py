@@ -35,7 +35,7 @@ The first is multiprocessing's own, which only tidies up.
 def begun(
     runner: Runner, launcher: Sequence[str] = ()
 ) -> "tuple[subprocess.Popen[str], list[int]]":
-    """A run that trains, and everyone whom it has started."""
+    """A run that trains, and all processes that it has started."""
     run = runner.start("out", launcher=launcher)
     limit = time.monotonic() + 200
     while not runner.begun("out"):
@@ -51,16 +51,16 @@ def test_a_process_that_is_lost_is_named(
     tmp_path: Path, who: str, number: signal.Signals, figures: Figures
 ) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
-    run, everyone = begun(runner)
+    run, processes = begun(runner)
     started = time.monotonic()
-    os.kill(everyone[PLACES[who]], number)
+    os.kill(processes[PLACES[who]], number)
     out, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
     frozen = "has not answered for 15 seconds: it is frozen"
     became = "was ended by SIGKILL" if number == signal.SIGKILL else frozen
     assert (out, err) == ("", f"python -m frameworks.pytorch.concise: error: {who} {became}\n")
     assert run.returncode == 1
-    require_gone(everyone)
+    require_gone(processes)
     record = runner.record("out")
     assert record.status == "failed"
     assert record.failure is not None
@@ -74,9 +74,9 @@ def test_a_process_of_torchrun_that_is_frozen_is_named(
 ) -> None:
     rank = 1
     runner = Runner("pytorch", ENDLESS, tmp_path)
-    run, everyone = begun(runner, TORCHRUN)
+    run, processes = begun(runner, TORCHRUN)
     # Each of those that torchrun has started has another one train; the first has the hub before.
-    frozen = children(everyone[rank])[-1] if trains else everyone[rank]
+    frozen = children(processes[rank])[-1] if trains else processes[rank]
     started = time.monotonic()
     os.kill(frozen, signal.SIGSTOP)
     _, err = run.communicate(timeout=2 * SOON)
@@ -87,7 +87,7 @@ def test_a_process_of_torchrun_that_is_frozen_is_named(
     found = err.count(f"python -m frameworks.pytorch.concise: error: {said}")
     assert 1 <= found <= DEVICES - (not trains), err
     assert run.returncode == 1
-    require_gone(everyone)
+    require_gone(processes)
     assert runner.record("out").status == "failed"
     figures("process of DDP frozen")
 

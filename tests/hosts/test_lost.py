@@ -15,8 +15,8 @@ from together_fixture import together as together
 
 from common.base.errors import RequestError, RunError
 from common.records.store import read_record
-from common.training.failure import mark_failed
 from common.training.job import Job
+from common.training.run import mark_failed
 
 HOST = socket.gethostname()
 KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP

@@ -64,5 +64,5 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
         lambda: load_arrays(pipe),
         lambda: shape_in(pipe, "fc.bias"),
     ):
-        with pytest.raises(RequestError, match="it is a pipe, not a file"):
+        with pytest.raises(RequestError, match="it is a pipe or a device, not a file"):
             read()

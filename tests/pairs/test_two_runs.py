@@ -9,13 +9,13 @@ import numpy_chapter as chapters
 import pytest
 from agreement import edit, make, rewrite
 
+from common.base.arrays import part
 from common.base.errors import RunError
 from common.chapters.concise import ConciseOptions
 from common.chapters.scratch import ScratchOptions
 from common.chapters.spec import Options
 from common.compare.checks import NUMERICAL, Run
 from common.compare.criteria import CRITERIA
-from common.compare.taken import part
 from common.models.nets import LENET
 from common.models.weights_file import digest
 from common.pairs.runs import compare_runs, read_run

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from agreement import edit
-from fake_chapter import FLAGS, RECORD, CommandLine, FakeChapter, full_after, written
+from fake_chapter import RECORD, CommandLine, FakeChapter, written
+from writes import before
 
-from common.backends.devices import DeviceRequest, Devices, Process
-from common.base.errors import RequestError, RunError
-from common.base.locks import held
+from common.base.errors import RequestError
 from common.records.store import overtaken, read_record, read_tensors, unfinished
 
 FULL = "[Errno 28] No space left on device"
@@ -56,97 +55,46 @@ def failing(monkeypatch: pytest.MonkeyPatch, function: str, error: Exception) ->
     monkeypatch.setattr(FakeChapter, function, fail)
 
 
-@pytest.mark.parametrize("texts", [0, 1])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_full_disk_leaves_the_record_of_an_earlier_run(
-    start: CommandLine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    texts: int,
+    start: CommandLine, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
+    """The record that says running, the tensors, and the record that names them."""
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     capsys.readouterr()
-    full_after(monkeypatch, texts)
-    assert start("--quiet") == 1
+    with before(number, full):
+        assert start("--quiet") == 1
     line = f"python -m frameworks.pytorch.scratch: error: cannot write {RECORD}: {FULL}\n"
     assert capsys.readouterr().err == line
-    if texts:
-        assert beside()["status"] == "running"
+    if number:
+        assert beside()["status"] == "failed"
     else:
         require_alone()
 
 
-def test_tensors_that_find_no_space_fail_the_run(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def save(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("common.records.store.save_weights", save)
-    assert start("--quiet") == 1
-    assert f"error: cannot write {RECORD}: {FULL}\n" in capsys.readouterr().err
-    assert beside()["status"] == "failed"
-
-
 @pytest.mark.parametrize(
-    ("function", "error", "status"),
-    [
-        ("replicate", MemoryError("too large"), 1),
-        ("replicate", RequestError("not with these options"), 2),
-        ("devices", MemoryError("too large"), 1),
-        ("launch", RunError("processes cannot meet"), 1),
-    ],
+    ("error", "status"),
+    [(MemoryError("too large"), 1), (RequestError("not with these options"), 2)],
 )
 def test_a_run_that_fails_before_its_first_step_says_so_beside_it(
-    start: CommandLine,
-    monkeypatch: pytest.MonkeyPatch,
-    function: str,
-    error: Exception,
-    status: int,
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
-    failing(monkeypatch, function, error)
+    failing(monkeypatch, "replicate", error)
     assert start("--quiet") == status
     found = beside()
     assert (found["status"], found["config"]["devices"]) == ("failed", 3)
     assert str(error) in found["failure"]["message"]
 
 
-def test_without_a_number_the_devices_are_those_that_there_are(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [RequestError("not on these devices"), MemoryError("too large")])
+def test_a_run_that_never_began_leaves_nothing(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def devices(_: object, process: Process, request: DeviceRequest) -> Devices[str]:
-        assert request.count is None
-        return Devices.of("gpu", [f"gpu:{index}" for index in range(3)], process)
-
-    failing(monkeypatch, "launch", RunError("processes cannot meet"))
-    monkeypatch.setattr(FakeChapter, "devices", devices)
-    monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
-    assert start("--quiet") == 1
-    assert (beside()["status"], beside()["config"]["devices"]) == ("failed", 3)
-
-
-def test_where_it_is_not_known_how_many_nothing_is_written(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(monkeypatch, "devices", MemoryError("too large"))
-    monkeypatch.setattr("fake_chapter.FLAGS", FLAGS[1:])
-    assert start("--quiet") == 1
-    require_alone()
-
-
-@pytest.mark.parametrize("function", ["launch", "devices"])
-def test_a_refused_request_leaves_nothing(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, function: str
-) -> None:
-    failing(monkeypatch, function, RequestError("not on these devices"))
-    assert start("--quiet") == 2
-    require_alone()
-
-
-def test_a_run_that_never_began_leaves_a_name_that_another_one_holds(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(monkeypatch, "launch", RunError("processes cannot meet"))
-    with held(RECORD.parent, RECORD.stem):
-        assert start("--quiet") == 1
+    failing(monkeypatch, "devices", error)
+    assert start("--quiet") == getattr(error, "status", 1)
     require_alone()
 
 

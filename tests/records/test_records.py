@@ -16,8 +16,7 @@ from common.models.weights_file import digest, load_weights
 from common.records import new
 from common.records.record import Epoch
 from common.records.store import read_record, read_tensors
-from common.training.loop import Outcome
-from common.training.messages import closing_line
+from common.training.reporter import closing_line
 
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"
 
@@ -74,19 +73,6 @@ def test_the_record_says_running_until_it_is_complete(start: CommandLine) -> Non
     assert [each["status"] for each in seen] == ["running"] * 7
     assert not any(each["losses"] or each["tensors"] for each in seen)
     assert written()["status"] == "complete"
-
-
-def test_a_loss_that_is_nan_fails_the_run_and_names_the_step(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert start("--quiet", loss=lambda step: np.nan if step == 6 else 1.0) == 1
-    reason = "the loss of step 6 is nan: try a smaller --lr"
-    line = f"python -m frameworks.pytorch.scratch: error: {reason}\n"
-    assert capsys.readouterr() == ("", line)
-    assert written()["status"] == "failed"
-    failure = written()["failure"]
-    assert (failure["message"], failure["step"]) == (reason, 6)
-    assert written()["tensors"] is None
 
 
 @pytest.mark.parametrize(
@@ -150,7 +136,7 @@ def test_the_closing_line_is_the_books() -> None:
         Epoch(epoch=i, steps=1, test_accuracy=accuracy, seconds=seconds, images_per_second=1)
         for i, accuracy, seconds in [(1, 0.5, 2.0), (2, 0.838, 3.04)]
     ]
-    line = closing_line(Outcome([1.0, 1.0], epochs, {}), ["cpu:0", "cpu:1"])
+    line = closing_line(epochs, ["cpu:0", "cpu:1"])
     assert line == "test acc: 0.84, 2.5 sec/epoch on [cpu:0, cpu:1]"
 
 

@@ -20,7 +20,6 @@ from common.compare.scratch import LeNet
 from common.models.nets import LENET
 from common.pairs.runs import read_run
 from common.records.trace import minibatch_size, snapshots, trace_shapes, traced_steps
-from common.settings.steps import examples_in
 
 
 def config(**changes: Any) -> Any:
@@ -66,7 +65,7 @@ def test_a_run_of_which_one_step_fits_is_computed_again_in_that_one(
 def test_the_last_minibatch_of_an_epoch_may_be_short() -> None:
     found = [minibatch_size(config(), step) for step in range(1, 7)]
     assert found == [20, 20, 10] * 2
-    assert sum(found[:3]) == examples_in(config(), 3)
+    assert sum(found[:3]) == config().examples_in(3)
     shapes = trace_shapes(config())
     assert shapes["trace/images/6"] == (10, 28, 28)
     assert shapes["trace/weights/5/fc2.bias"] == (10,)

@@ -53,19 +53,13 @@ def changed(record: Record, config: dict[str, Any], **changes: Any) -> Record:
         ({"devices": []}, "ran on 0 devices, and 2 were asked for"),
         ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
         ({"devices": ["cpu:0", "cuda:1"]}, "of the kind cpu, and names cpu:0, cuda:1"),
-        ({"cluster": HOSTS}, "ran on a, b, its devices are of no host"),
-        (
-            {"cluster": HOSTS, "devices": ["b cpu:0", "a cpu:0"]},
-            "ran on a, b, its devices are of b",
-        ),
-        ({"losses": [1.0] * 3}, "has 3 losses, of 4"),
-        ({"epochs": []}, "has the figures of 0 epochs, of 1"),
+        ({"losses": [1.0] * 3}, "has 3 of 4 losses and 1 of 1 epochs"),
+        ({"epochs": []}, "has 4 of 4 losses and 0 of 1 epochs"),
         ({"epochs": [{**EPOCH, "epoch": 77}]}, "epoch 1 is called 77"),
         ({"epochs": [{**EPOCH, "steps": 999}]}, "with 999 steps of 4"),
         ({"epochs": [{**EPOCH, "seconds": 1.0}]}, "the speed of epoch 1"),
         ({"data": {**DATA, "name": "fashion-mnist"}}, "40 images of fashion-mnist"),
         ({"data": {**DATA, "train_examples": 41}}, "41 images of synthetic"),
-        ({"failure": {"message": "it was ended", "traceback": ""}}, "tells of a failure"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused(
@@ -142,18 +136,8 @@ def little_memory() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("config", "changes", "why"),
     [
-        ({"steps": None, "epochs": 10**7}, {}, "has 4 losses, of 40000000"),
-        ({"steps": None, "epochs": 10**7}, {"losses": [], "epochs": []}, "has 0 losses, of 4"),
-        (
-            {},
-            {"cluster": {**HOSTS, "processes": [HERE, {**HERE, "devices": 2**31 - 1}]}},
-            "its processes had 2147483648 devices, and it names 2",
-        ),
-        (
-            {"devices": 2000},
-            {"devices": [f"cpu:{number}" for number in range(2000)]},
-            "ran on 2000 devices, and a run takes 64 at most",
-        ),
+        ({"steps": None, "epochs": 10**7}, {}, "has 4 of 40000000 losses and 1 of 10000000 epochs"),
+        ({"steps": None, "epochs": 10**7}, {"losses": [], "epochs": []}, "has 0 of 40000000"),
     ],
 )
 def test_what_a_record_only_asks_for_takes_no_memory(
@@ -167,26 +151,10 @@ def test_what_a_record_only_asks_for_takes_no_memory(
 def test_tensors_that_deny_the_record_are_named(run: Run) -> None:
     record, arrays = run.record, run.arrays
     assert contradiction(record, arrays) == ""
-    by_seed = changed(record, {"init_weights": None})
-    assert contradiction(by_seed, arrays) == "its initial weights are not those of seed 0"
-    assert contradiction(by_seed, {}) == ""  # no net is drawn whose weights are not there
     other = changed(record, {}, initial_weights_sha256="0" * 64)
     assert "other weights than its initial ones" in contradiction(other, arrays)
     other = changed(record, {}, epochs=[{**EPOCH, "test_accuracy": 1.0}])
     assert "its test accuracy of epoch 1 is 1, and 0" in contradiction(other, arrays)
-
-
-def test_predictions_that_the_logits_deny_are_named(run: Run) -> None:
-    predictions, labels = run.arrays["test/predictions"].copy(), run.arrays["test/labels"]
-    image = int(np.flatnonzero(predictions[-1] != labels)[0])
-    order = run.arrays["logits/after"][image].argsort()
-    assert predictions[-1, image] == order[-1]
-    last = next(each for each in order if each != labels[image])
-    predictions[-1, image] = last  # the accuracy stays the same
-    found = contradiction(run.record, {**run.arrays, "test/predictions": predictions})
-    assert found == f"its last prediction for test image {image} is {last}, which its logits deny"
-    odd = {"test/predictions": predictions[:, None], "test/labels": labels}
-    assert contradiction(run.record, odd) == ""  # a wrong shape is seen elsewhere
 
 
 @pytest.mark.parametrize(
@@ -199,6 +167,7 @@ def test_predictions_that_the_logits_deny_are_named(run: Run) -> None:
         ('"started"', '"begun"', "started"),
         ('"cluster": null', f'"cluster": {json.dumps({**HOSTS, "processes": [HERE]})}', "cluster"),
         ('"batch_size": 10', '"batch_size": 0', "config.batch_size"),
+        ('"devices": 2', '"devices": 65', "config.devices"),
         ('"train_examples": 40', f'"train_examples": {10**400}', "config.train_examples"),
         ('"epochs": null', '"epochs": 1', "config .*exactly one of epochs and steps"),
         ('"seed": 0', f'"seed": {2**32}', "config.seed"),
@@ -240,7 +209,7 @@ def elsewhere(beside: Path) -> None:
     [
         (cut, "is not the file that .* describes"),
         (Path.unlink, "cannot be read"),
-        (piped, "it is a pipe, not a file"),
+        (piped, "it is a pipe or a device, not a file"),
         (elsewhere, "elsewhere cannot be read"),
     ],
 )

@@ -138,7 +138,7 @@ class Steps(Trained):
         """What is saved, and of replicas it was restored to; of both, too, after another step."""
         chosen, (X, y) = self.options(), batches(self.dtype)[2]
         others = chapter.replicate(start(self.dtype), devices, chosen)
-        # As a run does that goes on: PyTorch's DDP sums otherwise in its very first pass.
+        # As a run does that resumes: PyTorch's DDP sums otherwise in its very first pass.
         chapter.gradients(X, y, others, devices, chosen)
         saved = chapter.save(replicas)
         chapter.restore(saved, others, devices)
@@ -158,7 +158,3 @@ def far(found: Array, expected: Array) -> float:
 def under(prefix: str, arrays: Weights) -> Weights:
     """The same arrays, under names that begin so; `part` takes them out again."""
     return {f"{prefix}/{name}": values for name, values in arrays.items()}
-
-
-def part(found: Weights, prefix: str) -> Weights:
-    return {k.removeprefix(prefix): v for k, v in found.items() if k.startswith(prefix)}

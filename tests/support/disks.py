@@ -45,7 +45,7 @@ class Disk:
         return self.folder / "filler"
 
     def protect(self) -> None:
-        """From now on nothing can be written on it, by whoever looks it up."""
+        """From now on nothing can be written on it, by any process."""
         # A file that is open for writing would keep it from being remounted: a second mount on
         # top of the first one has none.
         mount("--bind", str(self.folder), str(self.folder))

@@ -1,6 +1,5 @@
 """A chapter without a framework: its losses are scripted, and it notes what it is asked to do."""
 
-import errno
 import json
 import os
 import signal
@@ -99,20 +98,6 @@ def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[in
         return 1 / at
 
     return loss
-
-
-def full_after(monkeypatch: pytest.MonkeyPatch, texts: int) -> None:
-    """Lets the disk be full as soon as so many more texts have been written."""
-    write: Callable[..., int] = Path.write_text
-    done: list[str] = []
-
-    def write_text(path: Path, text: str, **options: Any) -> int:
-        done.append(text)
-        if len(done) > texts:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(path, text, **options)
-
-    monkeypatch.setattr(Path, "write_text", write_text)
 
 
 CONFIG = Config(

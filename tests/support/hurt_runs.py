@@ -1,7 +1,6 @@
 """Runs of a chapter in NumPy that something goes wrong with, and what must be true afterwards."""
 
 import re
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -77,15 +76,7 @@ class Hurt:
     def earlier(self, name: str) -> tuple[Record, Weights]:
         """Leaves a complete record of another run in a folder."""
         assert self.run(f"--out={self.folder / name}", "--seed=1") == 0, self.said
-        return self.record(name), read_tensors(self.path(name), self.record(name))
-
-    def path(self, name: str) -> Path:
-        """Where the record is."""
-        return self.folder / name / f"{self.runner.name}.json"
-
-    def record(self, name: str) -> Record:
-        """The record in a folder."""
-        return read_record(self.path(name))
+        return self.runner.record(name), self.runner.tensors(name)
 
     def require_one_line(self, words: str) -> None:
         """What was said is one line, which says what went wrong."""
@@ -95,7 +86,11 @@ class Hurt:
 
     def require_kept(self, name: str, earlier: tuple[Record, Mapping[str, Any]]) -> None:
         """The earlier record still reads as complete, with its own tensors."""
-        require_kept(self.path(name), earlier)
+        record, tensors = earlier
+        assert self.runner.record(name) == record
+        found = self.runner.tensors(name)
+        assert found.keys() == tensors.keys()
+        assert [key for key in found if found[key].tobytes() != tensors[key].tobytes()] == []
 
     def require_tidy(self, name: str) -> None:
         """What is there is whole, and nothing else is there."""
@@ -108,33 +103,6 @@ def hurt(
 ) -> Hurt:
     """Runs of a chapter in NumPy, that something is to go wrong with."""
     return Hurt(monkeypatch, capfd, tmp_path)
-
-
-class Disturbed(NumpyChapter):
-    """Something happens before the step of a number, counted from 1 in each process."""
-
-    def __init__(self, number: int, then: Callable[[], object]) -> None:
-        self.left, self.then = number, then
-
-    def train_batch(self, *arguments: Any) -> float:
-        self.left -= 1
-        if self.left == 0:
-            self.then()
-        return super().train_batch(*arguments)
-
-
-def terminated() -> None:
-    """What a scheduler does to a run."""
-    signal.raise_signal(signal.SIGTERM)
-
-
-def require_kept(path: Path, earlier: tuple[Record, Mapping[str, Any]]) -> None:
-    """An earlier record at `path` still reads as complete, with its own tensors."""
-    record, tensors = earlier
-    assert read_record(path) == record
-    found = read_tensors(path, record)
-    assert found.keys() == tensors.keys()
-    assert [key for key in found if found[key].tobytes() != tensors[key].tobytes()] == []
 
 
 def require_tidy(folder: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs that are killed on their way and go on, beside one that was never stopped."""
+"""Runs that are killed and resume, beside one that was never stopped."""
 
 import os
 import subprocess
@@ -129,11 +129,11 @@ class Runner:
             time.sleep(0.01)
         with suppress(subprocess.TimeoutExpired):
             run.wait(timeout=seconds)
-        everyone = [run.pid, *descendants(run.pid)]
+        processes = [run.pid, *descendants(run.pid)]
         run.send_signal(SIGKILL)
         _, err = run.communicate()
         assert run.returncode in (0, -SIGKILL), err
-        require_gone(everyone)
+        require_gone(processes)
         return run.returncode == -SIGKILL
 
     def newest(self, name: str) -> int:
@@ -143,11 +143,15 @@ class Runner:
 
     def begun(self, name: str) -> bool:
         """Whether a run has written that it runs."""
-        return (self.folder / name / f"{self.name}.json").exists()
+        return self.path(name).exists()
+
+    def path(self, name: str) -> Path:
+        """Where a run leaves its record."""
+        return self.folder / name / f"{self.name}.json"
 
     def record(self, name: str) -> Record:
         """The record that a run has left."""
-        return read_record(self.folder / name / f"{self.case.name(self.framework)}.json")
+        return read_record(self.path(name))
 
     def require_same(self, name: str, other: str) -> None:
         """Two runs have the same losses, figures, tensors, and replicas, to the last bit."""
@@ -164,18 +168,17 @@ class Runner:
 
     def tensors(self, name: str) -> dict[str, np.ndarray]:
         """The tensors of a run's record."""
-        path = self.folder / name / f"{self.case.name(self.framework)}.json"
-        return dict(read_tensors(path, read_record(path)))
+        return dict(read_tensors(self.path(name), self.record(name)))
 
     def last(self, name: str) -> dict[str, np.ndarray]:
         """The tensors of a run's last checkpoint, but for what a clock has told."""
-        newest = checkpoints_in(self.folder / name, self.case.name(self.framework))[0]
+        newest = checkpoints_in(self.folder / name, self.name)[0]
         found = read_checkpoint(newest).tensors
         return {name: values for name, values in found.items() if name != "epoch/seconds"}
 
 
 def descendants(process: int) -> list[int]:
-    """Everyone whom a process has started, directly or not; nobody, if it has ended."""
+    """All processes that one has started, directly or not; none, if it has ended."""
     try:
         own = children(process)
     except (FileNotFoundError, ProcessLookupError):
@@ -184,7 +187,7 @@ def descendants(process: int) -> list[int]:
 
 
 def require_gone(processes: list[int]) -> None:
-    """Nobody runs on; orphans need a moment to notice that they are."""
+    """No process runs on; orphans need a moment to notice that they are."""
     limit = time.monotonic() + 20
     while any(alive(process) for process in processes):
         assert time.monotonic() < limit

@@ -17,7 +17,7 @@ PORTS = count()
 
 
 def free_port() -> int:
-    """A port that nobody listens at, and that nobody else is given meanwhile.
+    """A port that no process listens at, and that no other test is given meanwhile.
 
     The kernel gives none below 32768, and each of pytest's workers has 250 of its own, in turn.
     """

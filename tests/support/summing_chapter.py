@@ -19,7 +19,7 @@ Hurt = Callable[[int], object]
 
 
 def nothing(step: int) -> None:
-    """Hurts nobody."""
+    """Hurts no process."""
 
 
 class SummingChapter(FakeChapter):

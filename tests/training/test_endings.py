@@ -1,10 +1,7 @@
 """Runs that cannot go to their end say why, and keep what was good."""
 
-import os
-import signal
 from functools import partial
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -69,16 +66,6 @@ def test_two_runs_do_not_write_to_one_folder_at_a_time(
         assert start(*EVERY, "--quiet") == 2
     line = f"another run is writing {NAME} in kept: wait for it, or choose another folder"
     assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
-
-
-def test_a_signal_ends_the_wait_for_another_run(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with held(KEPT, NAME):
-        Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        assert start(*EVERY, "--quiet") == 143
-        line = "stopped while another run was at work there"
-        assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
 
 
 def test_what_only_gpus_do_is_refused(

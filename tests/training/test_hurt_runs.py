@@ -3,13 +3,10 @@
 import os
 import shutil
 import signal
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-from hurt_runs import Disturbed, Hurt, terminated
+from hurt_runs import Hurt
 from killed_runs import Case
 from numpy_concise import NumpyConcise
 from writes import written
@@ -19,38 +16,27 @@ from common.base import files
 CONCISE = Case("concise", 2, ("--width=1", "--batch-norm=per-device"))
 
 
-def resumes_with_the_same_bits(hurt: Hurt, stops: int) -> None:
-    """Stopped before or in a step, a run resumes, and ends as one that was never stopped."""
-    chapter = hurt.chapter
+class Stopped(NumpyConcise):
+    """Is asked to stop in its second step."""
+
+    steps = 0
+
+    def train_batch(self, *arguments: Any) -> float:
+        self.steps += 1
+        if self.steps == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return super().train_batch(*arguments)
+
+
+def test_a_run_resumes_with_the_same_bits(hurt: Hurt) -> None:
+    """Running statistics are resumed, too."""
+    hurt.turn(CONCISE, NumpyConcise)
     assert hurt.kept("whole") == 0, hurt.said
-    hurt.chapter = disturbed(chapter(), stops)
+    hurt.chapter = Stopped
     assert hurt.kept("hurt") == 143, hurt.said
-    hurt.chapter = chapter
+    hurt.chapter = NumpyConcise
     assert hurt.kept("hurt") == 0, hurt.said
     hurt.runner.require_same("whole", "hurt")
-
-
-def disturbed(chapter: Any, stops: int) -> Callable[[], Any]:
-    """The same chapter; somebody asks it to stop in the step of that number."""
-    step, left = chapter.train_batch, iter(range(stops, -100, -1))
-
-    def train_batch(*arguments: Any) -> Any:
-        if next(left) == 1:
-            terminated()
-        return step(*arguments)
-
-    chapter.train_batch = train_batch
-    return lambda: chapter
-
-
-@pytest.mark.parametrize("stops", [1, 3, 5])
-def test_a_run_resumes_with_the_same_bits(hurt: Hurt, stops: int) -> None:
-    resumes_with_the_same_bits(hurt, stops)
-
-
-def test_running_statistics_are_resumed_too(hurt: Hurt) -> None:
-    hurt.turn(CONCISE, NumpyConcise)
-    resumes_with_the_same_bits(hurt, 2)
 
 
 def test_a_kill_within_a_write_loses_nothing(hurt: Hurt) -> None:
@@ -82,18 +68,3 @@ def killed_within(hurt: Hurt, number: int) -> None:
         hurt.kept("hurt")
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-
-
-def test_a_run_that_fails_or_is_stopped_leaves_an_earlier_record_that_is_complete(
-    hurt: Hurt,
-) -> None:
-    earlier = hurt.earlier("hurt")
-    for then in (terminated, fails):
-        hurt.chapter = partial(Disturbed, 2, then)
-        assert hurt.run(f"--out={hurt.folder / 'hurt'}") in (1, 143)
-        hurt.require_kept("hurt", earlier)
-
-
-def fails() -> None:
-    """What a framework may do."""
-    raise ValueError("no such kernel")

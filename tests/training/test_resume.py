@@ -34,7 +34,7 @@ def end_of(start: CommandLine, *flags: str) -> tuple[dict[str, Any], dict[str, b
 
 
 @pytest.mark.parametrize("step", [3, 5])
-def test_a_stopped_run_goes_on_to_what_it_would_have_been(start: CommandLine, step: int) -> None:
+def test_a_stopped_run_resumes_to_what_it_would_have_been(start: CommandLine, step: int) -> None:
     whole = end_of(start, "--checkpoint-dir=elsewhere")
     RECORD.unlink()
     assert start(*EVERY, loss=stopping(step)) == 143
@@ -66,7 +66,7 @@ def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None
         KEPT.joinpath(name).write_text("part of a checkpoint")
     others = ("jax-scratch-3dev-step1.json", f"{NAME}-step5-copy.json", f".{NAME}-step1.json.swp")
     for name in others:
-        KEPT.joinpath(name).write_text("somebody's own")
+        KEPT.joinpath(name).write_text("a user's own")
     assert start(*EVERY) == 0
     assert {path.name for path in KEPT.iterdir()} == {
         *others,
@@ -74,7 +74,7 @@ def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None
     }
 
 
-def test_another_framework_goes_on_in_the_same_folder(start: CommandLine) -> None:
+def test_another_framework_resumes_in_the_same_folder(start: CommandLine) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     theirs = read_checkpoint(KEPT / f"{NAME}-step3.json")
     for path in KEPT.iterdir():
@@ -91,7 +91,7 @@ def test_another_framework_goes_on_in_the_same_folder(start: CommandLine) -> Non
     assert read_checkpoint(file).record == read_record(file)
 
 
-def test_another_allreduce_goes_on_from_a_file_and_the_record_says_so(start: CommandLine) -> None:
+def test_another_allreduce_resumes_from_a_file_and_the_record_says_so(start: CommandLine) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     file = KEPT / f"{NAME}-step3.json"
     flags = ["--batch-size=10", "--dtype=float64", "--allreduce=ring", f"--resume-from={file}"]
@@ -128,7 +128,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
     assert written()["resumed"][0]["step"] == 4
 
 
-def test_nothing_starts_anew_over_damaged_checkpoints(
+def test_nothing_starts_again_over_damaged_checkpoints(
     start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start(*EVERY, loss=stopping(5)) == 143
@@ -163,11 +163,13 @@ def test_a_checkpoint_is_a_record_that_says_running(start: CommandLine) -> None:
     )
 
 
-def test_tensors_by_their_second_name_stay_those_of_their_checkpoint(start: CommandLine) -> None:
+def test_tensors_that_wait_are_those_of_their_checkpoint(
+    start: CommandLine,
+) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     tensors = KEPT / f"{NAME}-step3.safetensors"
-    tensors.rename(KEPT / f"{NAME}-step3.previous.safetensors")
-    tensors.write_text("of a run that was killed before it wrote the record")
+    tensors.rename(KEPT / f"{NAME}-step3.new.safetensors")
+    tensors.write_text("of an earlier checkpoint")
     assert start(*EVERY, "--resume", loss=stopping(1)) == 143
     for step in (3, 4):
         read_checkpoint(KEPT / f"{NAME}-step{step}.json")

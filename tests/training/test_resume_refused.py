@@ -52,7 +52,7 @@ def test_what_decides_numbers_must_be_the_same(
     assert RECORD.read_bytes() == record
 
 
-def test_a_run_on_other_devices_that_would_go_on_is_not_begun_anew(
+def test_a_run_on_other_devices_that_could_resume_is_not_forgotten(
     start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
@@ -114,7 +114,7 @@ def test_a_framework_that_is_not_known_is_refused(
     ("changes", "why"),
     [
         ({"source_sha256": "0" * 64}, "the code has changed since"),
-        ({"initial_weights_sha256": "0" * 64}, "its initial weights have the SHA-256 00000"),
+        ({"initial_weights_sha256": "0" * 64}, "initial weights 000000000000 there, "),
         ({"versions": {"numpy": "0"}}, "written with another setup: numpy 0 there"),
     ],
 )
@@ -135,7 +135,6 @@ def test_a_checkpoint_of_other_code_weights_or_packages_is_refused(
         (["--resume"], "--resume needs --checkpoint-dir"),
         (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
         (["--resume-from=nowhere.json"], "--resume-from: nowhere.json cannot be read"),
-        (["--resume-from=a"], "--resume-from: a is a folder: name a checkpoint in it"),
         (["--checkpoint-dir=a.txt"], "cannot write to a.txt: Not a directory"),
     ],
 )
@@ -143,7 +142,6 @@ def test_flags_that_cannot_be_are_refused(
     start: CommandLine, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
 ) -> None:
     Path("a.txt").write_text("")
-    Path("a").mkdir()
     assert start("--quiet", *flags) == 2
     assert why in capsys.readouterr().err
     assert not RECORD.exists()

@@ -11,7 +11,7 @@ from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, stopping
 from common.backends.devices import Process
 
 
-def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folder(
+def test_no_process_looks_for_checkpoints_before_the_first_process_holds_their_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = CommandLine(monkeypatch, tmp_path)
@@ -37,7 +37,7 @@ def test_nobody_looks_for_checkpoints_before_the_first_process_holds_their_folde
     assert [len(chapter.batches) for chapter in begun] == [7 - 3]
 
 
-def test_nobody_that_stops_leaves_before_all_have_done_what_they_had_queued(
+def test_no_process_that_stops_leaves_before_all_have_done_what_they_had_queued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What one has queued may need the others, as servers of MXNet beside each process."""

@@ -14,7 +14,6 @@ from common.models.nets import LENET
 from common.records.trace import PROBE
 from common.settings.config import Config
 from common.settings.request import Request
-from common.settings.steps import examples_in, steps_of_epochs
 from common.training.loop import Outcome, Training, accuracy
 from common.training.reporter import Reporter
 
@@ -48,11 +47,11 @@ def test_steps_are_spread_over_whole_epochs_and_a_rest(
     settings = {"train_examples": train_examples, "batch_size": batch_size}
     config = CONFIG.model_copy(update={**settings, "epochs": None, "steps": steps})
     whole = len(range(0, train_examples, batch_size))
-    *full, last = steps_of_epochs(config)
+    *full, last = config.steps_of_epochs()
     assert sum(full) + last == steps
     assert set(full) <= {whole}
     assert 1 <= last <= whole
-    assert steps_of_epochs(CONFIG.model_copy(update={**settings, "epochs": 3})) == [whole] * 3
+    assert CONFIG.model_copy(update={**settings, "epochs": 3}).steps_of_epochs() == [whole] * 3
 
 
 @given(train_examples=counts, batch_size=counts, steps=counts)
@@ -64,7 +63,7 @@ def test_examples_are_those_of_the_minibatches(
         len(range(start, min(start + batch_size, train_examples)))
         for start in range(0, train_examples, batch_size)
     ]
-    assert examples_in(CONFIG.model_copy(update=update), steps) == sum(batches[:steps])
+    assert CONFIG.model_copy(update=update).examples_in(steps) == sum(batches[:steps])
 
 
 def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
