@@ -82,9 +82,7 @@ for each in FRAMEWORKS:
     def _run(session: nox.Session, framework: str = each) -> None:
         run_framework(session, framework)
 
-    _run.__doc__ = (
-        f"Run {each}, in {python_of.folder_of(each)}; or e.g. `-- scratch --devices 4 --epochs 3`."
-    )
+    _run.__doc__ = f"Run {each}; or e.g. `-- scratch --devices 4 --epochs 3`."
     nox.session(name=each, venv_backend="none")(_run)
 
 
@@ -149,22 +147,17 @@ def hosts(session: nox.Session) -> None:
         grid = ["tests/support/hosts_grid.py", each, python, *flags]
         session.run(common, *grid, env={"PYTHONPATH": "."})
     if "--few" not in session.posargs:
+        # Why some recipes cannot run here is the last line.
+        tests = ["tests/hosts/test_slurm_jobs.py", "--launched", "-rs", "--framework"]
         for each in chosen:
-            launched(session, each)
+            session.run(python_of.framework(session, each), "-m", "pytest", *tests, each)
     plan = [most, "--suites", "--frameworks", *chosen]
     session.run(common, "-m", "common.parity", str(RESULTS), *plan)
 
 
-def launched(session: nox.Session, framework: str) -> None:
-    """Runs the recipes in launch/ in a framework; why some of them cannot run is the last line."""
-    python = python_of.framework(session, framework)
-    tests = ["tests/hosts/test_slurm_jobs.py", "--launched", "--framework", framework, "-rs"]
-    session.run(python, "-m", "pytest", *tests)
-
-
 @nox.session(venv_backend="none")
 def d2l(session: nox.Session) -> None:
-    """Hold every framework to the book's own package, in environments of its own."""
+    """Compare every framework with the book's own package, in environments of its own."""
     session.env.update(python_of.NO_GPUS)
     command = ["-m", "pytest", "-Wdefault", "tests/book_package", *session.posargs, "--framework"]
     for framework in available():
@@ -216,7 +209,7 @@ def scaling(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
-    """Time every framework against what one would run instead; half an hour on 2 cores.
+    """Time every framework and what its users would run instead; half an hour on 2 cores.
 
     With `-- --gpus 2`, on GPUs; with `-- --beside 2`, while two other processes are busy.
     """
@@ -252,6 +245,5 @@ def lab(session: nox.Session) -> None:
 def site(session: nox.Session) -> None:
     """Build the site of chapters, pages and reference, and check its links; it is results/site."""
     python = python_of.site(session)
-    if "--drafts" not in session.posargs:
-        session.run(python, "-m", "notebooks.build", "--check")
+    session.run(python, "-m", "notebooks.build", "--check")
     session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)

@@ -81,7 +81,7 @@ def measure_all(flags: argparse.Namespace) -> None:
             found += one_round(left, pythons, f"round {number}/{flags.rounds}", kept)
             if not any(each["data"] for _, each in found):
                 raise RunError("; ".join(failed.values()))
-            # Whoever stops it keeps the rounds that are done.
+            # If it is stopped, the rounds that are done stay.
             failures = [each.key() for each in failed]
             bench = write(flags.out, found, rounds=number, failed=failures, beside=flags.beside)
     print_report(bench)

@@ -21,7 +21,7 @@ from common.data.minibatches import pixels
 
 
 class Fit:
-    """What a user of Fabric would write; it starts this script anew for a second device."""
+    """What a user of Fabric would write; it starts this script again for a second device."""
 
     def __init__(self, workload: Workload) -> None:
         logging.getLogger("lightning_fabric").setLevel(logging.ERROR)

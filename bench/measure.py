@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from bench.d2l_package import home
@@ -33,9 +34,6 @@ from common.data.dataset import Dataset, load
 from common.records.fingerprint import versions
 from common.records.record import DataUsed
 from common.terminal.command import status
-
-Product = Callable[[int], Any]
-"""Multiplies two square matrices of this side, and returns when it is done."""
 
 
 @dataclass(frozen=True)
@@ -109,57 +107,29 @@ def timed(work: Any, argument: Any) -> float:
     return time.perf_counter() - begun
 
 
-def pytorch_product() -> Product:
-    """PyTorch's."""
-    torch: Any = importlib.import_module("torch")
-    return lambda side: (torch.ones(side, side) @ torch.ones(side, side)).sum().item()
-
-
-def tensorflow_product() -> Product:
-    """TensorFlow's."""
-    tf: Any = importlib.import_module("tensorflow")
-    return lambda side: float((tf.ones((side, side)) @ tf.ones((side, side)))[0, 0])
-
-
-def jax_product() -> Product:
-    """JAX's."""
-    jnp: Any = importlib.import_module("jax.numpy")
-    return lambda side: (jnp.ones((side, side)) @ jnp.ones((side, side))).block_until_ready()
-
-
-def mxnet_product() -> Product:
-    """MXNet's."""
-    mx: Any = importlib.import_module("mxnet")
-    mx.npx.set_np()
-    return lambda side: mx.np.dot(mx.np.ones((side, side)), mx.np.ones((side, side))).wait_to_read()
-
-
-PRODUCTS: Final = {
-    "pytorch": pytorch_product,
-    "tensorflow": tensorflow_product,
-    "jax": jax_product,
-    "mxnet": mxnet_product,
+PRODUCTS: Final[dict[str, tuple[str, Callable[[Any, int], object]]]] = {
+    "pytorch": ("torch", lambda torch, n: (torch.ones(n, n) @ torch.ones(n, n)).sum().item()),
+    "tensorflow": ("tensorflow", lambda tf, n: float((tf.ones((n, n)) @ tf.ones((n, n)))[0, 0])),
+    "jax": ("jax.numpy", lambda np, n: (np.ones((n, n)) @ np.ones((n, n))).block_until_ready()),
+    "mxnet": ("mxnet", lambda mx, n: mx.nd.dot(*[mx.nd.ones((n, n))] * 2).wait_to_read()),
 }
-"""The float32 matrix product of each framework: what a machine can do at best."""
+"""The float32 product of n by n matrices, by a module of each framework: a machine's best."""
 
 
 def machine(framework: str) -> dict[str, float]:
     """The rate of the framework's own float32 product, and how long imports and --help take."""
-    product = PRODUCTS[framework]()
-    side, seconds = 2048, []
-    for _ in range(8):
-        seconds.append(timed(product, side))
-    package = distributions(framework)[0]
-    module = package.removesuffix("-cpu")
+    name, product = PRODUCTS[framework]
+    module, side = importlib.import_module(name), 2048
+    seconds = [timed(partial(product, module), side) for _ in range(8)]
     return {
         "operations_per_second": 2 * side**3 / min(seconds[1:]),
-        "import": timed(python, ["-c", f"import {module}"]),
+        "import": timed(python, ["-c", f"import {name.partition('.')[0]}"]),
         "help": timed(python, ["-m", f"frameworks.{framework}.scratch", "--help"]),
     }
 
 
 def python(arguments: list[str]) -> None:
-    """Runs this Python anew and waits for its end."""
+    """Runs this Python in another process, and waits for its end."""
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
 
 

@@ -132,21 +132,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("framework", choices=FRAMEWORKS)
-    parser.add_argument("--more-devices", action="store_true", help="only runs on 3 and more")
+    parser.add_argument(
+        "--more-devices", action="store_true", help="only runs on 3 or more devices"
+    )
     parser.add_argument(
         "--over-hosts",
         type=count(DEVICES),
         metavar="N",
         default=0,
-        help="instead: the runs on one host, on at most N devices, that runs over hosts are "
-        "compared with",
+        help="instead: the runs on one host, on at most N devices, with which runs over hosts are "
+        "compared",
     )
     parser.add_argument(
         "--gpus",
         type=count(DEVICES),
         metavar="N",
         default=0,
-        help="the same runs on GPUs, on at most N",
+        help="the same runs on GPUs, on at most N of them",
     )
     parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"

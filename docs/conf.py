@@ -40,5 +40,5 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
-# What is printed is not copied; nobody types a file of the repository by hand.
+# Outputs are not copied, and no reader types a file of the repository by hand.
 copybutton_selector = "div[class*=highlight-]:not(.output) > .highlight > pre"

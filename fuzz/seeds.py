@@ -1,4 +1,4 @@
-"""Small valid files, made by the project's own writers: what hostile ones are made of."""
+"""Small valid files, made by the project's own writers: hostile files are made from them."""
 
 from functools import cache
 from pathlib import Path
@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
+from pydantic import BaseModel
 
 from bench.results import Bench
 from common.base.arrays import Weights
@@ -15,7 +16,6 @@ from common.models.weights_file import digest, save_weights
 from common.records.record import DataUsed, Epoch, Record
 from common.records.store import write_record_as
 from common.records.trace import trace_shapes
-from common.report.speed import Samples
 from common.scaling.results import Scaling
 from common.seeds.spread import Spread, statistics
 from common.settings.config import Config
@@ -26,6 +26,8 @@ Files = tuple[bytes, ...]
 DATA: Final = DataUsed(name="synthetic", sha256="0" * 64, train_examples=3, test_examples=2)
 
 CREATED: Final = "2026-11-21T00:00:00+00:00"
+
+MACHINE: Final[dict[str, str | int]] = {"processor": "one", "cores": 2}
 
 PREDICTIONS: Final = np.zeros((2, 2), np.uint8)
 
@@ -45,11 +47,6 @@ def weights() -> list[Files]:
             save_weights(path, each)
             found.append((path.read_bytes(),))
     return found
-
-
-def records() -> list[bytes]:
-    """Records as complete runs leave them, of each chapter."""
-    return [_written(record(chapter, k))[0] for chapter in SPECS for k in (1, 2)]
 
 
 def runs() -> list[Files]:
@@ -74,7 +71,7 @@ def checkpoints() -> list[Files]:
 
 @cache
 def others(chapter: str) -> Weights:
-    """The tensors of a checkpoint that are too large for an input; all of them are as they must."""
+    """The tensors of a checkpoint that are too large for an input, all of them valid."""
     config = record(chapter, 2).config
     state = {
         f"state/{name}": np.ones(shape if trainable(name) else (1, *shape), np.float32)
@@ -90,32 +87,31 @@ def others(chapter: str) -> Weights:
 def benches() -> list[Files]:
     """What the benchmark writes."""
     figures = {"images_per_second": [9.0, 8.5], "peak_memory": [1e9, 2e9]}
-    ours = Samples(framework="jax", chapter="scratch", contender="ours", devices=1, figures=figures)
-    bench = Bench(
-        created=CREATED,
-        machine={"processor": "one", "cores": 2},
-        rounds=2,
-        samples=[ours],
-        versions={"jax": {"numpy": "2"}},
-        data=DATA,
-    )
-    return [(bench.model_dump_json(by_alias=True).encode(),)]
+    ours = {"framework": "jax", "chapter": "scratch", "contender": "ours", "devices": 1}
+    made = {
+        "created": CREATED,
+        "machine": MACHINE,
+        "rounds": 2,
+        "samples": [ours | {"figures": figures}],
+        "versions": {"jax": {"numpy": "2"}},
+        "data": DATA,
+    }
+    return _checked(Bench, made)
 
 
 def spreads() -> list[Files]:
     """What `python -m common.seeds` writes."""
-    spread = Spread(
-        chapter="scratch",
-        preset="quick",
-        devices=1,
-        data="synthetic",
-        train_examples=3,
-        test_examples=2,
-        created=CREATED,
-        seeds=[0, 1],
-        **statistics(np.array([[0.5, 1.0], [0.5, 0.0]]), ["jax", "mxnet"]),
-    )
-    return [(spread.model_dump_json().encode(),)]
+    made = {
+        "chapter": "scratch",
+        "preset": "quick",
+        "devices": 1,
+        "data": "synthetic",
+        "train_examples": 3,
+        "test_examples": 2,
+        "created": CREATED,
+        "seeds": [0, 1],
+    }
+    return _checked(Spread, made | statistics(np.array([[0.5, 1.0], [0.5, 0.0]]), ["jax", "mxnet"]))
 
 
 def scalings() -> list[Files]:
@@ -128,7 +124,7 @@ def scalings() -> list[Files]:
         "framework": "jax",
         "threads": 1,
         "created": CREATED,
-        "machine": {"processor": "one", "cores": 2},
+        "machine": MACHINE,
         "versions": {"numpy": "2"},
         "probes": [{"entries": 9, "chunks": 1, "messages": 1, "adds": True, "seconds": 0.5}],
         "costs": {"message": of_sizes, "addition": of_sizes, "cut": [of_sizes] * 4},
@@ -140,7 +136,11 @@ def scalings() -> list[Files]:
     step = {"net": "LeNet", "devices": 2, "algorithm": "ring"}
     step |= dict.fromkeys(("allreduce", "apart", "overlapped"), 0.5)
     made = {"schema": 3, "measured": measured, "constants": constants, "simulated": [step]}
-    return [(Scaling.model_validate(made).model_dump_json(by_alias=True).encode(),)]
+    return _checked(Scaling, made)
+
+
+def _checked(kind: type[BaseModel], made: dict[str, Any]) -> list[Files]:
+    return [(kind.model_validate(made).model_dump_json(by_alias=True).encode(),)]
 
 
 def messages() -> list[Files]:
@@ -149,7 +149,7 @@ def messages() -> list[Files]:
     return [(hello + b'{"alive": true}\n{"give": [1, 2]}\n{"done": true}\n',)]
 
 
-def _written(made: Record, arrays: Weights | None = None) -> Files:
+def _written(made: Record, arrays: Weights) -> Files:
     with TemporaryDirectory() as name:
         write_record_as(Path(name) / "run.json", made, arrays)
         return tuple(each.read_bytes() for each in sorted(Path(name).iterdir()))
@@ -184,7 +184,7 @@ def record(chapter: str, devices: int) -> Record:
         status="complete",
         command=["python", "-m", f"frameworks.jax.{chapter}"],
         started=CREATED,
-        machine={"processor": "one", "cores": 2},
+        machine=MACHINE,
         versions={"numpy": "2"},
         source_sha256="0" * 64,
         devices=[f"cpu:{number}" for number in range(devices)],

@@ -1,10 +1,11 @@
-"""The readers that hostile files are given to. A further one is a line in `TARGETS`."""
+"""The readers that hostile files are given to. Another one is an entry in `TARGETS`."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from hypothesis.strategies import SearchStrategy, sampled_from
@@ -25,6 +26,9 @@ from common.training.resume import means, resumed
 from fuzz import hostile, seeds
 from fuzz.seeds import Files
 from fuzz.watch import Watch
+
+DISK: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""A folder in memory, where there is one: each input is a file."""
 
 MEMORY: Final = 32 * 2**20
 """Bytes that any reader may take, besides a hundred for each byte of its files."""
@@ -93,20 +97,11 @@ def read_seeds(folder: Path) -> None:
         markdown(spread)
 
 
-class Connection(BytesIO):
-    """What a socket is for the one who receives."""
-
-    recv = BytesIO.read
-
-    def setsockopt(self, *_: object) -> None:
-        """There is nothing to set."""
-
-    settimeout = setsockopt
-
-
 def read_messages(folder: Path) -> None:
     """Messages of another process until the connection is closed; each is an object."""
-    connection: Any = Connection((folder / "messages").read_bytes())
+    content = BytesIO((folder / "messages").read_bytes())
+    connection: Any = SimpleNamespace(recv=content.read)
+    connection.setsockopt = connection.settimeout = lambda *_: None
     wire = Wire(connection)
     while not wire.closed:
         for message in wire.receive():
@@ -137,4 +132,3 @@ TARGETS: Final = {
     ),
     "seeds": Target(["seeds.json"], read_seeds, seeds.spreads, refusals=(RunError,)),
 }
-"""By name."""

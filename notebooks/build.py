@@ -6,10 +6,6 @@ python -m notebooks.build --check    exit 1 if text, listing or outputs of one o
 Outputs stay where no code has changed; `nox -s notebooks -- --write` makes new ones.
 """
 
-from notebooks.text.installed import require
-
-require("nbformat")  # before anything asks for them
-
 import argparse
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -7,10 +7,6 @@ python -m notebooks.execute parity         the chapter that has one notebook for
 It fails if a cell raises an error or writes to standard error, as a warning does.
 """
 
-from notebooks.text.installed import require
-
-require("nbclient", "nbformat")  # before anything asks for them
-
 import argparse
 import time
 from collections.abc import Sequence

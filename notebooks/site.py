@@ -1,14 +1,9 @@
 """Builds the site: the chapters with the outputs of their notebooks, docs/, and the reference.
 
-python -m notebooks.site --out results/site             then open results/site/index.html
-python -m notebooks.site --out results/site --drafts    also while notebooks are being written
+python -m notebooks.site --out results/site    then open results/site/index.html
 
-Every link is followed in the end. No network is needed, neither to build nor to read.
+A link that leads nowhere is an error. No network is needed, neither to build nor to read.
 """
-
-from notebooks.text.installed import require
-
-require("nbformat", "sphinx")  # before anything asks for them
 
 import argparse
 import shutil
@@ -22,7 +17,6 @@ from common.terminal.command import Parser, status
 from notebooks.text.chapter import CHAPTERS, SHARED, TEXTS
 from notebooks.text.notebook import Notebook, difference, notebook, path_of, read
 from notebooks.text.sources import ROOT
-from notebooks.web.links import check
 from notebooks.web.outputs import block, outputs
 from notebooks.web.pages import Framework, download_name, escaped, frameworks_of, page
 from notebooks.web.relink import DOCS, SOURCES, linked_files, relinked
@@ -36,11 +30,8 @@ MARK: Final = "objects.inv"
 MEND: Final = "`python -m notebooks.build` and `nox -s notebooks -- --write` make a new one"
 
 
-def notebook_of(name: str, framework: Framework, *, drafts: bool) -> Notebook | None:
-    """A notebook as it was run. Raises RunError if it is missing, stale or failed.
-
-    With `drafts`, there is none then.
-    """
+def notebook_of(name: str, framework: Framework) -> Notebook:
+    """A notebook as it was run. Raises RunError if it is missing, stale or failed."""
     path = path_of(name, framework)
     try:
         if not path.exists():
@@ -51,19 +42,17 @@ def notebook_of(name: str, framework: Framework, *, drafts: bool) -> Notebook | 
         for cell in found.cells:
             outputs(cell)
     except RunError as error:
-        if drafts:
-            return None
         raise RunError(f"{path}: {error}; {MEND}") from None
     return found
 
 
-def write_chapters(*, drafts: bool) -> None:
+def write_chapters() -> None:
     """Writes the page of every chapter, and beside it the notebooks to download."""
     place = emptied(DOCS / "chapters")
     for name in (*CHAPTERS, SHARED):
-        found = {each: notebook_of(name, each, drafts=drafts) for each in frameworks_of(name)}
+        found = {each: notebook_of(name, each) for each in frameworks_of(name)}
         (place / f"{name}.md").write_text(page(name, found), encoding="utf-8")
-        for framework in (each for each, made in found.items() if made):
+        for framework in found:
             shutil.copyfile(path_of(name, framework), place / download_name(name, framework))
 
 
@@ -113,9 +102,9 @@ def require_replaceable(out: Path) -> None:
 
 
 def build(out: Path) -> None:
-    """Runs Sphinx, for which every warning is an error, and follows all links.
+    """Runs Sphinx, for which every warning is an error, such as that of a broken link.
 
-    Raises RunError if one of both complains: then an earlier site is still there.
+    Raises RunError if there is one: then an earlier site is still there.
     """
     from sphinx.cmd.build import build_main
 
@@ -125,7 +114,6 @@ def build(out: Path) -> None:
         flags = ["-q", "-W", "--keep-going", "-E", "-d", str(state), "-b", "html"]
         if build_main([*flags, str(DOCS), str(made)]):
             raise RunError("Sphinx could not build the site without a warning; see above")
-        check(made)
         shutil.rmtree(out, ignore_errors=True)
         made.rename(out)
 
@@ -138,19 +126,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--out", type=Path, default=Path("results/site"), metavar="DIR")
-    made.add_argument("--drafts", action="store_true", help="do without notebooks that are stale")
     flags = made.parse_args(argv)
-    return status(made.prog, lambda: work(flags))
+    return status(made.prog, lambda: work(flags.out))
 
 
-def work(flags: argparse.Namespace) -> None:
-    """Does what the flags say."""
-    out = flags.out.resolve()  # a link stays one
-    require_replaceable(out)
-    write_chapters(drafts=flags.drafts)
+def work(out: Path) -> None:
+    """Builds the site in a folder."""
+    place = out.resolve()  # a link stays one
+    require_replaceable(place)
+    write_chapters()
     write_sources()
-    build(out)
-    print(f"open {flags.out / 'index.html'}")
+    build(place)
+    print(f"open {out / 'index.html'}")
 
 
 if __name__ == "__main__":

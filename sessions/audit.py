@@ -5,7 +5,7 @@ Only the standard library.
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
@@ -16,8 +16,8 @@ from sessions.pins import canonical, versions
 FILE: Final = Path(__file__).parents[1] / "constraints" / "licences.txt"
 
 TITLE: Final = """\
-# What each package says its licence is. `nox -s audit -- --write` writes this anew.
-# What is not installed there, or says nothing, keeps its line, and gets its first one by hand.
+# What each package says its licence is. `nox -s audit -- --write` writes this file.
+# A package that is not installed, or says nothing, keeps its line; its first one is added by hand.
 """
 
 SPELLINGS: Final = {
@@ -55,7 +55,7 @@ PERMISSIVE: Final = frozenset(
         "Zlib",
     }
 )
-"""Who uses or hands on such a package has to keep its notice, and nothing else."""
+"""Such a package may be used and passed on by all who keep its notice."""
 
 ALLOWED: Final = PERMISSIVE | {
     "MPL-2.0",  # asks for changes to its own files alone; this project changes none
@@ -83,8 +83,7 @@ def stated(expression: str | None, classifiers: Iterable[str], field: str | None
 
 def installed(environment: Path) -> Licences:
     """What the packages in an environment say."""
-    places = ("lib/python*/site-packages", "Lib/site-packages")
-    folders = [str(folder) for each in places for folder in environment.glob(each)]
+    folders = [str(folder) for folder in environment.glob("lib/python*/site-packages")]
     return {
         (
             canonical(each.name),
@@ -104,21 +103,14 @@ def read(text: str) -> Licences:
     return {(name, licence) for name, licence in lines}
 
 
-def pinned(folder: Path) -> dict[str, list[str]]:
-    """By the name of a package: its versions in all files of a folder."""
-    texts = [file.read_text(encoding="utf-8") for file in folder.glob("*.txt")]
-    pins = sorted({pin for text in texts for pin in versions(text).items()})
-    return {name: [it for each, it in pins if each == name] for name, _ in pins}
-
-
-def table(names: Mapping[str, Sequence[str]], listed: Licences) -> str:
-    """Names, versions and licences, line by line."""
-    rows = sorted((name, licence) for name, licence in listed if name in names)
-    return "\n".join(f"{name:<30} {', '.join(names[name]):<18} {it}" for name, it in rows)
+def pinned() -> set[str]:
+    """The packages that any file in constraints/ has a version of."""
+    files = FILE.parent.glob("*.txt")
+    return {name for file in files for name in versions(file.read_text(encoding="utf-8"))}
 
 
 def write(found: Licences, names: Container[str]) -> None:
-    """Writes `FILE` anew: of `names` what is `found`, or the line that it had."""
+    """Writes `FILE`: of `names` what is `found`, or the line that it had."""
     said = {pair for pair in found if pair[1]}
     known = {name for name, _ in said}
     kept = {pair for pair in read(FILE.read_text(encoding="utf-8")) if pair[0] not in known}

@@ -1,18 +1,15 @@
 """The sessions that check what is written, and what is installed."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nox
 
-from sessions import accelerators, audit as about, environments as python_of, pins as pin_files
-from sessions.accelerators import Choice
-from sessions.environments import available, sources_of_pip
+from sessions import audit as about, environments as python_of, pins as pin_files
+from sessions.environments import available
 
 CONSTRAINTS = Path("constraints")
-GPU_MACHINE = "x86_64-manylinux_2_28"
 
 
 @nox.session(venv_backend="none")
@@ -36,23 +33,7 @@ def typing(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def pins(session: nox.Session) -> None:
-    """Write constraints/ anew, in the versions that are named there; `-- jax`: one file.
-
-    `-- --check`: see whether all builds for GPUs can be installed, and install none.
-    """
-    if "--check" in session.posargs:
-        # It asks for metadata alone: nothing of the many gigabytes comes here.
-        tried = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
-        tried += [f"--python={python_of.common(session)}", f"--python-platform={GPU_MACHINE}"]
-        # Wheels that lie here may be of builds for CPUs.
-        indexes = {k: v for k, v in sources_of_pip().items() if k != "UV_FIND_LINKS"}
-        for framework in accelerators.BUILDS:
-            build = Choice(framework, True, "")
-            alone, beside = python_of.pins_of(build), python_of.pins_beside_rivals(build)
-            for names in [alone] if alone == beside else [alone, beside]:
-                wanted = [f"--requirement={file}" for file in python_of.files(names)]
-                session.run(*tried, *wanted, env=indexes)
-        return
+    """Write constraints/ again, in the versions that are named there; `-- jax`: one file."""
     for name in session.posargs or pin_files.PINS:
         session.log(f"writing {CONSTRAINTS / name}.txt")
         pin_files.write(name)
@@ -60,15 +41,14 @@ def pins(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def audit(session: nox.Session) -> None:
-    """Check licences, and look up weaknesses; `-- --write`: write constraints/licences.txt anew."""
-    python, names = python_of.environment(session, "audit"), about.pinned(CONSTRAINTS)
+    """Check licences, and look up weaknesses; `-- --write`: write constraints/licences.txt."""
+    python, names = python_of.environment(session, "audit"), about.pinned()
     made = sorted(stamp.parent for stamp in Path(".nox").glob("*/installed"))
     found = {pair for each in made for pair in about.installed(each)}
     if "--write" in session.posargs:
         about.write(found, names)
     listed = about.read(about.FILE.read_text(encoding="utf-8"))
-    print(about.table(names, listed))
-    session.log(f"the licences above are those in {', '.join(each.name for each in made)}")
+    session.log(f"compared with what is installed in {', '.join(each.name for each in made)}")
     faults = [*about.faults(found, names, listed), *look_up(session, python)]
     if faults:
         session.error("\n".join(faults))

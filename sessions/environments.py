@@ -11,7 +11,7 @@ import subprocess
 import sys
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,9 +22,13 @@ import nox
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import BusyError
 from common.base.files import write_text
+from common.base.locks import held
 from sessions import accelerators
 from sessions.accelerators import Choice, NoAcceleratorError
 from sessions.pins import PINS, versions
+
+FOLDER: Final = Path(".nox")
+"""Where environments are."""
 
 RESULTS: Final = Path("results")
 """Where runs go, and what is made of them."""
@@ -59,7 +63,7 @@ class Environment:
     @property
     def python(self) -> Path:
         """Its interpreter."""
-        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+        return self.folder / "bin/python"
 
     def make(self, run: Callable[..., object]) -> None:
         """Makes it, in the first way that does not fail; `run` runs a command."""
@@ -159,7 +163,7 @@ def mxnet_is_missing() -> str:
     """Why MXNet cannot be had here; empty if it can."""
     if sys.version_info >= (3, 12):
         return "its NumPy 1.23 has no wheel for Python 3.12 or later"
-    if platform.machine().lower() not in ("x86_64", "amd64") or sys.platform == "win32":
+    if platform.machine() != "x86_64":
         return f"it has no wheel for {sys.platform} on {platform.machine()}"
     return ""
 
@@ -189,7 +193,7 @@ def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[s
 def environment(
     session: nox.Session, name: str, pins: Sequence[str] = (), alone: Sequence[str] = ()
 ) -> str:
-    """The Python of the environment `name`; it is made, or filled anew, only when need be.
+    """The Python of the environment `name`; it is made only if it is not complete.
 
     `pins` names its files in constraints/, if it is not `name`; what those of `alone` have is added
     without what it asks for.
@@ -197,29 +201,17 @@ def environment(
     pins = pins or [name]
     either = any("pytorch" in each for each in pins) and "torch" not in pins
     builds = ["torch-cpu", "torch"] if either else []
-    wanted = Environment(Path(".nox") / name, *map(files, (pins, builds, alone)))
-    if not wanted.complete():
-        with alone_with(session, wanted.folder):
+    wanted = Environment(FOLDER / name, *map(files, (pins, builds, alone)))
+    if wanted.complete():
+        return str(wanted.python)
+    try:
+        with held(FOLDER, name, INSTALLING):  # no other session makes it meanwhile
             if not wanted.complete():
                 session.log(f"installing the environment {wanted.folder}, once")
                 wanted.make(session.run_install)
-    return str(wanted.python)
-
-
-@contextmanager
-def alone_with(session: nox.Session, folder: Path) -> Iterator[None]:
-    """No other session makes this environment meanwhile; ends this one if that takes too long."""
-    if sys.platform == "win32":  # which has no such locks
-        yield
-        return
-    from common.base.locks import held
-
-    folder.parent.mkdir(exist_ok=True)
-    try:
-        with held(folder.parent, folder.name, INSTALLING):
-            yield
     except BusyError:
-        session.error(f"another session is still at work on {folder}: end it, or wait")
+        session.error(f"another session is still at work on {wanted.folder}: end it, or wait")
+    return str(wanted.python)
 
 
 def files(names: Sequence[str]) -> list[Path]:
@@ -246,14 +238,6 @@ def choice(session: nox.Session, framework: str, *, quiet: bool = False) -> Choi
 def choices(session: nox.Session) -> list[Choice]:
     """The same of all frameworks, without a word."""
     return [choice(session, each, quiet=True) for each in available()]
-
-
-def folder_of(framework: str) -> str:
-    """The folder of a framework's environment, for those who look."""
-    try:
-        return f".nox/{accelerators.choice(framework).name}"
-    except NoAcceleratorError:  # its session says why
-        return f".nox/{framework}"
 
 
 def framework(session: nox.Session, name: str) -> str:

@@ -1,30 +1,31 @@
-"""The sessions of what goes wrong around a run, and of files that mean harm."""
+"""The sessions of what goes wrong around a run, and of hostile files; training through kills."""
 
+import json
+import random
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import nox
 from nox.command import CommandFailed
 
 from sessions import environments as python_of
-from sessions.environments import available, less_compiling
-from sessions.kills import kill_on_its_way
-
-FIGURES: Final = Path("results/faults")
-PAGE: Final = Path("docs/reliability.md")
-HOSTS: Final = Path("docs/hosts.md")
+from sessions.environments import RESULTS, available, less_compiling
 
 
 @nox.session(venv_backend="none")
 def faults(session: nox.Session) -> None:
-    """Kill runs, fill disks, freeze processes; `-- --short`: each kind once, `-- --write`: a page.
+    """Kill runs, fill disks, freeze processes; `-- --short`: each kind once, `-- --write`: tables.
 
-    The page, docs/reliability.md, also has what `nox -s fuzz` has found. With root, runs over hosts
-    lose some, too; the table of seconds in docs/hosts.md is of these.
+    The tables are in docs/reliability.md. With root, runs over hosts lose hosts, too: the table of
+    seconds in docs/hosts.md comes from these.
     """
     session.env.update(python_of.NO_GPUS)
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    kept = FIGURES / "faults.jsonl"
+    kept = RESULTS / "faults.jsonl"
+    RESULTS.mkdir(exist_ok=True)
     kept.unlink(missing_ok=True)
     tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--kills=2", "--numprocesses=3"]
     tests += [f"--figures={kept}"]
@@ -35,14 +36,10 @@ def faults(session: nox.Session) -> None:
         env = less_compiling(framework) if "--short" in session.posargs else None
         passed.append(passes(session, python, *tests, "--framework", framework, env=env))
     if "--write" in session.posargs:
-        figures = [str(kept), *map(str, sorted(FIGURES.glob("*.json")))]
         command = " ".join(["nox -s faults --", *session.posargs])
-        page = ["tests/support/reliability.py", *figures, f"--command={command}"]
-        environment = {"PYTHONPATH": "."}
-        session.run(python_of.common(session), *page, f"--out={PAGE}", env=environment)
-        seconds = ["tests/support/hosts_seconds.py", str(kept), f"--command={command}"]
-        session.run(python_of.common(session), *seconds, f"--out={HOSTS}", env=environment)
-    if not all(passed):  # the page tells of what was lost, too
+        tables = ["tests/support/reliability.py", str(kept), f"--command={command}"]
+        session.run(python_of.common(session), *tables, env={"PYTHONPATH": "."})
+    if not all(passed):  # the tables tell of what was lost, too
         session.error("tests have failed, see above")
 
 
@@ -57,13 +54,13 @@ def passes(session: nox.Session, *command: str, env: dict[str, str] | None = Non
 
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
-    """Give each reader of files a million hostile ones; three hours."""
+    """Give each reader of files a million hostile ones, three hours; `-- run`: one reader."""
     python = python_of.environment(session, "fuzz")
-    session.run(python, "-m", "fuzz", f"--out={FIGURES}", *session.posargs)
+    session.run(python, "-m", "fuzz", *session.posargs)
 
 
 def train_through_kills(session: nox.Session, framework: str, folder: Path) -> None:
-    """Trains the concise chapter for the book's ten epochs, and kills it twice on its way."""
+    """Trains the concise chapter for the book's ten epochs, and kills the run twice."""
     choice = python_of.choice(session, framework)
     python = python_of.made(session, choice)
     devices = min(2, len(choice.cards) or 2)  # there may be one GPU alone
@@ -73,6 +70,40 @@ def train_through_kills(session: nox.Session, framework: str, folder: Path) -> N
     files = f"--out={folder}", f"--checkpoint-dir={folder / 'kept'}", "--resume"
     command = [python, "-m", f"frameworks.{framework}.concise", *setting.split(), *files]
     command.append(f"--devices={devices}")
-    run = f"{framework}-concise-{devices}dev"
-    kill_on_its_way(command, folder / "kept", run, epochs=10, kills=2)
+    kept, run = folder / "kept", f"{framework}-concise-{devices}dev"
+    done = len(newest(kept, run).get("resumed", []))  # kills of an earlier call count
+    for epochs in (3, 6)[done:]:
+        kill_after(epochs, command, kept, run)
     session.run(*command)
+
+
+def newest(folder: Path, name: str) -> dict[str, Any]:
+    """The newest checkpoint of a run's name in a folder; empty if there is none."""
+    found = folder.glob(f"{name}-step*.json")
+    last = max(found, key=lambda path: int(path.stem.split("-step")[1]), default=None)
+    content: dict[str, Any] = json.loads(last.read_text()) if last else {}
+    return content
+
+
+def kill_after(epochs: int, command: Sequence[str], folder: Path, name: str) -> None:
+    """Starts a command that keeps checkpoints in `folder`, and kills it after so many epochs.
+
+    The moment is a random one of the next epoch.
+    """
+    with started(command) as run:
+        while run.poll() is None and len(newest(folder, name).get("epochs", [])) < epochs:
+            time.sleep(2)
+        if run.poll() is None:
+            time.sleep(random.uniform(0, newest(folder, name)["epochs"][-1]["seconds"]))
+            run.kill()
+
+
+@contextmanager
+def started(command: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
+    """A command under way. An error meanwhile ends it, too: it keeps a checkpoint."""
+    with subprocess.Popen(command) as run:
+        try:
+            yield run
+        except BaseException:
+            run.terminate()
+            raise

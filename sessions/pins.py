@@ -74,7 +74,7 @@ def wanted(name: str) -> list[str]:
 
 
 def write(name: str) -> None:
-    """Writes the file anew, in the versions that it names; what is not in it is the newest.
+    """Writes the file in the versions that it names; a package that is not in it is the newest.
 
     A build for GPUs has the versions of that for CPUs, of all that both have.
     """

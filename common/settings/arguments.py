@@ -19,7 +19,7 @@ examples:
   python -m frameworks.{framework}.{chapter} --preset quick
       learn something in under a minute
   python -m frameworks.{framework}.{chapter} --devices 4 --epochs 3
-      four devices (virtual ones, where there are no four GPUs)
+      four devices (virtual ones on a machine without a GPU)
   python -m frameworks.{framework}.{chapter} --dtype float64 --steps 20 --save-weights w.safetensors
       twenty exact steps; start another framework from the same point with --init-weights
   python -m frameworks.{framework}.{chapter} --checkpoint-dir kept --resume
@@ -54,31 +54,31 @@ def _add_devices(made: Parser) -> None:
         "--devices",
         type=count(DEVICES),
         metavar="N",
-        help=f"how many, at most {DEVICES} (every GPU there is, else 2)",
+        help=f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)",
     )
     add(
         "--device-kind",
         choices=("auto", "cpu", "gpu"),
         default="auto",
-        help="auto: GPUs where there are any, else virtual CPU devices; "
-        "gpu: an error where there are too few (%(default)s)",
+        help="auto: GPUs if there are any, otherwise virtual CPU devices; "
+        "gpu: an error if there are none (%(default)s)",
     )
     add(
         "--tf32",
         action="store_true",
-        help="GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, and coarser",
+        help="GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact",
     )
     add(
         "--deterministic",
         action="store_true",
-        help="GPUs give the same bits each time; without it they take what is fastest",
+        help="GPUs give the same bits each time, and are slower",
     )
     add(
         "--threads",
         type=count(THREADS),
         default=cores(),
         metavar="N",
-        help=f"threads that all CPU devices share, at most {THREADS} (every core: %(default)s)",
+        help=f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)",
     )
 
 
@@ -105,12 +105,12 @@ def _add_training(made: Parser, spec: ChapterSpec) -> None:
     add(
         "--lr-decay",
         choices=LR_DECAYS,
-        help="linear: it falls to 0 over the run (the preset's; with --steps: none)",
+        help="linear: the rate falls to 0 over the run (the preset's; with --steps: none)",
     )
     length = group.add_mutually_exclusive_group()
     length.add_argument("--epochs", type=count(STEPS), metavar="N", help="passes over the data")
     length.add_argument(
-        "--steps", type=count(STEPS), metavar="N", help="exactly N minibatches, over several epochs"
+        "--steps", type=count(STEPS), metavar="N", help="exactly N minibatches, in place of epochs"
     )
     add(
         "--seed",
@@ -128,7 +128,7 @@ def _add_data(made: Parser) -> None:
         "--dataset",
         choices=("auto", "fashion-mnist", "synthetic"),
         default="auto",
-        help="auto: fashion-mnist if it is available, else synthetic, and says so (%(default)s)",
+        help="auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)",
     )
     add(
         "--data-dir",
@@ -172,15 +172,15 @@ def _add_checkpoints(made: Parser) -> None:
     add(
         "--resume",
         action="store_true",
-        help="resume from the newest one there, to the same bits as if never stopped; "
-        "start from the beginning where there is none",
+        help="resume from the newest checkpoint there, or start from the beginning if there is "
+        "none: the run ends with the same bits as one that was never stopped",
     )
     add(
         "--resume-from",
         type=Path,
         metavar="FILE",
         help="resume from this checkpoint, of any framework and any number of devices: "
-        "to the same numbers except for rounding",
+        "the numbers are the same except for rounding",
     )
 
 
@@ -191,7 +191,7 @@ def add_hosts(made: Parser) -> None:
         "--launcher",
         choices=("auto", "none"),
         default="auto",
-        help="auto: join the other processes of the launcher that has started this one; "
+        help="auto: train together with the other processes that a launcher has started; "
         "none: run alone (%(default)s)",
     )
     add(
@@ -200,11 +200,11 @@ def add_hosts(made: Parser) -> None:
         help="by hand, the same on each host: where the first process listens",
     )
     add("--hosts", type=count(DEVICES), metavar="N", help="by hand: how many hosts there are")
-    add("--host-rank", type=rank, metavar="R", help="by hand: which one this is, from 0")
+    add("--host-rank", type=rank, metavar="R", help="by hand: the number of this host, from 0")
     add(
         "--join-timeout",
         type=count(JOIN),
         default=300,
         metavar="S",
-        help="seconds in which all processes have to start (%(default)s)",
+        help="all processes have to start within so many seconds (%(default)s)",
     )

@@ -9,16 +9,16 @@ DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "flax", "optax")
 """The packages whose versions a record names."""
 
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
-"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+"""Modules that all processes need. They are forked from one that has imported these."""
 
 ENGINES = {"scratch": "jax.distributed", "concise": "jax.distributed"}
 """What joins the processes of a run over several hosts."""
 
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
-"""By what these exchange numbers, which lie on devices of a kind."""
+"""By the kind of devices: how the processes exchange numbers."""
 
 MESSAGES = True
-"""Whether a process has means to send one other process what it has."""
+"""Whether one process can send numbers to one other process."""
 
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
@@ -26,13 +26,13 @@ ONE_THREAD_EACH = False
 XLA_FLAGS = re.sub(
     r"(^|\s)--xla_force_host_platform_device_count=\S*", "", os.environ.get("XLA_FLAGS", "")
 ).strip()
-"""XLA's flags but for the number of virtual devices, which every run decides."""
+"""XLA's flags except for the number of virtual devices, which every run decides."""
 
 REMOVED = (
     # Which devices compute, and with how many threads.
     *("JAX_PLATFORM_NAME", "JAX_DEFAULT_DEVICE", "JAX_NUM_CPU_DEVICES", "PJRT_NPROC"),
     *("JAX_LOCAL_DEVICE_IDS", "JAX_CPU_COLLECTIVES_IMPLEMENTATION"),
-    # What processes on several hosts wait for: with the first, for a program that nobody sends.
+    # With the first, processes on several hosts wait for a program that no process sends.
     *("JAX_SHARE_BINARY_BETWEEN_HOSTS", "JAX_ENABLE_RECOVERABILITY"),
     "JAX_ENABLE_PREEMPTION_SERVICE",
     # With how many bits.
@@ -75,7 +75,7 @@ ENVIRONMENT = Environment(
         *("JAX_PARTITION_INDEX", "JAX_SLICE_INDEX"),
         "JAX_CPU_GET_LOCAL_TOPOLOGY_TIMEOUT_MINUTES",
         "JAX_CPU_GET_GLOBAL_TOPOLOGY_TIMEOUT_MINUTES",
-        # What is checked for somebody who looks for a fault.
+        # Checks for a person who looks for a fault.
         *("JAX_DEBUG_NANS", "JAX_DEBUG_INFS", "JAX_ENABLE_CHECKS", "JAX_CHECK_TRACER_LEAKS"),
         *("JAX_CHECK_STATIC_INDICES", "JAX_THREAD_GUARD", "JAX_DEBUG_KEY_REUSE"),
         *("JAX_LEGACY_PRNG_KEY", "JAX_ENABLE_CUSTOM_PRNG"),

@@ -1,4 +1,4 @@
-"""Convolution, with gradients that CPUs without AVX-512, too, compute fast."""
+"""Convolution with gradients that are fast on CPUs without AVX-512, too."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +12,7 @@ from common.base.machine import cpu_information, vectors
 Sides = tuple[int, int]
 
 WIDE = 64
-"""Channels from which on gradients by products can be the faster ones."""
+"""From so many channels on, gradients by products can be faster."""
 
 
 def conv2d(X: Tensor, weight: Tensor, strides: Sides, padding: Sequence[Sides], **_: Any) -> Tensor:

@@ -20,7 +20,7 @@ def launch(
 ) -> None:
     """Calls `worker` here, which is in all processes that a launcher has started."""
     worker(process)
-    process.gather(None)  # nobody leaves while others may still receive from it
+    process.gather(None)  # no process leaves while others may still receive from it
     jax.distributed.shutdown()  # where `connect` has not done so
 
 

@@ -44,7 +44,7 @@ def join(process: Process) -> None:
 
 
 def connect(devices: Sequence[jax.Device]) -> None:
-    """Connects devices of all processes, so that from now on they need nobody else.
+    """Connects devices of all processes: from now on they need no service.
 
     The service by which processes find each other would abort all of them as soon as the first one
     has ended, and asks each one to wait for all at its end. CPUs have no use for it once connected.
@@ -58,7 +58,7 @@ def connect(devices: Sequence[jax.Device]) -> None:
 
 
 def free_port(address: str) -> int:
-    """A port at which nobody listens."""
+    """A port at which no process listens."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.create_server((address, 0), family=family) as server:
         port: int = server.getsockname()[1]

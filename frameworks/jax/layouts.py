@@ -49,7 +49,7 @@ def lay_out(state: State, weights: Mapping[str, Array], sharding: NamedSharding)
 
     def filled(path: tuple[str, ...], variable: nnx.Variable[Tensor]) -> nnx.Variable[Tensor]:
         values = from_canonical(canonical(path), weights[canonical(path)])
-        # On CPUs, device_put would let all devices go on using the memory of the array.
+        # On CPUs, device_put would let all devices use the memory of the array.
         copies = jax.make_array_from_callback(values.shape, sharding, lambda i: values[i].copy())
         return variable.replace(copies)
 

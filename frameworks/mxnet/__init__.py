@@ -9,7 +9,7 @@ DISTRIBUTIONS = ("mxnet", "mxnet-cu112")
 """The packages whose versions a record names."""
 
 PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
-"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+"""Modules that all processes need. They are forked from one that has imported these."""
 
 ENGINES = {
     **dict.fromkeys(("scratch", "concise"), "dist_sync kvstore"),
@@ -18,10 +18,10 @@ ENGINES = {
 """What joins the processes of a run over several hosts; an allreduce or a wrapper may differ."""
 
 TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
-"""By what these exchange numbers, which lie on devices of a kind."""
+"""By the kind of devices: how the processes exchange numbers."""
 
 MESSAGES = False
-"""Whether a process has means to send one other process what it has: there are servers alone."""
+"""Whether one process can send numbers to one other process: there are servers alone."""
 
 ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait

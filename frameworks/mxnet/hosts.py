@@ -1,7 +1,7 @@
 """How processes on several hosts are joined in MXNet: by its dist kvstore.
 
-It has no messages from one process to another. What all have, each one gets from the servers, and
-adds it up by itself: servers would add in the order in which it arrives, which no one knows.
+It has no messages from one process to another. Each process gets from the servers what all have,
+and adds it up itself: servers would add in the order of arrival, which changes from run to run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ ENGINE: Final = "dist_sync"
 
 @dataclass
 class Membership:
-    """Which process of all this is, and the kvstore that they share, with its keys."""
+    """The rank of this process, and the kvstore that all share, with its keys."""
 
     process: Process = ALONE
     store: Any = None
@@ -74,7 +74,7 @@ def member(process: Process) -> Iterator[None]:
     try:
         yield
     except Exception:
-        if process.count == 1:  # else the others may be at work; who has started it ends them
+        if process.count == 1:  # else the others may be at work; what has started it ends them
             leave()
         raise
     process.gather(0)
@@ -84,7 +84,7 @@ def member(process: Process) -> Iterator[None]:
 def leave() -> None:
     """Frees the kvstore, and ends its servers, once all processes have come here.
 
-    Else MXNet would try to at the end of Python, and wait for ever, or abort.
+    Else MXNet would try to at the end of Python, and wait forever, or abort.
     """
     npx.waitall()
     check_call(_LIB.MXKVStoreFree(ours.store.handle))
@@ -133,7 +133,7 @@ def exchanged(rows: Tensor) -> Tensor:
     found = mx.nd.sparse.zeros("row_sparse", shape, dtype=dtype)
     ours.store.row_sparse_pull(key, out=found, row_ids=mx.nd.array(devices, dtype="int64"))
     whole = found.data.as_np_ndarray()
-    whole.wait_to_read()  # nobody pushes anew before all of this is here
+    whole.wait_to_read()  # no process pushes again before all of this is here
     return whole
 
 

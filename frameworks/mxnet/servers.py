@@ -60,7 +60,7 @@ def served(process: Process) -> Iterator[None]:
 
 
 class Child:
-    """A process in a role, which ends with this one, and minds no signal that is for all."""
+    """A process in a role, which ends with this one, and ignores signals that are for all."""
 
     def __init__(self, role: str, where: Mapping[str, str]) -> None:
         """Starts it."""
@@ -69,7 +69,7 @@ class Child:
         arguments = (role, str(os.getpid()), str(tell.fileno()))
         path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
         tunables = ":".join([*filter(None, [os.environ.get("GLIBC_TUNABLES")]), ZEROED])
-        with held_back():  # until it minds none
+        with held_back():  # until it ignores them
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "frameworks.mxnet.server", *arguments],
                 env={**os.environ, **where, "PYTHONPATH": path, "GLIBC_TUNABLES": tunables},
@@ -120,7 +120,7 @@ def started_scheduler(process: Process) -> tuple[Child, int]:
 
 
 def reached(address: str, port: int, child: Child | None = None) -> bool:
-    """Whether somebody listens there within COMING seconds, or until `child` ends."""
+    """Whether a process listens there within COMING seconds, or until `child` ends."""
     limit = time.monotonic() + COMING
     while time.monotonic() < limit and (child is None or child.runs()):
         try:
@@ -136,7 +136,7 @@ def reached(address: str, port: int, child: Child | None = None) -> bool:
 def minded(child: Child) -> Iterator[None]:
     """Meanwhile this process ends if the child does, or is frozen; in the end, it ends the child.
 
-    All workers would wait for it for ever, where no exception reaches them.
+    All workers would wait for it forever, where no exception reaches them.
     """
     over = threading.Event()
 

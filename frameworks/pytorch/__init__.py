@@ -6,16 +6,16 @@ DISTRIBUTIONS = ("torch",)
 """The packages whose versions a record names."""
 
 PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
-"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+"""Modules that all processes need. They are forked from one that has imported these."""
 
 ENGINES = {"scratch": "torch.distributed", "concise": "torch.distributed"}
 """What joins the processes of a run over several hosts."""
 
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
-"""By what these exchange numbers, which lie on devices of a kind."""
+"""By the kind of devices: how the processes exchange numbers."""
 
 MESSAGES = True
-"""Whether a process has means to send one other process what it has."""
+"""Whether one process can send numbers to one other process."""
 
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""

@@ -73,7 +73,7 @@ def gloo(k: int, here: tuple[int, ...]) -> list[Any]:
     alone = dist.HashStore()
 
     def view(device: int) -> Any:
-        # Who waits at a connection to the store keeps others from it: each has its own.
+        # A thread that waits at a connection keeps others from it: each has its own.
         store = alone if k == len(here) else dist.PrefixStore("native", hosts.connection_to_store())
         return dist.ProcessGroupGloo(store, device, k, timedelta(minutes=1))
 

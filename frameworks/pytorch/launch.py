@@ -49,7 +49,7 @@ def launch_processes(
 
 
 def _part(process: Process, count: int, index: int) -> Process:
-    """One of the `count` processes that one which a launcher has started starts itself."""
+    """One of the `count` processes that a process of a launcher starts."""
     return Process(
         rank=process.rank * count + index,
         count=process.count * count,

@@ -8,16 +8,16 @@ DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 """The packages whose versions a record names."""
 
 PRELOAD = ("frameworks.tensorflow.scratch", "frameworks.tensorflow.concise")
-"""What all processes import, and one that they are forked from does for all: it takes seconds."""
+"""Modules that all processes need. They are forked from one that has imported these."""
 
 ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStrategy"}
 """What joins the processes of a run over several hosts."""
 
 TRANSPORTS = {"cpu": "gRPC", "gpu": "gRPC"}
-"""By what these exchange numbers, which lie on devices of a kind."""
+"""By the kind of devices: how the processes exchange numbers."""
 
 MESSAGES = True
-"""Whether a process has means to send one other process what it has."""
+"""Whether one process can send numbers to one other process."""
 
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
@@ -29,7 +29,7 @@ ENVIRONMENT = Environment(
         # Where no file can be: one called keras.json would decide layouts and numbers of Keras, or
         # keep it from being loaded, and Keras would write one where there is none.
         "KERAS_HOME": f"{os.devnull}/none",
-        # Keras reads these when it is loaded, and fails if they are no numbers or lack Flax.
+        # Keras reads these when it is loaded, and fails if they are not numbers, or without Flax.
         "KERAS_MAX_EPOCHS": None,
         "KERAS_MAX_STEPS_PER_EPOCH": None,
         "KERAS_NNX_ENABLED": None,
@@ -78,7 +78,7 @@ ENVIRONMENT = Environment(
         "TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
         "TF_USE_MODULAR_FILESYSTEM",
     ),
-    # It aborts where one of them is no truth value, or no number, in its eyes.
+    # It aborts if it cannot read one of them as a truth value or a number.
     fatal=(
         "TF_DETERMINISTIC_OPS",
         "TF_MKL_ALLOC_MAX_BYTES",

@@ -14,7 +14,7 @@ Tensor: TypeAlias = tf.Tensor
 Shape = tuple[int | None, ...]
 
 KEYS = itertools.count(1_000_000, step=5)
-"""By its keys an operation finds its like on the other devices. `collectives` has smaller ones."""
+"""By its key an operation finds its counterparts. `collectives` has smaller keys."""
 
 
 class BatchNorm(tf.keras.layers.Layer):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from frameworks.tensorflow.kernels import add, to_device
 Grads = dict[str, Tensor]
 
 KEYS = itertools.count(1)
-"""By its key an operation finds its like on the other devices. Batch norm has larger ones."""
+"""By its key an operation finds its counterparts. Batch norm has larger keys."""
 
 
 def flatten(params: Mapping[str, Tensor]) -> Tensor:
@@ -63,7 +63,7 @@ def reduce_together(data: Sequence[Tensor], devices: Sequence[str]) -> list[Tens
     for tensor, device in zip(data, devices, strict=True):
         with tf.device(device), tf.control_dependencies(before):
             summed.append(
-                tf.raw_ops.CollectiveReduce(  # the second version waits for ever
+                tf.raw_ops.CollectiveReduce(  # the second version waits forever
                     input=tensor,
                     group_size=len(devices),
                     group_key=len(devices),
@@ -74,7 +74,7 @@ def reduce_together(data: Sequence[Tensor], devices: Sequence[str]) -> list[Tens
                     communication_hint="nccl" if "GPU" in device else "auto",
                 )
             )
-    # Else an operation whose sum nobody uses would be left out, and the others wait for ever.
+    # Otherwise an operation whose sum is not used is left out, and the others wait forever.
     with tf.control_dependencies(summed):
         before[:] = [to_device(each, device) for each, device in zip(summed, devices, strict=True)]
     return list(before)

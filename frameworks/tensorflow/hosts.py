@@ -54,7 +54,7 @@ def launch(
         return
     kind, own = configure(process, request)
     cluster = cluster_of(process)
-    # TensorFlow's own collective waits for ever for a client that takes part in it.
+    # TensorFlow's own collective waits forever for a client that takes part in it.
     native = options.allreduce == "native"
     if process.rank or native:
         server = serve(cluster, process, request.threads, kind, own)
@@ -62,11 +62,11 @@ def launch(
     if process.rank:
         lend(process, server)
         return
-    # Else a variable is assigned some time after the client was told so, maybe during a step.
+    # Otherwise a variable is assigned some time after the client was told so, maybe in a step.
     os.environ["TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"] = "false"
     client = {} if native else {"job_name": JOB, "task_index": 0}
     tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
-    # The others have nothing to say: whoever has started the processes hears their signals.
+    # The others have nothing to say: the process that started them hears their signals.
     try:
         worker(replace(process, gather=alone))
     finally:  # also if it was asked to stop, which all wait for

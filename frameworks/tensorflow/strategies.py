@@ -57,7 +57,7 @@ def launch(
     devices = in_cluster(kind, len(local), [process.rank])
     with AllHosts(cluster_of(process), process.rank, devices).scope():
         worker(process)
-    # Whoever left earlier would be missed by the others.
+    # A process that left earlier would be missed by the others.
     process.gather("through")
 
 

@@ -5,7 +5,6 @@ Each run is a command in its framework's own environment: the notebook itself lo
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -22,7 +21,7 @@ from common.records.record import record_name
 from notebooks.text.sources import ROOT
 
 AT_ONCE: Final = 2
-"""Runs that go on at the same time."""
+"""Runs at the same time."""
 
 RUN_TIMEOUT: Final = 300.0
 """Seconds that a run may take."""
@@ -48,10 +47,10 @@ def interpreters(root: Path = ROOT) -> dict[str, Path]:
 
     Raises RequestError if fewer than two have one: there would be nothing to compare.
     """
-    inside = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
     found = {}
     for framework in FRAMEWORKS:
-        places = (root / ".nox" / name / inside for name in (framework, f"notebooks-{framework}"))
+        names = (framework, f"notebooks-{framework}")
+        places = (root / ".nox" / name / "bin/python" for name in names)
         if python := next((place for place in places if os.access(place, os.X_OK)), None):
             found[framework] = python
     if len(found) < 2:

@@ -1,8 +1,6 @@
 """A run that a notebook shows: here, or in a process for each device."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -87,8 +85,7 @@ def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Out
     listener = Thread(target=listen, daemon=True)
     listener.start()
     try:
-        with main_not_repeated():
-            chapter.launch(Member(work, line), work.request.wanted, work.request.options)
+        chapter.launch(Member(work, line), work.request.wanted, work.request.options)
     finally:
         line.close()
         listener.join()
@@ -96,15 +93,3 @@ def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Out
     if broken:
         raise broken[0]
     return outcomes[0]
-
-
-@contextmanager
-def main_not_repeated() -> Iterator[None]:
-    """Keeps a notebook that runs as a script from being run again by each process it starts."""
-    main = sys.modules["__main__"]
-    kept = main.__dict__.pop("__file__", None)
-    try:
-        yield
-    finally:
-        if kept is not None:
-            main.__dict__["__file__"] = kept

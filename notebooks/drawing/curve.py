@@ -52,7 +52,7 @@ class Curve:
         return len(self.accuracies)
 
     def loss(self, share: float, loss: float) -> None:
-        """The loss of a step, after this share of the epoch that goes on."""
+        """The loss of a step, after this share of the current epoch."""
         self.losses.append((self.done + share, loss))
 
     def epoch(self, loss: float, accuracy: float) -> None:

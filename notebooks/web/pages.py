@@ -25,8 +25,8 @@ SETUP: Final = "setup"
 
 Framework = str | None
 
-Notebooks = Mapping[Framework, Notebook | None]
-"""By framework, in the order of the tabs; None for one whose outputs cannot be had."""
+Notebooks = Mapping[Framework, Notebook]
+"""By framework, in the order of the tabs."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ def page(name: str, notebooks: Notebooks) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _column(name: str, framework: Framework, found: Notebook | None) -> Column:
+def _column(name: str, framework: Framework, found: Notebook) -> Column:
     """The cells of a framework, with the outputs of its notebook."""
-    left = {each.id: outputs(each) for each in found.cells} if found else {}
+    left = {each.id: outputs(each) for each in found.cells}
     return {
         each.id: Shown(each, () if each.kind == "picture" else left.get(each.id, ()))
         for each in cells(name, framework)
@@ -143,14 +143,8 @@ def _cell(name: str, framework: Framework, shown: Shown) -> Iterator[str]:
 def _made_with(name: str, framework: Framework, left: Sequence[Output]) -> str:
     """A note: with what and where the notebook was run, and where to have it."""
     lines = [escaped(line) for each in left for line in each.text.splitlines()]
-    if lines:
-        file = download_name(name, framework)
-        lines = [
-            f"Run with {lines[0]}",
-            *lines[1:],
-            f"{{download}}`Download the notebook <{file}>`",
-        ]
-    text = "\\\n".join(lines or ["This notebook has not been run."])
+    download = f"{{download}}`Download the notebook <{download_name(name, framework)}>`"
+    text = "\\\n".join([f"Run with {lines[0]}", *lines[1:], download])
     return f":::::{{div}} made-with\n{text}\n:::::"
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from agreement import edit
 from fake_chapter import EVERY, RECORD, CommandLine, stopping, written
-from together import COUNT, Together, wait_until
-from together_fixture import together as together
+from together import COUNT, Together, together as together, wait_until
 
 from common.backends.environment import Environment
 from common.backends.loading import import_backend

@@ -1,6 +1,6 @@
 """Hostile files are read or refused; a reader that does anything else is seen.
 
-`python -m fuzz` gives each reader a million of them, led by what of it they reach.
+`nox -s fuzz` gives each reader a million of them, led by what of it they reach.
 """
 
 import json
@@ -12,23 +12,21 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from common.base.errors import RequestError
-from fuzz import __main__ as command
 from fuzz.seeds import Files
-from fuzz.targets import TARGETS, Target
+from fuzz.targets import DISK, TARGETS, Target
 from fuzz.watch import Watch
 
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A folder for files; beside it lies one that no reader should open."""
-    with TemporaryDirectory(dir=command.MEMORY if command.MEMORY.is_dir() else None) as name:
+    with TemporaryDirectory(dir=DISK) as name:
         (Path(name) / "outside.safetensors").write_bytes(b"of somebody else")
         (Path(name) / "files").mkdir()
         yield Path(name) / "files"
@@ -59,25 +57,6 @@ def look(target: Target, folder: Path, watch: Watch) -> str:
     except AssertionError as error:
         return str(error)
     return ""
-
-
-def test_the_command_knows_every_target() -> None:
-    assert tuple(TARGETS) == command.READERS
-
-
-def test_without_a_name_every_reader_is_meant(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def fuzz(reader: str, inputs: int, *_: object) -> dict[str, Any]:
-        return {"reader": reader, "inputs": inputs, "seconds": 0, "findings": []}
-
-    monkeypatch.setattr(command, "find_spec", lambda name: name)
-    monkeypatch.setattr(command, "fuzz", fuzz)
-    assert command.main([f"--out={tmp_path}"]) == 0
-    assert {path.stem for path in tmp_path.iterdir()} == set(TARGETS)
-    assert json.loads((tmp_path / "run.json").read_text())["inputs"] == 1_000_000
-    with pytest.raises(SystemExit, match="2"):
-        command.main([f"--out={tmp_path}", "pickle"])
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hosts_cluster import Hosts, hosts as hosts, slurm as slurm
+from hosts_cluster import Hosts, hosts as hosts, slurm as slurm, wait
 from hosts_jobs import Job, laid_out
-from hosts_processes import wait
 
 ROOT: Final = Path(__file__).parents[2]
 STAND_IN: Final = """

@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 from started import children
 from summing_chapter import from_step, held
-from together import LIMIT, RECORD, Together, record, require_told, wait_until
-from together_fixture import together as together
+from together import (
+    LIMIT,
+    RECORD,
+    Together,
+    record,
+    require_told,
+    together as together,
+    wait_until,
+)
 
 from common.base.errors import RequestError, RunError
 from common.records.store import read_record

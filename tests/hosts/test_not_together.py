@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from summing_chapter import SummingChapter, held
-from together import COUNT, FLAGS, RECORD, SOON, Together, wait_until
-from together_fixture import together as together
+from together import COUNT, FLAGS, RECORD, SOON, Together, together as together, wait_until
 
 from common.backends.devices import Process
 from common.data.dataset import Dataset, load

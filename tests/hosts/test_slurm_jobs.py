@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from hosts_cluster import Hosts, hosts as hosts, slurm as slurm
-from hosts_jobs import FLAGS, LIMIT, Job, environment, laid_out, require_same
+from hosts_jobs import FLAGS, LIMIT, Job, environment, laid_out
+from killed_runs import require_same
 
 from common.records.record import Record
 from common.records.store import read_record

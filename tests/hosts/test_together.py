@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from summing_chapter import SummingChapter, from_step, held
-from together import COUNT, FLAGS, RECORD, Together, record, wait_until
-from together_fixture import together as together
+from together import COUNT, FLAGS, RECORD, Together, record, together as together, wait_until
 
 from common.backends.loading import import_backend
 from common.records.store import read_record, read_tensors

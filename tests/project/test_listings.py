@@ -40,7 +40,7 @@ NOT_OF_THE_BOOK = (
 """Words of the harness, of which the book's section knows nothing."""
 
 SAME = ("lenet", "split_batch", "train_batch")
-"""What the listings from scratch say in the same words, but for decorators."""
+"""What the listings from scratch say in the same words, except for decorators."""
 
 OPERATIONS = ("images", "conv2d", "relu", "avg_pool2d", "dense")
 """What LeNet is written in; each framework's `kernels.py` begins with them."""

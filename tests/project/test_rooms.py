@@ -21,7 +21,7 @@ LESSONS = ("drawing", "text", "classroom", "exercises", "web")
 """The rooms of `notebooks/`, lowest first."""
 
 BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
-"""What a backend imports of `common/`, but for the command in its `__main__` block."""
+"""What a backend imports of `common/`, except for the command in its `__main__` block."""
 
 
 def imported(path: Path, package: str) -> Iterator[tuple[ast.ImportFrom, str]]:

@@ -2,6 +2,7 @@
 
 import importlib
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from common.backends.driver import Card, Driver
 from common.backends.frameworks import FRAMEWORKS
 from sessions import accelerators, environments
 from sessions.environments import NO_GPUS
+from sessions.faults import started
 from sessions.gpu import gpu
 
 CARDS = {"A100": (8, 0), "H100": (9, 0)}
@@ -105,8 +107,6 @@ def test_cards_that_mxnet_has_no_code_for(noxfile: Any, has: Callable[..., None]
     runs = [run for each in FRAMEWORKS[:3] for run in grids(each, "-cuda", "--gpus=4")]
     compared = " ".join(["common: common.parity results", *SUITES, *FRAMEWORKS, "--gpus=4"])
     assert session.ran == [*runs, *grids("mxnet", ""), f"{compared} --without-gpu mxnet"]
-    folders = [".nox/pytorch-cuda", ".nox/tensorflow-cuda", ".nox/jax-cuda", ".nox/mxnet"]
-    assert [environments.folder_of(each) for each in FRAMEWORKS] == folders
 
 
 def test_without_gpus_or_where_they_are_not_wanted_all_runs_on_cpus(
@@ -176,3 +176,11 @@ def test_notebooks_use_gpus_and_the_benchmark_may(noxfile: Any, has: Callable[..
         noxfile.bench(session)
         pythons = " ".join(f"--python={each}" for each in names)
         assert session.ran == [" ".join([f"common: bench {pythons} --out=results", *flags])]
+
+
+@pytest.mark.parametrize("why", [KeyboardInterrupt, ValueError])
+def test_what_ends_the_session_that_kills_a_run_ends_the_run(why: type[BaseException]) -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    with pytest.raises(why), started(command) as run:
+        raise why
+    assert run.returncode == -signal.SIGTERM

@@ -83,12 +83,6 @@ def test_a_solution_is_folded_without_its_neighbours() -> None:
     assert 'print("at the end")' in after
 
 
-def test_a_notebook_that_was_not_run_says_so() -> None:
-    text = page(NAME, dict.fromkeys(FRAMEWORKS))
-    assert text.count("This notebook has not been run.") == len(FRAMEWORKS)
-    assert "{download}" not in text
-
-
 def test_pictures_stay_pictures_and_come_before_other_kinds() -> None:
     drawn = shown(image_svg="<svg>\n\n<path/></svg>", text_plain="<SVG object>")
     text = made(first_part_2=[stream("a\n"), stream("b\n"), drawn])

@@ -32,7 +32,7 @@ FORBIDDEN = """
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, with the outputs of the notebooks that are as their text says."""
     out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "notebooks.site", f"--out={out}", "--drafts"]
+    command = [sys.executable, "-m", "notebooks.site", f"--out={out}"]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return out

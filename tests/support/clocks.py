@@ -32,7 +32,7 @@ HERE = costs(
 
 
 def probes(known: Costs, sizes: Sequence[int], error: float = 0) -> list[Probe]:
-    """What the clock would show, but for a relative error."""
+    """What the clock would show, except for a relative error."""
     random, made = np.random.RandomState(0), []
     for entries in grid(sizes):
         for trial in trials(entries):
@@ -44,7 +44,7 @@ def probes(known: Costs, sizes: Sequence[int], error: float = 0) -> list[Probe]:
 
 
 def scaled() -> Scaling:
-    """What a run on such a machine finds, but for the clock."""
+    """What a run on such a machine finds, except for the clock."""
     found = probes(HERE, [1000])
     compared = [
         {"entries": 1000, "devices": k, "algorithm": name, "measured": 0.002, "predicted": said}

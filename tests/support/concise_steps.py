@@ -138,7 +138,7 @@ class Steps(Trained):
         """What is saved, and of replicas it was restored to; of both, too, after another step."""
         chosen, (X, y) = self.options(), batches(self.dtype)[2]
         others = chapter.replicate(start(self.dtype), devices, chosen)
-        # As a run does that resumes: PyTorch's DDP sums otherwise in its very first pass.
+        # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
         chapter.gradients(X, y, others, devices, chosen)
         saved = chapter.save(replicas)
         chapter.restore(saved, others, devices)

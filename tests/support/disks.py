@@ -30,7 +30,7 @@ class Disk:
         return os.statvfs(self.folder).f_frsize
 
     def fill(self, leave: int = 0) -> None:
-        """Fills it but for so many bytes, which are rounded down to whole pages."""
+        """Fills it except for so many bytes, rounded down to whole pages."""
         with self.filler.open("wb") as file:
             if (size := self.free() - leave) > 0:
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -45,7 +45,7 @@ class Disk:
         return self.folder / "filler"
 
     def protect(self) -> None:
-        """From now on nothing can be written on it, by any process."""
+        """From now on nothing can be written on it."""
         # A file that is open for writing would keep it from being remounted: a second mount on
         # top of the first one has none.
         mount("--bind", str(self.folder), str(self.folder))

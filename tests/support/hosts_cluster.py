@@ -10,12 +10,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import hosts_slurm
 import pytest
 from started import children
 
@@ -28,14 +29,45 @@ WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
 HOLD: Final = "echo up; read never"
 """What the first process of a host does: it says that the host is there, and stays."""
 
+COMMANDS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo")
+PACKAGES: Final = ("slurmctld", "slurmd", "slurm-client", "munge")
+
+CONFIGURATION: Final = {
+    "ClusterName": "virtual",
+    "SlurmctldHost": "ctl",
+    "SlurmUser": "root",
+    "SlurmdUser": "root",
+    "AuthType": "auth/munge",
+    "AuthInfo": "socket={folder}/munge.socket,cred_expire=5",
+    "StateSaveLocation": "{folder}/state",
+    "SlurmdSpoolDir": "{folder}/spool-%n",
+    "SlurmctldPidFile": "{folder}/slurmctld.pid",
+    "SlurmdPidFile": "{folder}/slurmd-%n.pid",
+    "SlurmctldLogFile": "{folder}/slurmctld.log",
+    "SlurmdLogFile": "{folder}/slurmd-%n.log",
+    "ProctrackType": "proctrack/linuxproc",  # without it every task fails, and srun ends with 0
+    "TaskPlugin": "task/none",
+    "MpiDefault": "none",
+    "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_CPU",
+    "SlurmdParameters": "config_overrides",  # more processors than there are
+    "ReturnToService": "2",
+    "KillWait": "5",
+    "MinJobAge": "300",
+    # A job starts at once, and a requeued one does not wait for two minutes.
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,bf_interval=1",
+    "NodeName": "n[1-{nodes}] CPUs=4 State=UNKNOWN",
+    "PartitionName": "all Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
+}
+
 
 def why_not(slurm: bool = False) -> str:
     """What is missing for virtual hosts here, in a line; empty if nothing is."""
     if os.geteuid() != 0:
         return "virtual hosts need root"
-    needed = ["unshare", "nsenter", "setpriv", "ip", *(hosts_slurm.COMMANDS if slurm else ())]
+    needed = ["unshare", "nsenter", "setpriv", "ip", *(COMMANDS if slurm else ())]
     if missing := [name for name in needed if shutil.which(name) is None]:
-        package = "util-linux, iproute2" + (f", {', '.join(hosts_slurm.PACKAGES)}" if slurm else "")
+        package = "util-linux, iproute2" + (f", {', '.join(PACKAGES)}" if slurm else "")
         return f"no {', '.join(missing)} here: install {package}"
     try:
         with Hosts(1):
@@ -111,7 +143,7 @@ class Hosts:
                 f"ip addr add {self.addresses[name]}/24 dev eth0; ip link set eth0 up",
             )
         if self.slurm:
-            hosts_slurm.start(self)
+            start_slurm(self)
 
     def _hold(self, name: str, kinds: tuple[str, ...]) -> None:
         """Starts the process whose end is the end of the host: it ends with this one."""
@@ -185,6 +217,70 @@ class Hosts:
         """
         self._do("switch", f"ip link set port{self.names.index(name)} down")
         self._end(name)
+
+
+def start_slurm(hosts: Hosts) -> None:
+    """Starts Slurm's daemons; returns once every node is idle. Raises OSError."""
+    folder, nodes = hosts.folder, hosts.nodes
+    lines = [f"{name}={value}" for name, value in CONFIGURATION.items()]
+    text = "\n".join(lines).format(folder=folder, nodes=len(nodes))
+    (folder / "slurm.conf").write_text(text + "\n")
+    (folder / "state").mkdir()
+    (folder / "munge.key").write_bytes(os.urandom(128))
+    (folder / "munge.key").chmod(0o400)
+    parts = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log"}
+    files = [
+        f"--{flag}={folder}/munge.{end}" for flag, end in {**parts, "seed-file": "seed"}.items()
+    ]
+    _daemon(hosts, "ctl", "munged", "--foreground", "--force", "--num-threads=2", *files)
+    wait((folder / "munge.socket").exists, "no munged")
+    _daemon(hosts, "ctl", "slurmctld", "-D")
+    for node in nodes:
+        _daemon(hosts, node, "slurmd", "-D", "-N", node)
+    wait(lambda: idle(hosts) == len(nodes), "not every node of Slurm is idle")
+
+
+def idle(hosts: Hosts) -> int:
+    """How many nodes wait for work."""
+    found = hosts.run(
+        "ctl", "sinfo", "--noheader", "--states=idle", "--format=%D", capture_output=True, text=True
+    )
+    return int(found.stdout.strip() or 0)
+
+
+def _daemon(hosts: Hosts, name: str, *what: str) -> None:
+    with (hosts.folder / f"{what[0]}-{name}.log").open("ab") as log:
+        hosts.start(name, *what, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def processes(init: int) -> list[int]:
+    """Every process in the namespace of `init`, except for itself."""
+    space = _space(init)
+    assert space != _space(os.getpid()), "this is no host, but the machine itself"
+    found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    return [process for process in found if process != init and _space(process) == space]
+
+
+def wait(until: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    """Returns as soon as `until` holds. Raises TimeoutError, which is an OSError."""
+    end = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what} after {seconds} s")
+        time.sleep(0.05)
+
+
+def send(process: int, number: signal.Signals) -> None:
+    """Sends a signal, if the process is still there."""
+    with suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
+def _space(process: int) -> str:
+    try:
+        return str(Path(f"/proc/{process}/ns/pid").readlink())
+    except OSError:
+        return ""
 
 
 @pytest.fixture(scope="module")

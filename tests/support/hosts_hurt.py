@@ -1,5 +1,6 @@
-"""Runs over three virtual hosts that something happens to, at a moment of their way."""
+"""Runs over three virtual hosts to which something happens at a chosen moment."""
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +10,9 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Final
 
-from hosts_cluster import Hosts
-from hosts_processes import processes, send, wait
+from hosts_cluster import Hosts, processes, send, wait
 from killed_runs import SMALL, Case, Runner, first_cases
 from started import SECONDS, alive, children
-from stopped_runs import waits_after
 
 HOSTS: Final = 3
 STEPS: Final = 21
@@ -31,7 +30,7 @@ SOON: Final = 30
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, when, and to whom: "supervisor", "trainer" or "hub", of the process `rank`.
+    """What happens, when, and to what: "supervisor", "trainer" or "hub", of the process `rank`.
 
     At the meeting two of three have come. In the middle two steps are done. In the end all of them
     are, and the record is still to be written.
@@ -53,6 +52,19 @@ class Fault:
     def checkpoint(self, runner: Runner) -> str:
         """The checkpoint after which it happens."""
         return f"{runner.name}-step{2 if self.moment == 'middle' else STEPS}.json"
+
+
+HOLDING: Final = Path(__file__).parent / "holding"
+"""What makes a Python wait, whose path it is on."""
+
+
+def waits_after(checkpoint: str, hold: Path) -> dict[str, str]:
+    """The environment of a run that replaces no file after the checkpoint while there is `hold`.
+
+    However busy the machine: what looks for the checkpoint finds the run where it left it.
+    """
+    path = os.pathsep.join([str(HOLDING), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    return {"PYTHONPATH": path, "HELD_AFTER": checkpoint, "HELD_BY": str(hold)}
 
 
 EVERY: Final = [
@@ -112,7 +124,7 @@ class RunOverHosts:
     def come_to(self, fault: Fault) -> None:
         """Starts; returns at the moment of a fault: the trainer of the first process stands still.
 
-        At the meeting nobody does.
+        At the meeting none does.
         """
         if fault.moment == "meeting":
             self.start(range(HOSTS - 1))
@@ -134,7 +146,7 @@ class RunOverHosts:
             time.sleep(0.002)
 
     def strike(self, fault: Fault) -> None:
-        """Lets it happen, and the others go on."""
+        """Lets it happen, and the others continue."""
         first = self.process("trainer", 0) if fault.moment != "meeting" else None
         hurt = None
         if fault.what == "host gone":
@@ -158,12 +170,12 @@ class RunOverHosts:
         return time.monotonic() - began
 
     def thaw(self, rank: int) -> None:
-        """Lets a frozen process go on that nobody can end, and whoever waits for it."""
+        """Thaws a frozen process that no other can end, and what waits for it."""
         for each in children(self.started[rank].pid):
             send(each, SIGCONT)
 
     def resume_waiting(self) -> None:
-        """Lets those who wait for frozen processes see that these are gone."""
+        """Thaws what waits for frozen processes, so that it sees that these are gone."""
         for each in self.started.values():
             each.send_signal(SIGCONT)
 

@@ -4,17 +4,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from hosts_cluster import Hosts
-from hosts_processes import processes, send, wait
+from hosts_cluster import Hosts, processes, send, wait
 
 from common.records.record import Record
-from common.records.store import read_record, read_tensors
+from common.records.store import read_record
 
 ROOT: Final = Path(__file__).parents[2]
 FLAGS: Final = (
@@ -70,7 +68,7 @@ class Job:
 
     def end(self) -> str:
         """What Slurm says of it once it has come to its end, well or not."""
-        wait(lambda: _over(self.says()), "the job goes on", LIMIT)
+        wait(lambda: _over(self.says()), "the job still runs", LIMIT)
         return self.says()
 
     def require_well(self) -> Record:
@@ -111,17 +109,3 @@ class Job:
 def _over(told: str) -> bool:
     states = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
     return any(f"JobState={state}" in told for state in states)
-
-
-def require_same(ours: Path, theirs: Path) -> None:
-    """Two runs have the same losses, figures and tensors, to the last bit."""
-    mine, yours = read_record(ours), read_record(theirs)
-    assert (mine.status, yours.status) == ("complete", "complete")
-    assert mine.losses == yours.losses
-    assert [e.test_accuracy for e in mine.epochs] == [e.test_accuracy for e in yours.epochs]
-    tensors: Sequence[Mapping[str, np.ndarray]] = [
-        read_tensors(path, record) for path, record in ((ours, mine), (theirs, yours))
-    ]
-    assert tensors[0].keys() == tensors[1].keys()
-    for name, values in tensors[0].items():
-        assert values.tobytes() == tensors[1][name].tobytes(), name

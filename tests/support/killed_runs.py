@@ -1,4 +1,4 @@
-"""Runs that are killed and resume, beside one that was never stopped."""
+"""Runs that are killed and resumed, beside one that was never stopped."""
 
 import os
 import subprocess
@@ -155,30 +155,37 @@ class Runner:
 
     def require_same(self, name: str, other: str) -> None:
         """Two runs have the same losses, figures, tensors, and replicas, to the last bit."""
-        ours, theirs = self.record(name), self.record(other)
-        assert (ours.status, theirs.status) == ("complete", "complete")
-        assert ours.losses == theirs.losses
-        assert [e.test_accuracy for e in ours.epochs] == [e.test_accuracy for e in theirs.epochs]
-        for mine, yours in (
-            (self.tensors(name), self.tensors(other)),
-            (self.last(name), self.last(other)),
-        ):
-            assert mine.keys() == yours.keys()
-            assert [k for k in mine if mine[k].tobytes() != yours[k].tobytes()] == []
+        require_same(*(self.folder / each / f"{self.name}.json" for each in (name, other)))
+        require_equal(self.last(name), self.last(other))
 
     def tensors(self, name: str) -> dict[str, np.ndarray]:
         """The tensors of a run's record."""
         return dict(read_tensors(self.path(name), self.record(name)))
 
     def last(self, name: str) -> dict[str, np.ndarray]:
-        """The tensors of a run's last checkpoint, but for what a clock has told."""
+        """The tensors of a run's last checkpoint, except for times."""
         newest = checkpoints_in(self.folder / name, self.name)[0]
         found = read_checkpoint(newest).tensors
         return {name: values for name, values in found.items() if name != "epoch/seconds"}
 
 
+def require_same(ours: Path, theirs: Path) -> None:
+    """Two records have the same losses, figures and tensors, to the last bit."""
+    mine, yours = read_record(ours), read_record(theirs)
+    assert (mine.status, yours.status) == ("complete", "complete")
+    assert mine.losses == yours.losses
+    assert [e.test_accuracy for e in mine.epochs] == [e.test_accuracy for e in yours.epochs]
+    require_equal(read_tensors(ours, mine), read_tensors(theirs, yours))
+
+
+def require_equal(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> None:
+    """The same tensors, to the last bit."""
+    assert ours.keys() == theirs.keys()
+    assert [k for k in ours if ours[k].tobytes() != theirs[k].tobytes()] == []
+
+
 def descendants(process: int) -> list[int]:
-    """All processes that one has started, directly or not; none, if it has ended."""
+    """All that a process has started, directly or not; none if it has ended."""
     try:
         own = children(process)
     except (FileNotFoundError, ProcessLookupError):
@@ -187,7 +194,7 @@ def descendants(process: int) -> list[int]:
 
 
 def require_gone(processes: list[int]) -> None:
-    """No process runs on; orphans need a moment to notice that they are."""
+    """None of these runs any more; orphans need a moment to notice that they are orphans."""
     limit = time.monotonic() + 20
     while any(alive(process) for process in processes):
         assert time.monotonic() < limit

@@ -1,83 +1,81 @@
-"""Writes docs/reliability.md from the figures of tests of faults, and of inputs made at random.
+"""Writes the tables of docs/reliability.md and docs/hosts.md from the faults that tests have made.
 
-python tests/support/reliability.py faults.jsonl [idx.json ...] --command "nox -s faults"
+python tests/support/reliability.py faults.jsonl --command "nox -s faults"
 
-Each line of a .jsonl file is a fault, as `pytest --figures FILE` leaves it; a .json file is what a
-reader was given, as `python -m fuzz` leaves it. Without any, what the page has of readers stays.
+Each line of the file is a fault, as `pytest --figures FILE` leaves it. A table stands between two
+lines of its page. It stays as it is if no fault belongs in it.
 """
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
+from hosts_hurt import KINDS, MOMENTS
+
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
 from common.base.files import write_text
-from common.terminal.command import status
 from common.terminal.tables import markdown
 
 Line = dict[str, Any]
 
-PAGE: Final = Path("docs/reliability.md")
-
-INTRODUCTION: Final = """\
-# What goes wrong, and what is lost
-
-Each fault below was made on purpose, with real processes, disks and servers. Afterwards:
-
-- the command ended in time, with the right status and one line that says what to do;
-- nothing half-written was taken for whole;
-- an earlier record that was complete still was, with its own tensors;
-- a run that keeps checkpoints resumed with `--resume`, and ended with the same bits as one that
-  was never stopped.
-
-A fault counts as lost if anything else was seen.
-"""
-
-KILLS: Final = """\
-## Runs killed at a random moment
-
-How often a run of each module was killed and resumed from a checkpoint.
-"""
-
-READERS: Final = """\
-## Files made at random
-
-Each reader was given files made at random from good ones. It takes them or refuses them in a line.
-"""
+DOCS: Final = Path("docs")
 
 
-def read(paths: Iterable[Path]) -> list[Line]:
-    """The lines of all files."""
-    found: list[Line] = []
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
-        found += map(json.loads, [text] if path.suffix == ".json" else text.splitlines())
-    return found
+def faults(lines: Sequence[Line]) -> list[str]:
+    """How many faults of each kind were made, and in how many a test has failed."""
+    kinds = {kind: lines_of(lines, fault=kind) for kind in sorted({x["fault"] for x in lines})}
+    rows = []
+    for kind, own in {**kinds, "all": lines}.items():
+        there = {line["framework"] for line in own}
+        names = ["NumPy"] * ("" in there) + [each for each in FRAMEWORKS if each in there]
+        rows.append([kind, total(own, "number"), ", ".join(names), total(own, "lost")])
+    return markdown(("fault", "made", "with", "lost"), rows, (0, 2))
 
 
-def page(lines: Sequence[Line], command: str, earlier: str = "") -> str:
-    """The page that these figures make; `command` is the one that the faults come from.
+def kills(lines: Sequence[Line]) -> list[str]:
+    """How often runs of each module were killed, by their number of devices."""
+    devices = sorted({line["devices"] for line in lines})
+    rows = []
+    for framework, chapter in dict.fromkeys((each["framework"], each["chapter"]) for each in lines):
+        own = lines_of(lines, framework=framework, chapter=chapter)
+        counts = (total(lines_of(own, devices=k), "number") for k in devices)
+        rows.append([f"`frameworks.{framework}.{chapter}`", *counts])
+    return markdown(("module", *(f"on {k} device{'s' * (k > 1)}" for k in devices)), rows)
 
-    Without figures of any reader, it has what the page of an earlier time says of them.
-    """
-    faults = [line for line in lines if "fault" in line]
-    readers = [line for line in lines if "reader" in line]
-    parts = [INTRODUCTION, *markdown(("fault", "made", "with", "lost"), _faults(faults), (0, 2))]
-    parts += ["", source(faults, command)]
-    if kills := [line for line in faults if "SIGKILL" in line["fault"]]:
-        devices = sorted({line["devices"] for line in kills})
-        headings = ("module", *(f"on {k} device{'s' * (k > 1)}" for k in devices))
-        parts += ["", KILLS, *markdown(headings, _kills(kills, devices))]
-    if readers:
-        headings = ("reader", "inputs", "seconds", "findings")
-        parts += ["", READERS, *markdown(headings, _readers(readers))]
-        parts += ["", source(readers, "nox -s fuzz")]
-    elif READERS in earlier:
-        parts += ["", READERS, earlier.rstrip("\n").partition(f"{READERS}\n")[2]]
-    return "\n".join(parts) + "\n"
+
+def seconds(lines: Sequence[Line]) -> list[str]:
+    """The most seconds of each framework, fault and moment."""
+    rows = []
+    for framework, (what, kind) in product(FRAMEWORKS, KINDS.items()):
+        own = lines_of(lines, framework=framework, fault=kind)
+        found = [[x["seconds"] for x in lines_of(own, moment=moment)] for moment in MOMENTS]
+        if own:
+            rows.append([framework, what, *(f"{max(x):.0f}" if x else "–" for x in found)])
+    headings = ("framework", "lost", *(f"seconds, {moment}" for moment in MOMENTS))
+    return markdown(headings, rows, (0, 1))
+
+
+Table = tuple[str, Callable[[Line], bool], Callable[[Sequence[Line]], list[str]]]
+
+TABLES: Final[dict[str, Table]] = {
+    "faults": ("reliability.md", lambda line: True, faults),
+    "kills": ("reliability.md", lambda line: "SIGKILL" in line["fault"], kills),
+    "seconds": ("hosts.md", lambda line: "moment" in line, seconds),
+}
+"""By the name of a table: its page, which lines belong in it, and what makes it of them."""
+
+
+def lines_of(lines: Sequence[Line], **values: Any) -> list[Line]:
+    """Those that have these values."""
+    return [line for line in lines if all(line.get(k) == v for k, v in values.items())]
+
+
+def total(lines: Sequence[Line], name: str) -> str:
+    """A sum over lines, in words."""
+    return f"{sum(line[name] for line in lines):,}"
 
 
 def source(lines: Sequence[Line], command: str) -> str:
@@ -87,60 +85,27 @@ def source(lines: Sequence[Line], command: str) -> str:
     return f"{'; '.join(sorted({line['machine'] for line in lines}))}; {when}; `{command}`."
 
 
-def _faults(lines: Sequence[Line]) -> Iterator[list[str]]:
-    """A row for each kind of fault, and one for all of them."""
-    for kind in sorted({line["fault"] for line in lines}):
-        own = [line for line in lines if line["fault"] == kind]
-        yield [kind, *_made_and_lost(own)]
-    yield ["all", *_made_and_lost(lines)]
+def put(path: Path, name: str, text: str) -> None:
+    """Puts a text between the lines of a page that begin and end the table of this name."""
+    begin, end = f"<!-- {name}: tests/support/reliability.py -->", f"<!-- {name} end -->"
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    write_text(path, f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
-def _kills(lines: Sequence[Line], devices: Sequence[int]) -> Iterator[list[str]]:
-    """A row for each module: how often its runs were killed, by their number of devices."""
-    modules = dict.fromkeys((line["framework"], line["chapter"]) for line in lines)
-    for module in modules:
-        own = [line for line in lines if (line["framework"], line["chapter"]) == module]
-        counts = (_sum([each for each in own if each["devices"] == k], "number") for k in devices)
-        yield [f"`frameworks.{'.'.join(module)}`", *(f"{count:,.0f}" for count in counts)]
-
-
-def _made_and_lost(lines: Sequence[Line]) -> list[str]:
-    """How many faults were made, in which frameworks, and of how many a test has failed."""
-    made, lost = (f"{_sum(lines, name):,.0f}" for name in ("number", "lost"))
-    return [made, _frameworks(lines), lost]
-
-
-def _frameworks(lines: Sequence[Line]) -> str:
-    """The frameworks in which there were any; NumPy stands for tests that need none."""
-    there = {line["framework"] for line in lines}
-    return ", ".join([*(["NumPy"] if "" in there else []), *(f for f in FRAMEWORKS if f in there)])
-
-
-def _readers(lines: Sequence[Line]) -> Iterator[list[str]]:
-    for reader in sorted({line["reader"] for line in lines}):
-        own = [line for line in lines if line["reader"] == reader]
-        inputs, seconds = (f"{_sum(own, each):,.0f}" for each in ("inputs", "seconds"))
-        yield [reader, inputs, seconds, str(sum(len(line["findings"]) for line in own))]
-
-
-def _sum(lines: Sequence[Line], name: str) -> float:
-    return sum(float(line[name]) for line in lines)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Writes the page. Returns 0; raises RunError if a file holds no figures."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Writes the tables."""
     made = argparse.ArgumentParser(description=__doc__)
-    made.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files of figures")
+    made.add_argument("file", type=Path, help="the faults")
     made.add_argument("--command", required=True, help="what they come from")
-    made.add_argument("--out", type=Path, default=PAGE, metavar="FILE", help="(%(default)s)")
+    made.add_argument("--docs", type=Path, default=DOCS, metavar="DIR", help="(%(default)s)")
     flags = made.parse_args(argv)
-    lines = read(flags.files)
-    if not any("fault" in line for line in lines):
-        raise RunError("there are no faults in these files: pytest --figures FILE leaves them")
-    earlier = flags.out.read_text(encoding="utf-8") if flags.out.is_file() else ""
-    write_text(flags.out, page(lines, flags.command, earlier))
-    return 0
+    lines = [json.loads(line) for line in flags.file.read_text(encoding="utf-8").splitlines()]
+    for name, (page, belongs, table) in TABLES.items():
+        if own := [line for line in lines if belongs(line)]:
+            text = "\n".join([*table(own), "", source(own, flags.command)])
+            put(flags.docs / page, name, text)
 
 
 if __name__ == "__main__":
-    raise SystemExit(status("reliability.py", main))
+    main()

@@ -24,5 +24,5 @@ def remembered(run: Run) -> Replay | None:
 
 @pytest.fixture(autouse=True)
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever test compares a run that is the same to the bit."""
+    """Each different run is computed once, whichever test compares it."""
     monkeypatch.setattr("common.compare.replay.replay", remembered)

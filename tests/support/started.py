@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 SECONDS = 300
-"""What nothing takes, however busy the machine."""
+"""No command takes so long, however busy the machine."""
 
 CONCISE = ["-m", "frameworks.pytorch.concise"]
 
@@ -17,7 +17,7 @@ PORTS = count()
 
 
 def free_port() -> int:
-    """A port that no process listens at, and that no other test is given meanwhile.
+    """A port at which no process listens, and which no other test gets meanwhile.
 
     The kernel gives none below 32768, and each of pytest's workers has 250 of its own, in turn.
     """

@@ -19,7 +19,7 @@ Hurt = Callable[[int], object]
 
 
 def nothing(step: int) -> None:
-    """Hurts no process."""
+    """Does nothing."""
 
 
 class SummingChapter(FakeChapter):

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,7 +38,7 @@ FAST: Final = {
     "common.base.endings.GRACE": 1.0,
     "common.base.children.FREEZE": 14 * BEAT,
 }
-"""A pulse that is five times as fast: who is frozen is known after 3 seconds."""
+"""A pulse five times as fast: a frozen process is noticed after 3 seconds."""
 
 LIMIT: Final = 12
 """Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""
@@ -56,16 +56,16 @@ class Started:
 
     @property
     def pid(self) -> int:
-        """The process's own number, which is also that of the group of all whom it starts."""
+        """The process's own number, which is also that of the group of all that it starts."""
         assert self.process.pid
         return self.process.pid
 
     def send(self, number: signal.Signals) -> None:
-        """Sends it a signal, and nobody whom it has started."""
+        """Sends a signal to it alone, and not to what it has started."""
         os.kill(self.pid, number)
 
     def send_all(self, number: signal.Signals) -> None:
-        """Sends a signal to it and all whom it has started, as if its whole host were hurt."""
+        """Sends a signal to it and all that it has started, as if its whole host were hurt."""
         os.killpg(self.pid, number)
 
     def out(self) -> str:
@@ -78,7 +78,7 @@ class Started:
         return path.read_text() if path.exists() else ""
 
     def ended(self, seconds: float = SOON) -> tuple[int | None, str]:
-        """Its exit status, and what it said; nobody whom it started is left."""
+        """Its exit status, and what it said; none that it started is left."""
         limit = time.monotonic() + seconds
         self.process.join(seconds)
         while members(self.pid):
@@ -139,11 +139,19 @@ class Together:
         ]
 
     def end(self) -> None:
-        """Ends everyone."""
+        """Ends all of them."""
         for each in self.everyone:
             with suppress(ProcessLookupError):
                 os.killpg(each.pid, signal.SIGKILL)
             each.process.join()
+
+
+@pytest.fixture
+def together(tmp_path: Path) -> Iterator[Together]:
+    """Runs in a folder of the test's own; all are gone in the end."""
+    made = Together(tmp_path)
+    yield made
+    made.end()
 
 
 def record(together: Together) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Holds a Python that has this folder on its path, at a moment of its way.
 
 A file has taken its place, and none has since. `HELD_AFTER` is the file's name; the
-Python goes on as soon as there is none at `HELD_BY`.
+Python continues as soon as there is none at `HELD_BY`.
 """
 
 import os
