@@ -17,7 +17,7 @@ class Environment:
     """The variables by which a framework computes otherwise, and what is done about each.
 
     `decided` are those that layouts, precision or devices depend on: every run sets them, or
-    removes them (None), whatever they were. `defaults` are set where nobody has set them.
+    removes them (None), whatever they were. `defaults` are set where the user has not set them.
     `rounding` names those that may change the last bits: they stay, and a record names them.
     `breaking` names what else may end a run. Of all these, `fatal` ones may end the process without
     an exception, so `trial` is run in another one first. `roles` say which process this is to the

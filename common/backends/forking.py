@@ -51,7 +51,7 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
             server.start()
         tell.close()
         receive.close()
-        # A run's data does not fit into a pipe: who sends it waits for the one that reads.
+        # A run's data does not fit into a pipe: what sends it waits for the one that reads.
         threading.Thread(target=hand_over, args=(send, work), daemon=True).start()
         with stoppable(lambda _: ask_to_stop([server])) as stop:
             failure = ending(server, outcome, processes)
@@ -62,7 +62,7 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
 
 
 def hand_over(send: Connection, work: Work) -> None:
-    """Sends the work, as long as somebody reads."""
+    """Sends the work, as long as the other end reads."""
     with suppress(OSError):
         send.send(work)
 
@@ -79,7 +79,7 @@ def serve(
     for module in preload:
         importlib.import_module(module)
     work: Work = works.recv()  # only now: to read it loads the framework, in silence
-    pulse.end()  # who forks has one thread alone
+    pulse.end()  # a process that forks has one thread alone
     outcomes: Outcomes = {}
     for each in processes:
         outcome, of_rank = Pipe(duplex=False)

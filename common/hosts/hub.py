@@ -14,9 +14,6 @@ from common.base.endings import GRACE, REST, STOPPED, killed, to_plain
 from common.base.pulse import BEAT, Watch
 from common.hosts.wire import GONE, SILENT, Message, Wire, address, reachable
 
-STRANGER: Final = 10
-"""Seconds in which whoever connects says who it is."""
-
 FAREWELL: Final = 5
 """Seconds in which all others take note of the end."""
 
@@ -31,10 +28,10 @@ class Hub:
     """
 
     def __init__(self, listener: socket.socket, count: int, first: Message, limit: float) -> None:
-        """Nobody has come yet."""
+        """None has come yet."""
         self.listener, self.count, self.first = listener, count, first
         self.limit = time.monotonic() + limit
-        self.strangers: dict[Wire, float] = {}
+        self.strangers: set[Wire] = set()
         self.members: dict[int, Wire] = {}
         self.hellos: dict[int, Message] = {}
         self.given: dict[int, list[Any]] = {}
@@ -65,7 +62,7 @@ class Hub:
         ready, _, _ = select.select(everyone, [], [], BEAT / 4)
         for each in ready:
             if each is self.listener:
-                self.strangers[Wire(self.listener.accept()[0])] = time.monotonic()
+                self.strangers.add(Wire(self.listener.accept()[0]))
             else:
                 yield each
 
@@ -73,7 +70,7 @@ class Hub:
         if wire in self.strangers:
             self._welcome(wire, message)
             return
-        if (rank := self._rank(wire)) is None:  # it was refused, and goes on speaking
+        if (rank := self._rank(wire)) is None:  # it was refused, and still speaks
             return
         self.watch.missed[rank] = DOUBT if message.get("quiet") else 0  # its trainer may be frozen
         if "give" in message:
@@ -87,14 +84,13 @@ class Hub:
             self.done.add(rank)
 
     def _welcome(self, wire: Wire, hello: Message) -> None:
-        """Lets somebody in who belongs to the run, and says why to whoever does not."""
+        """Lets a process in that belongs to the run, and tells another one why not."""
+        self.strangers.discard(wire)
         if refusal := self._refusal(hello):
             wire.send(refused=refusal)
-            del self.strangers[wire]
             wire.close()
             return
         rank = hello["rank"]
-        del self.strangers[wire]
         hello["address"] = address(wire.connection, "theirs")
         self.members[rank], self.hellos[rank], self.given[rank] = wire, hello, []
         self.watch.heard(rank)
@@ -104,15 +100,13 @@ class Hub:
             self._begin()
 
     def _refusal(self, hello: Message) -> str:
-        """Why somebody does not belong to the run; empty if it does."""
-        rank = hello.get("rank")
-        if not isinstance(rank, int) or not 0 <= rank < self.count:
+        """Why a process does not belong to the run; empty if it does."""
+        rank, theirs, ours = hello.get("rank"), hello.get("asked"), self.first["asked"]
+        there = isinstance(rank, int) and 0 <= rank < self.count
+        if not there or not isinstance(theirs, dict):
             return f"there is no process {rank} of {self.count} here"
         if rank in self.members:
             return f"process {rank} has come already, on {self.hellos[rank]['host']}"
-        ours, theirs = self.first["asked"], hello.get("asked")
-        if not isinstance(theirs, dict) or not isinstance(hello.get("host"), str):
-            return "a process that comes here has to say who it is"
         for name in {**ours, **theirs}:
             if ours.get(name) != theirs.get(name):
                 return (
@@ -122,8 +116,8 @@ class Hub:
         return ""
 
     def _begin(self) -> None:
-        """All have come: each is told who the others are."""
-        # Whoever has come from this very host is reached from others at the address that they see.
+        """All have come: each is told of all others."""
+        # Others reach a process of this very host at the address that they see.
         seen = [address(self.members[rank].connection, "ours") for rank in range(1, self.count)]
         hellos = [self.hellos[rank] for rank in range(self.count)]
         for hello in hellos:
@@ -136,10 +130,10 @@ class Hub:
             self._tell_all(got=[self.given[rank].pop(0) for rank in range(self.count)])
 
     def _lost(self, wire: Wire) -> None:
-        """Somebody is gone, who may have said why before."""
+        """A process is gone, which may have said why before."""
         rank = self._rank(wire)
         wire.close()
-        self.strangers.pop(wire, None)
+        self.strangers.discard(wire)
         if rank is not None:
             del self.members[rank]
             long = self.watch.missed.pop(rank, 0) > 3 * DOUBT  # its own host has ended it
@@ -149,15 +143,13 @@ class Hub:
     def _fails(self, rank: int, failure: Message) -> None:
         self.done.add(rank)
         self.failures.append({**failure, "rank": rank, "host": self.hellos[rank]["host"]})
-        # Who was asked to stop, does: nobody is ended before the first one has left a checkpoint.
+        # A process that was asked to stop does so: the first one has to leave a checkpoint.
         if failure["order"] != STOPPED or rank == 0:
             self.decide = min(self.decide, time.monotonic() + GRACE / 2)
 
     def _look(self) -> None:
-        """Sees who says nothing, and whether it is time to end."""
+        """Sees which process says nothing, and whether it is time to end."""
         now = time.monotonic()
-        for stranger in [each for each, since in self.strangers.items() if now - since > STRANGER]:
-            self._lost(stranger)
         for rank in self.watch.silent():
             self.watch.left(rank)
             self._fails(rank, to_plain(killed(SILENT)))

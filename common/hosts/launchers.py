@@ -11,23 +11,21 @@ from typing import Any, Final, Self
 
 from common.backends.devices import Process
 from common.base.errors import RequestError
-from common.hosts import openmpi, slurm
-from common.hosts.framework_variables import ADDRESS, READ, SIGNS, TORCHRUN, sign
 from common.hosts.variables import (
+    ADDRESS,
+    FOR_ALL,
     IGNORE,
+    READ,
+    SIGNS,
+    TORCHRUN,
     Address,
     Environ,
     Launched as Launched,
     NothingToDoError as NothingToDoError,
+    address_in,
     address_of,
-    host_of,
-    is_loopback,
-    port_of,
+    sign,
 )
-
-FOR_ALL: Final = (openmpi, slurm)
-"""The launchers that serve all frameworks, the inner one first."""
-
 
 BY_HAND: Final = "by hand"
 """The launcher of a run whose flags say which process it is."""
@@ -58,22 +56,14 @@ def launched(
     given = by_hand.coordinator
     where = None if given is None else address_of(given, "--coordinator")
     if by_hand.hosts is not None or by_hand.host_rank is not None:
-        return _plain_if_alone(_by_hand(by_hand, where))
-    found = Launched() if launcher == "none" else _from(framework, environ, where)
-    if where and found.launcher not in {"", *(each.NAME for each in FOR_ALL)}:
-        raise RequestError(
-            f"--coordinator contradicts {found.launcher}, which says where the first process is: "
-            "leave it out, or give --hosts and --host-rank, too"
-        )
-    if where and not found.launcher:
-        raise RequestError(
-            "--coordinator needs --hosts and --host-rank, unless Slurm or Open MPI starts the "
-            "processes: give all three"
-        )
-    return _plain_if_alone(found)
-
-
-def _plain_if_alone(found: Launched) -> Launched:
+        found = _by_hand(by_hand, where)
+    else:
+        found = Launched() if launcher == "none" else _from(framework, environ, where)
+        if where and found.coordinator != where:
+            raise RequestError(
+                "--coordinator needs --hosts and --host-rank, unless Slurm or Open MPI alone "
+                "starts the processes: give all three, or leave it out"
+            )
     return found if found.process.count > 1 else Launched()
 
 
@@ -92,65 +82,27 @@ def _by_hand(flags: ByHand, where: Address | None) -> Launched:
 def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
     """What the environment says; the first process listens at `where`, if that is given."""
     outer = next((each for each in FOR_ALL if each.started(environ)), None)
-    mine = sign(framework, environ)
-    if outer and (not mine or _address_alone(framework, environ)):
+    mine, address = sign(framework, environ), ADDRESS.get(framework, ())
+    if outer and (not mine or mine in address):
         process = outer.process(environ)
-        if process.count > 1:
-            where = where or _address(framework, environ) or outer.coordinator(environ)
-            _require_reachable(where, process, outer.NAME)
-        return Launched(outer.NAME, process, where)
+        if process.count > 1 and where is None:
+            name = next((each for each in address if environ.get(each)), "")
+            where = address_in(environ, address, name) if name else outer.coordinator(environ)
+        return Launched(outer.name, process, where)
     if mine:
-        found = READ[framework](environ)
+        found = READ[framework](environ, mine)
         if outer and mine != TORCHRUN:  # torchrun starts several for each of Slurm's tasks
-            _require_same(found, mine, outer.process(environ), outer.NAME)
+            told, process = found.process, outer.process(environ)
+            if process.count > 1 and told != process:
+                raise RequestError(
+                    f"{mine} is set, and says that this is process {told.rank} of {told.count}, "
+                    f"but {outer.name} says {process.rank} of {process.count}: unset it, {IGNORE}"
+                )
         return found
-    _require_none_of_others(framework, environ)
-    return Launched()
-
-
-def _address_alone(framework: str, environ: Environ) -> bool:
-    """Whether, of the framework's own variables, only those of the address are set."""
-    names = set(SIGNS[framework]) - set(ADDRESS.get(framework, ()))
-    return not any(environ.get(name) for name in names)
-
-
-def _address(framework: str, environ: Environ) -> Address | None:
-    """The address that the framework's own variables give, if they do. Raises RequestError."""
-    names = ADDRESS.get(framework, ())
-    values = [environ.get(name, "") for name in names]
-    if not any(values):
-        return None
-    if not all(values):
-        raise RequestError(f"{' and '.join(names)} go together: set both, {IGNORE}")
-    if len(names) == 1:
-        return address_of(values[0], names[0])
-    return host_of(values[0], names[0]), port_of(values[1], names[1])
-
-
-def _require_reachable(where: Address, process: Process, launcher: str) -> None:
-    """Raises RequestError if each host would look for the first process on itself."""
-    if process.count > process.local_count and is_loopback(where[0]):
-        raise RequestError(
-            f"{launcher} has started processes on several hosts, and {where[0]}, where the first "
-            f"one is said to be, is each host's own: name one that all hosts reach, {IGNORE}"
-        )
-
-
-def _require_same(found: Launched, variable: str, process: Process, launcher: str) -> None:
-    """Raises RequestError if two launchers contradict each other, and each has started several."""
-    told, other = found.process, process
-    if other.count > 1 and (told.rank, told.count) != (other.rank, other.count):
-        raise RequestError(
-            f"{variable} is set, and says that this is process {told.rank} of {told.count}, but "
-            f"{launcher} says {other.rank} of {other.count}: unset it, {IGNORE}"
-        )
-
-
-def _require_none_of_others(framework: str, environ: Environ) -> None:
-    """Raises RequestError if only another framework is told who it is: each would run alone."""
-    for other in SIGNS:
-        if other != framework and (name := sign(other, environ)):
+    for each in SIGNS:  # each process would run alone
+        if name := sign(each, environ):
             raise RequestError(
                 f"{name} is set, which {framework} does not read: start it with Slurm, Open MPI, "
                 f"or --coordinator, --hosts and --host-rank, {IGNORE}"
             )
+    return Launched()

@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import end, end_if_frozen, fork, is_stopped
+from common.base.children import end, end_if_frozen, fork
 from common.base.endings import SAID, Ending, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.network import connected
@@ -26,15 +26,12 @@ LOOK: Final = 0.2
 """Seconds between two tries to reach the first process."""
 
 ENOUGH: Final = 2
-"""Seconds after which one wants to know who is missing."""
+"""Seconds after which the first process says which others are missing."""
 
-HUB_TIMEOUT: Final = 20
-"""Seconds in which all others end, once one has ended in order."""
+HUB_TIMEOUT: Final = 8
+"""Seconds in which the hub ends after the first process; one that is frozen is killed then.
 
-SOONER: Final = 3
-"""Beats by which the first process may find the hub frozen before others do.
-
-They would take a hub that is ended at once for killed.
+Until then, the others have found it frozen: one that is killed at once they would take for lost.
 """
 
 
@@ -42,7 +39,7 @@ They would take a hub that is ended at once for killed.
 class Meeting:
     """One of the processes of a run comes to where they meet: all in `limit` seconds.
 
-    `asked` is what all have to be asked alike; `notice` tells who is missing.
+    `asked` is what all have to be asked alike; `notice` tells which are missing.
     """
 
     here: Launched
@@ -61,10 +58,7 @@ class Meeting:
             yield
         finally:
             if hub is not None:
-                if hub.pid and is_stopped(hub.pid):
-                    time.sleep(SOONER * BEAT)
-                if not (hub.pid and is_stopped(hub.pid)):  # a frozen one would not end
-                    hub.join(HUB_TIMEOUT)
+                hub.join(HUB_TIMEOUT)
                 end([hub])
 
     def meet(self, stop: Stop) -> tuple[Process, Wire]:
@@ -147,12 +141,12 @@ class Meeting:
 
 
 def _serve(hub: Hub) -> None:
-    # Whoever ends a run may signal all processes there are: this one goes when the others have.
+    # A launcher may signal all processes that there are: this one ends after the others.
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     parent = os.getppid()
     hub.run()
-    end_if_frozen(parent)  # all others know of it, and nobody else would end it
+    end_if_frozen(parent)  # all others know of it, and no other process would end it
 
 
 def _stopped(stop: Stop) -> StoppedError:
@@ -161,7 +155,7 @@ def _stopped(stop: Stop) -> StoppedError:
 
 def _among(process: Process, everyone: list[Message]) -> Process:
     hosts, addresses = (tuple(each[name] for each in everyone) for name in ("host", "address"))
-    # Not every launcher tells who shares a host.
+    # No launcher has to tell which processes share a host.
     here = hosts[process.rank]
     local_rank, local_count = hosts[: process.rank].count(here), hosts.count(here)
     for host in hosts:
@@ -191,7 +185,7 @@ def _require_welcome(process: Process, message: Message) -> None:
 
 
 def _missing(here: Launched, missing: list[int]) -> str:
-    """Who is missing, and who says so: variables may be left over from another job."""
+    """Which are missing, and what says so: variables may be left over from another job."""
     count, ranks = here.process.count, ", ".join(map(str, missing))
     told = f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
     if here.launcher == BY_HAND:

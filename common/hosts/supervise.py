@@ -1,6 +1,6 @@
 """Every process that a launcher has started: it meets the others, and has a child do the work.
 
-So it hears, whatever a framework waits for, that another one is lost, and ends its child then.
+So it hears that another one is lost, whatever a framework waits for, and ends its child then.
 """
 
 import os
@@ -20,10 +20,9 @@ from common.base.endings import KILLED, Ending, cause, killed, tell_ending, to_p
 from common.base.errors import StoppedError
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
 from common.base.signals import Stop, stoppable
-from common.hosts.connectivity import require_reach
 from common.hosts.hub import DOUBT
 from common.hosts.meeting import Meeting
-from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in
+from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in, require_reach
 
 Work = Callable[[Process], None]
 
@@ -162,7 +161,7 @@ def _work(
     others: tuple[Any, ...],
 ) -> None:
     """What the child does."""
-    # Held open here, they would outlive the parent, and nobody would see that it is gone.
+    # Held open here, they would outlive the parent, and the others would not see that it is gone.
     for each in others:
         each.close()
     parent = os.getppid()
@@ -174,7 +173,7 @@ def _work(
     ours = replace(process, gather=partial(_gather, ask))
     tell_ending(partial(_reach_and_work, ours, work), tell)
     if process.rank:
-        outlive_frozen(parent)  # nobody else would end it
+        outlive_frozen(parent)  # no other process would end it
 
 
 def _reach_and_work(process: Process, work: Work) -> None:

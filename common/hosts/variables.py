@@ -1,10 +1,13 @@
-"""What the environment says: numbers, hosts and ports, each read strictly or refused in a line."""
+"""The variables of each launcher: which process this is, and where the first one listens.
+
+They are read strictly, or refused in a line. Which of a host's processes this is, none of them has
+to tell: the processes find out when they meet.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv6Address, ip_address
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from common.backends.devices import Process
 from common.base.errors import RequestError
@@ -16,17 +19,45 @@ Address = tuple[str, int]
 IGNORE: Final = "or let --launcher none ignore the environment"
 """The way out that every message ends with."""
 
-FREE: Final = range(61000, 65536)
-"""Ports that Linux gives to nobody who does not ask for one: 60999 is the last that it gives."""
+PORTS: Final = range(61000, 65536)
+"""Ports that Linux gives to no process that does not ask for one: 60999 is the last it gives."""
+
+APART: Final = 101
+"""Between the ports of a job of Slurm and those of the next one: more steps than run at once. It
+has no divisor with the number of ports in common, so every port is used."""
+
+STEP: Final = "SLURM_STEP_ID"
+
+SPECIAL: Final = 4_294_967_000
+"""Steps of Slurm from here on are no steps of tasks: a batch script, an interactive shell."""
+
+TORCHRUN: Final = "TORCHELASTIC_RUN_ID"
+
+SIGNS: Final = {
+    "pytorch": (TORCHRUN, "RANK", "WORLD_SIZE"),
+    "tensorflow": ("TF_CONFIG",),
+    "jax": ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS"),
+    "mxnet": (
+        *("DMLC_ROLE", "DMLC_NUM_WORKER", "DMLC_WORKER_ID"),
+        *("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT"),
+    ),
+}
+"""The variables of each framework, those of the address last: one says that it was launched."""
+
+ADDRESS: Final = {
+    "pytorch": ("MASTER_ADDR", "MASTER_PORT"),
+    "jax": ("JAX_COORDINATOR_ADDRESS",),
+    "mxnet": ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT"),
+}
+"""Those that say where the first process is: alone, they may go with Slurm or Open MPI."""
 
 
 @dataclass(frozen=True)
 class Launched:
-    """What a launcher has told a process.
+    """What a launcher has told a process: its rank, and how many there are.
 
     `launcher` in words, for messages and the record; empty if there is none, or one process alone.
-    The first process listens at `coordinator`, a host and a port; None if there is one process.
-    Where a launcher does not tell which of them share a host, each seems to be alone on its own.
+    The first process listens at `coordinator`; None if there is one process.
     """
 
     launcher: str = ""
@@ -38,6 +69,11 @@ class NothingToDoError(Exception):
     """The work that a process has been started for is done by others. Exit status 0."""
 
     status = 0
+
+
+def sign(framework: str, environ: Environ) -> str:
+    """The first variable of the framework that is set; empty if there is none."""
+    return next((name for name in SIGNS.get(framework, ()) if environ.get(name)), "")
 
 
 def shown(value: str | None) -> str:
@@ -58,8 +94,8 @@ def number(value: str | None) -> int | None:
     return int(value) if value and re.fullmatch("[0-9]{1,10}", value) else None
 
 
-def pair(environ: Environ, sign: str, names: tuple[str, str], starter: str) -> tuple[int, int]:
-    """A rank and the number of all, from the variables of these two names.
+def ranked(environ: Environ, sign: str, names: tuple[str, str]) -> Process:
+    """The process whose rank and number of all the variables of these two names have.
 
     Raises RequestError if they do not go together; `sign` is the variable that asks for them.
     """
@@ -68,64 +104,189 @@ def pair(environ: Environ, sign: str, names: tuple[str, str], starter: str) -> t
     if first is None or second is None or first >= second:
         raise RequestError(
             f"{sign} is set, but {names[0]} {shown(rank)} of {names[1]} {shown(count)} is no "
-            f"process that {starter} would start: ranks begin at 0 and end below the number of "
-            f"processes, {IGNORE}"
+            "process: ranks begin at 0 and end below the number of processes, set both right, "
+            f"{IGNORE}"
         )
-    return first, second
-
-
-def host_of(value: str, source: str) -> str:
-    """A host by name or IP address; an IPv6 address may stand in brackets. Raises RequestError."""
-    host = value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    if ":" not in host and value == host and re.fullmatch("[A-Za-z0-9_.-]{1,253}", host):
-        return host
-    try:
-        IPv6Address(host)
-    except AddressValueError:
-        raise RequestError(
-            f"{source} {shown(value)} is not a host: give a name or an IP address"
-        ) from None
-    return host
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, by name or IP address, is each machine itself."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def port_of(value: str, source: str) -> int:
-    """A port. Raises RequestError."""
-    port = number(value) or 0
-    if not 1 <= port <= 65535:
-        raise RequestError(f"{source} {shown(value)} is not a port: give a number from 1 to 65535")
-    return port
+    return Process(first, second)
 
 
 def address_of(value: str, source: str) -> Address:
     """HOST:PORT, an IPv6 address in brackets. Raises RequestError."""
-    host, colon, port = value.rpartition(":")
-    if not colon or (":" in host and not host.startswith("[")):
+    found = re.fullmatch(r"(\[[0-9A-Za-z:.%]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})", value)
+    if not found or not 1 <= int(found[2]) <= 65535:
         raise RequestError(
-            f"{source} {shown(value)} is not HOST:PORT: give both, and an IPv6 address in brackets"
+            f"{source} {shown(value)} is not HOST:PORT: give a name or an IP address, IPv6 in "
+            "brackets, and a port from 1 to 65535"
         )
-    return host_of(host, source), port_of(port, source)
+    return found[1].strip("[]"), int(found[2])
+
+
+def address_in(environ: Environ, names: tuple[str, ...], sign: str) -> Address:
+    """HOST:PORT in the variable of this name, or both in two. Raises RequestError."""
+    host, *port = (needed(environ, name, sign) for name in names)
+    if port and ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return address_of(":".join([host, *port]), " and ".join(names))
 
 
 def free_port(number: int) -> int:
-    """A port that follows from a number, among those that nobody is given by chance."""
-    return FREE[number % len(FREE)]
+    """A port that follows from a number, among those that no process is given by chance."""
+    return PORTS[number % len(PORTS)]
 
 
-def local(hosts: list[str], rank: int, source: str) -> tuple[int, int]:
-    """A process's rank on its host, and how many are there; `hosts` has the host of each, by rank.
+def pytorch(environ: Environ, sign: str) -> Launched:
+    """What torchrun, or RANK and WORLD_SIZE, tell a process."""
+    process = ranked(environ, sign, ("RANK", "WORLD_SIZE"))
+    if process.count == 1:
+        return Launched()
+    host, port = address_in(environ, ADDRESS["pytorch"], sign)
+    if sign == TORCHRUN:  # it listens at MASTER_PORT itself
+        return Launched("torchrun", process, (host, free_port(port)))
+    return Launched("RANK and WORLD_SIZE", process, (host, port))
 
-    Raises RequestError if there are not as many on each host.
-    """
-    if len({hosts.count(host) for host in hosts}) > 1:
+
+@dataclass(frozen=True)
+class TfTask:
+    """The place of a process in TF_CONFIG."""
+
+    type: Literal["chief", "worker"]
+    index: int
+
+
+@dataclass(frozen=True)
+class TfConfig:
+    """TF_CONFIG, where all processes train alike."""
+
+    cluster: dict[Literal["chief", "worker"], list[str]]
+    task: TfTask
+
+
+def tensorflow(environ: Environ, sign: str) -> Launched:
+    """What TF_CONFIG tells a process: the chief is the first process, then come the workers."""
+    from pydantic import TypeAdapter
+
+    try:
+        told = TypeAdapter(TfConfig).validate_json(environ[sign])
+    except ValueError:
         raise RequestError(
-            f"{source} has more processes on one host than on another: start the same number"
+            f"TF_CONFIG {shown(environ[sign])} is not a cluster of a chief and workers alone, with "
+            f"lists of addresses, and a task, with type and index: see TensorFlow's guide, {IGNORE}"
+        ) from None
+    chief, workers = (told.cluster.get(kind, []) for kind in ("chief", "worker"))
+    addresses = [address_of(each, sign) for each in (*chief, *workers)]
+    kind, index = told.task.type, told.task.index
+    alike = chief if kind == "chief" else workers
+    if not 0 <= index < len(alike) or len(chief) > 1 or len(set(addresses)) < len(addresses):
+        raise RequestError(
+            f"TF_CONFIG has {len(chief)} chiefs and {len(workers)} workers, and this is {kind} "
+            f"{index}: name at most one chief, each address once, and this process, {IGNORE}"
         )
-    return hosts[:rank].count(hosts[rank]), hosts.count(hosts[rank])
+    rank = index + (len(chief) if kind == "worker" else 0)
+    return Launched("TF_CONFIG", Process(rank, len(addresses)), addresses[0])
+
+
+def jax(environ: Environ, sign: str) -> Launched:
+    """What the variables of JAX tell a process."""
+    process = ranked(environ, sign, ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES"))
+    if process.count == 1:
+        return Launched()
+    return Launched("JAX", process, address_in(environ, ADDRESS["jax"], sign))
+
+
+def mxnet(environ: Environ, sign: str) -> Launched:
+    """What the variables of DMLC tell a worker. Raises NothingToDoError in other processes."""
+    role = needed(environ, "DMLC_ROLE", sign)
+    if role in {"server", "scheduler"}:
+        raise NothingToDoError(f"DMLC_ROLE is {role}: the first worker starts its own")
+    if role != "worker":
+        raise RequestError(
+            f"DMLC_ROLE {shown(role)} is not worker, server or scheduler: set one of them, {IGNORE}"
+        )
+    process = ranked(environ, sign, ("DMLC_WORKER_ID", "DMLC_NUM_WORKER"))
+    return Launched("DMLC", process, address_in(environ, ADDRESS["mxnet"], sign))
+
+
+READ: Final[dict[str, Callable[[Environ, str], Launched]]] = {
+    "pytorch": pytorch,
+    "tensorflow": tensorflow,
+    "jax": jax,
+    "mxnet": mxnet,
+}
+"""By framework: what its own variables tell, of which `sign` is set. Raises RequestError."""
+
+
+class ForAll(NamedTuple):
+    """A launcher that serves all frameworks.
+
+    It has started this process if the variable `sign` is set. `names` are those of a process's rank
+    and of the number of all. `coordinator` says where the first one listens.
+    """
+
+    name: str
+    sign: str
+    names: tuple[str, str]
+    coordinator: Callable[[Environ], Address]
+
+    def started(self, environ: Environ) -> bool:
+        """Whether it has started this process."""
+        found = environ.get(self.sign, "")
+        return bool(found) and not (self.sign == STEP and (number(found) or 0) >= SPECIAL)
+
+    def process(self, environ: Environ) -> Process:
+        """Which process this is. Raises RequestError if the variables do not go together."""
+        return ranked(environ, self.sign, self.names)
+
+
+def of_mpirun(environ: Environ) -> Address:
+    """The host where mpirun itself runs, and a port of the job's own.
+
+    Raises RequestError if the first process is on another host, or mpirun does not say where it is.
+    """
+    of_all = environ.get("OMPI_MCA_orte_hnp_uri", "")
+    found = re.match(r"([0-9]+)\.[0-9]+;tcp6?://(\[[0-9a-fA-F:]+\]|[0-9.]+)", of_all)
+    if not found:
+        raise RequestError(
+            "OMPI_MCA_orte_hnp_uri does not say where mpirun runs, as Open MPI 4 does: give "
+            "--coordinator HOST:PORT, the host of the first process and a free port"
+        )
+    is_first = environ.get("OMPI_COMM_WORLD_RANK") == "0"
+    if is_first and environ.get("OMPI_MCA_orte_local_daemon_uri") != of_all:
+        raise RequestError(
+            "mpirun runs on another host than the first process: start it there, or give "
+            "--coordinator HOST:PORT, the host of the first process and a free port"
+        )
+    return found[2].strip("[]"), free_port(int(found[1]) >> 16)
+
+
+def of_srun(environ: Environ) -> Address:
+    """The first node of the step, and a port of the step's own.
+
+    Raises RequestError if the first task is elsewhere, or the variables do not say.
+    """
+    if environ.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
+        raise RequestError(
+            "Slurm tells no task where the first one is if srun has --distribution=arbitrary: "
+            "leave it out, or give --coordinator HOST:PORT"
+        )
+    nodes, job = (needed(environ, name, STEP) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_ID"))
+    first = re.match(r"((?:[^\[\],\s]|\[[0-9][0-9,-]*\])+)(?:,|$)", nodes)  # of n[1-3,07],m2
+    at, step = number(job), number(environ[STEP])
+    if not first or at is None or step is None:
+        raise RequestError(
+            f"SLURM_STEP_NODELIST {shown(nodes)} and SLURM_JOB_ID {shown(job)} do not say where "
+            f"the first task is: use srun, {IGNORE}"
+        )
+    return re.sub(r"\[([0-9]+)[0-9,-]*\]", r"\1", first[1]), free_port(at * APART + step)
+
+
+FOR_ALL: Final = (
+    ForAll(
+        "Open MPI",
+        "OMPI_COMM_WORLD_SIZE",
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        of_mpirun,
+    ),
+    # A batch script has ranks, too, but no step: what it starts itself is alone.
+    ForAll("Slurm", STEP, ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"), of_srun),
+)
+"""The inner one first."""

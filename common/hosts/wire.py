@@ -1,4 +1,8 @@
-"""Messages between the processes of a run: JSON, one a line, over TCP. Nothing is unpickled."""
+"""Messages between the processes of a run: JSON, one a line, over TCP. Nothing is unpickled.
+
+Frameworks connect processes at other ports, too, and behind a firewall they would wait for minutes
+without a word. So `require_reach` tries that before.
+"""
 
 import json
 import socket
@@ -6,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
+from common.backends.devices import Process
 from common.base.endings import KILLED, Ending, from_plain
+from common.base.errors import RunError
 from common.base.pulse import FROZEN
 
 GONE: Final = "is gone: it was killed, or its host is off"
@@ -19,7 +25,10 @@ LONGEST: Final = 1 << 20
 """Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
 
 SEND_TIMEOUT: Final = 5
-"""Seconds in which a few bytes can be sent to whoever is there."""
+"""Seconds in which a few bytes can be sent to a process that lives."""
+
+CONNECT_TIMEOUT: Final = 10
+"""Seconds in which a host answers that it is there."""
 
 Message = dict[str, Any]
 
@@ -39,7 +48,7 @@ class Wire:
         return self.connection.fileno()
 
     def send(self, **message: Any) -> None:
-        """Sends a message; to nobody, if nobody is there any more: `receive` tells."""
+        """Sends a message; nothing happens if the other end is gone, as `receive` tells."""
         if not self.closed:
             try:
                 self.connection.sendall(json.dumps(message).encode() + b"\n")
@@ -49,7 +58,7 @@ class Wire:
     def receive(self) -> Iterator[Message]:
         """The messages that have come since, once there are some or none will come any more.
 
-        `closed` tells which. Whoever sends something else is not listened to any longer.
+        `closed` tells which. Once something else has come, nothing more is read.
         """
         if not self.inbox:
             self._read()
@@ -106,3 +115,34 @@ def failure_in(told: Message) -> Ending:
     """Why all have to end."""
     joint = " " if told["order"] == KILLED else ": "
     return from_plain(told, f"{name_of(told['rank'], told['host'])}{joint}")
+
+
+def require_reach(process: Process) -> None:
+    """Tries to reach each other host at a port that the system chooses. All call it.
+
+    Raises RunError that names the host that cannot be reached.
+    """
+    if len(set(process.hosts)) == 1:
+        return
+    here, mine = process.addresses[process.rank], process.hosts[process.rank]
+    family = socket.AF_INET6 if ":" in here else socket.AF_INET
+    try:
+        taking = socket.create_server((here, 0), family=family, backlog=process.count)
+    except OSError as error:
+        raise RunError(
+            f"others see this host at {here}, which it does not have itself ({error.strerror}): "
+            "give in --coordinator an address of the network that the hosts share"
+        ) from None
+    with taking:
+        ports = process.gather(taking.getsockname()[1])
+        for host in sorted({*process.hosts} - {mine}):
+            rank = process.hosts.index(host)
+            there = process.addresses[rank], ports[rank]
+            try:
+                socket.create_connection(there, timeout=CONNECT_TIMEOUT).close()
+            except OSError as error:
+                raise RunError(
+                    f"cannot reach {name_of(rank, host)} at {there[0]}, port {there[1]} "
+                    f"({error.strerror or error}): open all ports between the hosts"
+                ) from None
+        process.gather(None)  # until then, others may still try to reach this one

@@ -121,7 +121,7 @@ def test_a_framework_that_cannot_be_loaded_is_not_called_missing_if_a_variable_m
         import_backend("pytorch", "scratch", 1)
 
 
-def test_a_run_that_goes_on_tells_of_a_variable_that_is_another(
+def test_a_run_that_resumes_tells_of_a_variable_that_is_another(
     start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TOY_ISA", "avx2")

@@ -1,4 +1,4 @@
-"""Weights that another framework saved give the same logits here, and its checkpoint goes on.
+"""Weights that another framework saved give the same logits here, and its checkpoint resumes.
 
 `nox -s tests` lets each framework leave a record, its weights and its checkpoints in the folder of
 `--handover`.
@@ -91,7 +91,7 @@ def finished_here(framework: str, found: Checkpoint, devices: Sequence[Any]) -> 
     return outcome.tensors
 
 
-def test_a_checkpoint_of_every_framework_goes_on_to_its_weights(
+def test_a_checkpoint_of_every_framework_resumes_to_its_weights(
     handover: Path, framework: str, all_devices: Sequence[Any]
 ) -> None:
     record = read_record(handover)

@@ -89,20 +89,6 @@ def test_fewer_examples_than_devices_are_all_used(
     assert far(scratch.export(replicas), expected_weights) < limit
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_shard_without_examples_adds_nothing(
-    listing: Any, all_devices: Sequence[Any], dtype: str
-) -> None:
-    devices, weights = all_devices[:2], start(dtype)
-    (_, X_shard), (_, y_shard) = listing.split_batch(*batches(1, 1, dtype)[0], devices)
-    params = listing.get_params(weights, devices[1])
-    loss, grad = listing.shard_loss_and_grad(params, X_shard, y_shard, 1)
-    assert float(loss) == 0
-    for name, values in zip(grad, as_arrays(list(grad.values())), strict=True):
-        assert values.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(values, np.zeros_like(weights[name]))
-
-
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(
     ("examples", "dtype", "limit"), [(1, "float64", 1e-12), (7, "float32", 2e-6)]
@@ -159,7 +145,7 @@ def test_export_refuses_replicas_that_part(scratch: Any, all_devices: Sequence[A
         scratch.export(replicas)
 
 
-def test_restored_replicas_go_on_as_those_that_were_saved(
+def test_restored_replicas_train_as_those_that_were_saved(
     scratch: Any, all_devices: Sequence[Any]
 ) -> None:
     devices, (first, second) = all_devices[:3], batches(2, 8, "float32")

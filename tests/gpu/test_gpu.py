@@ -82,7 +82,7 @@ def test_the_same_bits_each_time(
     assert not [name for name in one if one[name].tobytes() != other[name].tobytes()]
 
 
-def test_a_run_goes_on_to_the_same_bits(
+def test_a_run_resumes_to_the_same_bits(
     framework: str, options: str, devices: int, tmp_path: Path
 ) -> None:
     flags = ["--device-kind=gpu", f"--devices={devices}", "--deterministic", "--checkpoint-every=3"]

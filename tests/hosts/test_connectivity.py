@@ -13,8 +13,7 @@ from hosts_cluster import Hosts, hosts as hosts
 from common.backends.devices import Process
 from common.base.errors import RunError
 from common.base.network import connected
-from common.hosts import connectivity
-from common.hosts.wire import listener
+from common.hosts.wire import CONNECT_TIMEOUT, listener, require_reach
 
 ROOT: Final = Path(__file__).parents[2]
 PORT: Final = 29500
@@ -30,7 +29,7 @@ try:
 except RunError as error:
     sys.exit(str(error))
 """
-IN_TIME: Final = connectivity.CONNECT_TIMEOUT + 10
+IN_TIME: Final = CONNECT_TIMEOUT + 10
 
 
 def come(hosts: Hosts) -> list[tuple[int, str, str]]:
@@ -81,4 +80,4 @@ def test_hosts_that_have_both_meet_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_address_that_only_others_know_is_named() -> None:
     process = Process(0, 2, hosts=("n1", "n2"), addresses=("192.0.2.1", "192.0.2.2"))
     with pytest.raises(RunError, match=r"others see this host at 192\.0\.2\.1, which"):
-        connectivity.require_reach(process)
+        require_reach(process)

@@ -14,7 +14,7 @@ from common.training.checkpoints import checkpoints_in, read_checkpoint
 pytestmark = [pytest.mark.faults, pytest.mark.short("pytorch")]
 
 SAME_BITS = Fault("middle", "host gone", "host", 1)
-"""After this one a run over hosts goes on; after those of the first process, one in one process."""
+"""After this one a run over hosts resumes; after those of the first process, one in one process."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -44,7 +44,7 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
             assert run.started[rank].returncode == 1, run.said(rank)
             assert names(run.said(rank), fault.rank), run.said(rank)
         if fault.moment == "meeting" and fault.what == "frozen":
-            run.thaw(fault.rank)  # it has nobody beside it who could end it
+            run.thaw(fault.rank)  # no other process could end it
         run.require_nothing_left()
     if fault.moment != "meeting":
         complete = runner.record("hurt").status == "complete"
@@ -52,7 +52,7 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
         assert not complete or (fault.who in ("supervisor", "hub") and runner.tensors("hurt"))
         read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
         if fault.rank == 0 or fault == SAME_BITS:
-            goes_on(runner, fault)
+            resumes(runner, fault)
     chapter = runner.case.chapter
     figures(KINDS[fault.what], moment=fault.moment, chapter=chapter, seconds=round(seconds, 1))
 
@@ -63,7 +63,7 @@ def names(said: str, rank: int) -> bool:
     return ": error: " in last and f"process {rank} on n{rank + 1}" in last
 
 
-def goes_on(runner: Runner, fault: Fault) -> None:
+def resumes(runner: Runner, fault: Fault) -> None:
     """A run resumes from the checkpoint that is left, and ends well."""
     if fault != SAME_BITS:
         newest = checkpoints_in(runner.folder / "hurt", runner.name)[0]

@@ -1,9 +1,8 @@
 """The hub hands on what a run's processes give, and tells all how it ended.
 
-A stranger is told why he does not belong to the run, or not heard at all, and harms nobody.
+A stranger is told why it does not belong to the run, or is not heard at all, and does no harm.
 """
 
-import json
 import socket
 import threading
 import time
@@ -17,7 +16,7 @@ from together import wait_until
 from common.base.endings import KILLED, REST, SAID, STOPPED, Ending, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.hosts.hub import Hub
-from common.hosts.wire import LONGEST, SILENT, Wire, listener
+from common.hosts.wire import SILENT, Wire, listener
 
 BEAT: Final = 0.05
 SOON: Final = 10
@@ -75,7 +74,7 @@ class Member:
 
 
 class Hall:
-    """A hub that serves in a thread, and all who have come to it."""
+    """A hub that serves in a thread, and all that have come to it."""
 
     def __init__(self) -> None:
         taking = listener(0)
@@ -86,7 +85,7 @@ class Hall:
         self.members: list[Member] = []
 
     def member(self) -> Member:
-        """Somebody who connects, and says nothing yet."""
+        """One that connects, and says nothing yet."""
         self.members.append(Member(self.port))
         return self.members[-1]
 
@@ -118,7 +117,6 @@ def hall(monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     """Makes hubs whose pulse is twenty times as fast; each has to have ended in the end."""
     for name, seconds in (("base.pulse.BEAT", BEAT), ("hosts.hub.BEAT", BEAT)):
         monkeypatch.setattr(f"common.{name}", seconds)
-    monkeypatch.setattr("common.hosts.hub.STRANGER", 0.5)
     monkeypatch.setattr("common.hosts.hub.GRACE", 0.6)
     made: list[Hall] = []
 
@@ -193,28 +191,13 @@ def test_what_may_come_of_a_silent_process_waits_until_that_is_known(hall: Made)
     assert (over["message"], over["rank"], over["host"]) == (SILENT, 2, "n2")
 
 
-@pytest.mark.parametrize(
-    ("rank", "asked", "why"),
-    [
-        (1, ASKED, "process 1 has come already, on n1"),
-        (3, ASKED, "there is no process 3 of 3 here"),
-        (
-            2,
-            {**ASKED, "--steps": "8"},
-            "--steps is 8 on n2, and 7 on n0: start all",
-        ),
-        (2, {"--steps": "7"}, "numpy is None on n2, and 2.0 on n0: start all"),
-        (2, None, "a process that comes here has to say who it is"),
-    ],
-)
-def test_a_stranger_is_told_why_he_is_refused(
-    hall: Made, rank: int, asked: object, why: str
-) -> None:
+@pytest.mark.parametrize(("rank", "asked"), [(3, ASKED), (2, None)])
+def test_a_stranger_is_told_why_it_is_refused(hall: Made, rank: int, asked: object) -> None:
     here = hall()
     members = here.come(0, 1)
     members[1].hear("missing")
     refused = here.member().hello(rank, asked)
-    assert refused.hear("refused").removesuffix(" processes alike") == why
+    assert refused.hear("refused") == f"there is no process {rank} of 3 here"
     assert refused.is_left()
     members += here.come(2)
     assert [len(each.hear("everyone")) for each in members] == [3] * 3
@@ -222,18 +205,14 @@ def test_a_stranger_is_told_why_he_is_refused(
 
 NONSENSE = [
     b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n",
-    b"x" * (LONGEST + 2),
-    b"[" * 100_000 + b"\n",
-    b"{}\n{}\n{}\n",
     b'{"give": 1}\n{"done": true}\n{"failure": {"order": 0}}\n{"stop": true}\n',
     b'{"rank": [2], "asked": {}}\n',
-    json.dumps({"rank": 2, "host": [1], "asked": ASKED}).encode() + b"\n",
 ]
 
 
 @pytest.mark.parametrize("said", NONSENSE, ids=range(len(NONSENSE)))
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_a_stranger_that_talks_nonsense_harms_nobody(hall: Made, said: bytes, when: str) -> None:
+def test_a_stranger_that_talks_nonsense_does_no_harm(hall: Made, said: bytes, when: str) -> None:
     here = hall()
     members = here.all() if when == "meanwhile" else here.come(0, 1)
     stranger = socket.create_connection(("localhost", here.port))
@@ -245,14 +224,6 @@ def test_a_stranger_that_talks_nonsense_harms_nobody(hall: Made, said: bytes, wh
     for rank, each in enumerate(members):
         each.say(give=rank)
     assert [each.hear("got") for each in members] == [[0, 1, 2]] * 3
-
-
-def test_a_stranger_that_says_nothing_is_left_soon(hall: Made) -> None:
-    here = hall()
-    members = here.come(0, 1)
-    assert all(each.is_left() for each in [here.member() for _ in range(20)])
-    members += here.come(2)
-    assert [len(each.hear("everyone")) for each in members] == [3] * 3
 
 
 def test_a_member_that_talks_nonsense_is_lost(hall: Made) -> None:

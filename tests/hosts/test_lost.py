@@ -10,15 +10,7 @@ from pathlib import Path
 import pytest
 from started import children
 from summing_chapter import from_step, held
-from together import (
-    LIMIT,
-    RECORD,
-    Together,
-    record,
-    require_told,
-    together as together,
-    wait_until,
-)
+from together import LIMIT, RECORD, Together, record, require_told, together as together, wait_until
 
 from common.base.errors import RequestError, RunError
 from common.records.store import read_record
@@ -110,7 +102,7 @@ def test_a_frozen_host_is_named_in_thirty_seconds_and_ends_when_it_resumes(tmp_p
 @pytest.mark.parametrize(
     ("lost", "number", "became"), [(1, KILLED, GONE), (0, FROZEN, f"{FROZE}, or its host is gone")]
 )
-def test_who_is_lost_while_others_have_yet_to_come_is_named(
+def test_one_that_is_lost_while_others_have_yet_to_come_is_named(
     together: Together, lost: int, number: signal.Signals, became: str
 ) -> None:
     runs = [together.start(rank, "--quiet" if rank else "--threads=2") for rank in (0, 1)]
@@ -129,7 +121,7 @@ def test_the_first_host_that_is_lost_at_the_meeting_is_named(together: Together)
     require_told(runs[1:], f"process 0 on localhost {FROZE}")
 
 
-def test_who_is_lost_while_the_record_is_written_is_named(together: Together) -> None:
+def test_one_that_is_lost_while_the_record_is_written_is_named(together: Together) -> None:
     def finish(*_: object) -> None:
         Path("writing").touch()
         os.kill(os.getpid(), KILLED)
@@ -141,7 +133,7 @@ def test_who_is_lost_while_the_record_is_written_is_named(together: Together) ->
     assert json.loads((together.folder / RECORD).read_text())["status"] != "complete"
 
 
-def test_who_was_lost_is_the_cause_also_if_a_launcher_ends_the_rest(together: Together) -> None:
+def test_the_lost_one_is_the_cause_also_if_a_launcher_ends_the_rest(together: Together) -> None:
     def asked(job: Job, error: BaseException) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         mark_failed(job, error)

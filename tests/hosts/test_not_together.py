@@ -64,6 +64,12 @@ def test_a_folder_of_checkpoints_that_hosts_do_not_share_is_refused(together: To
     require_refused(again, said, "): all hosts have to share --checkpoint-dir\n")
 
 
+def test_hosts_with_different_numbers_of_processes_are_refused(together: Together) -> None:
+    runs = [together.start(rank, "--quiet") for rank in (0, 1)]
+    runs.append(together.start(2, "--quiet", patches={"socket.gethostname": lambda: "n2"}))
+    require_refused(runs, "start the same number on each host")
+
+
 def test_other_data_on_one_host_are_refused(together: Together) -> None:
     def other(*given: Any, **named: Any) -> Dataset:
         data = load(*given, **named)
@@ -116,7 +122,7 @@ def test_the_first_process_may_come_last(together: Together) -> None:
     assert [run.ended()[0] for run in runs] == [0] * COUNT
 
 
-def test_a_second_run_at_the_same_port_is_refused_and_the_first_goes_on(
+def test_a_second_run_at_the_same_port_is_refused_and_the_first_continues(
     together: Together,
 ) -> None:
     runs = together.all(hurt={0: held("here")})

@@ -64,7 +64,7 @@ def test_the_record_tells_of_all_processes(together: Together) -> None:
 @pytest.mark.parametrize(
     ("rank", "number", "status"), [(0, signal.SIGINT, 130), (1, signal.SIGUSR1, 143)]
 )
-def test_a_signal_stops_all_after_the_same_step_and_resume_goes_on(
+def test_a_signal_stops_all_after_the_same_step_and_they_resume(
     together: Together, rank: int, number: signal.Signals, status: int
 ) -> None:
     runs = together.all(*KEPT, hurt={rank: from_step(5, number, os.getppid)})

@@ -56,7 +56,7 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    """A pipe that nobody writes to would be waited for without end."""
+    """To read a pipe without a writer would never end."""
     pipe = tmp_path / "weights.safetensors"
     os.mkfifo(pipe)
     for read in (

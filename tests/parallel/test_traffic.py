@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from fake_chapter import CommandLine
 
-from common.chapters.scratch import ScratchOptions
-
 N = 4 * 129_068  # bytes of LeNet's gradient in float32
 TENSORS = 8  # each is summed by itself
 
@@ -29,15 +27,3 @@ def test_a_record_counts_rounds_and_bytes(
     counted = {"rounds": TENSORS * (rounds or 0), "sent": moved, "received": moved}
     expected = None if rounds is None else counted
     assert json.loads(path.read_text())["traffic"] == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "rounds", "most"),
-    [("tree", 4, 2 * N), ("ring", 6, 1.5 * N), ("sharded", 2, 1.5 * N), ("halving", 4, 1.5 * N)],
-)
-def test_every_algorithm_moves_as_much_in_all(name: str, rounds: int, most: float) -> None:
-    found = ScratchOptions(name).traffic(4, 4)
-    assert found
-    assert found.rounds == TENSORS * rounds
-    assert sum(found.sent) == sum(found.received) == 2 * 3 * N
-    assert max(found.sent) == pytest.approx(most, abs=4 * 2 * TENSORS)  # chunks are uneven

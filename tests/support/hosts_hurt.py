@@ -73,7 +73,6 @@ EVERY: Final = [
     *(Fault("middle", "killed", who, 0) for who in ("supervisor", "hub")),
     Fault("middle", "killed", "trainer", 1),
     *(Fault("middle", "frozen", who, at) for at, who in enumerate(("trainer", "supervisor"))),
-    Fault("middle", "frozen", "hub", 0),
     *(Fault("end", "killed", who, at) for at, who in enumerate(("trainer", "supervisor"))),
     *(Fault("end", "frozen", who, at) for at, who in enumerate(("supervisor", "trainer"))),
     *(Fault(moment, "host gone", "host", rank) for moment in MOMENTS for rank in range(2)),

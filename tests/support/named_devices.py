@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process
-from common.backends.launch import launch
 
 PLACE: Final = "frameworks.pytorch.chapters"
 """The module that gives PyTorch's chapters, which need not be installed."""
@@ -30,4 +29,4 @@ class NamedDevices:
         options: Any,
         process: Process = ALONE,
     ) -> None:
-        launch(worker, request, options, process)
+        worker(process)

@@ -35,6 +35,7 @@ FAST: Final = {
     "common.hosts.supervise.BEAT": BEAT,
     "common.hosts.meeting.ENOUGH": 0.5,
     "common.hosts.hub.GRACE": 1.0,
+    "common.hosts.meeting.HUB_TIMEOUT": 3.0,
     "common.base.endings.GRACE": 1.0,
     "common.base.children.FREEZE": 14 * BEAT,
 }

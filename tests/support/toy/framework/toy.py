@@ -5,14 +5,13 @@ if __name__ == "__main__":
 
     raise SystemExit(main("toy", "toy"))
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from common.chapters.toy import ToyOptions
 
-from common.backends.devices import DeviceRequest, Devices, Process
-from common.backends.launch import launch as launch
+from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 from common.parallel.shards import shard_bounds
 
@@ -24,6 +23,16 @@ class Part:
     columns: slice
     weights: Weights
     velocities: Weights
+
+
+def launch(
+    worker: Callable[[Process], None],
+    request: DeviceRequest,
+    options: ToyOptions,
+    process: Process = ALONE,
+) -> None:
+    """One process has all devices."""
+    worker(process)
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[str]:
