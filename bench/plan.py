@@ -50,6 +50,11 @@ def on_gpus(workload: Workload, gpus: int) -> Workload:
     return replace(workload, batch_size=batch_size, lr=0.1 * gpus, examples=25 * batch_size)
 
 
+def options(framework: str, chapter: str) -> Options:
+    """The options of the book's preset, as a framework has them by default."""
+    return Request.from_settings(framework, chapter, preset="book").resolve(1, "cpu").options
+
+
 @dataclass(frozen=True)
 class Rivals:
     """What users would run instead: the contender of each framework that has one."""
@@ -104,9 +109,8 @@ class Entry:
 
     @property
     def options(self) -> Options:
-        """The options that our own chapter is timed with: the book's, in the default way."""
-        book = Request.from_settings(self.framework, self.chapter, preset="book")
-        return book.resolve(1, "cpu").options
+        """The options that our own chapter is timed with."""
+        return options(self.framework, self.chapter)
 
     def module(self) -> str:
         """Where the class `Fit` of a rival is; the book's package differs with the framework."""

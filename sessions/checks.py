@@ -1,15 +1,18 @@
 """The sessions that check what is written, and what is installed."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nox
 
-from sessions import audit as about, environments as python_of, pins as pin_files
-from sessions.environments import available
+from sessions import accelerators, audit as about, environments as python_of, pins as pin_files
+from sessions.accelerators import Choice
+from sessions.environments import available, sources_of_pip
 
 CONSTRAINTS = Path("constraints")
+GPU_MACHINE = "x86_64-manylinux_2_28"
 
 
 @nox.session(venv_backend="none")
@@ -33,7 +36,23 @@ def typing(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def pins(session: nox.Session) -> None:
-    """Write constraints/ again, in the versions that are named there; `-- jax`: one file."""
+    """Write constraints/ again, in the versions that are named there; `-- jax`: one file.
+
+    `-- --check`: see whether all builds for GPUs can be installed, and install none.
+    """
+    if "--check" in session.posargs:
+        # It asks for metadata alone: nothing of the many gigabytes comes here.
+        tried = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
+        tried += [f"--python={python_of.common(session)}", f"--python-platform={GPU_MACHINE}"]
+        # Wheels that lie here may be of builds for CPUs.
+        indexes = {k: v for k, v in sources_of_pip().items() if k != "UV_FIND_LINKS"}
+        for framework in accelerators.BUILDS:
+            build = Choice(framework, True, "")
+            alone, beside = python_of.pins_of(build), python_of.pins_beside_rivals(build)
+            for names in [alone] if alone == beside else [alone, beside]:
+                wanted = [f"--requirement={file}" for file in python_of.files(names)]
+                session.run(*tried, *wanted, env=indexes)
+        return
     for name in session.posargs or pin_files.PINS:
         session.log(f"writing {CONSTRAINTS / name}.txt")
         pin_files.write(name)
