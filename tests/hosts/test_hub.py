@@ -166,7 +166,7 @@ def test_what_a_worker_said_is_the_cause_however_late_it_comes(
         wait_until(lambda: len(here.hub.failures) > rank)  # noqa: B023
     rank = order.index(SAID)
     expected = {"kind": "RequestError", "message": "the cause", "status": 2, "order": SAID}
-    expected |= {"rank": rank, "host": f"n{rank}", "details": "a traceback"}
+    expected |= {"rank": rank, "host": f"n{rank}", "details": "a traceback", "about": {}}
     assert [each.hear("over") for each in members] == [expected] * 3
 
 

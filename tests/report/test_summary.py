@@ -45,7 +45,7 @@ def test_an_empty_folder_and_a_record_that_cannot_be_are_named(runs: Path) -> No
         main([str(empty)])
     path = runs / "jax-scratch-1dev.json"
     agreement.edit(path, epochs=[])
-    with pytest.raises(RunError, match=r"has the figures of 0 epochs, .*jax-scratch-1dev\.json"):
+    with pytest.raises(RunError, match=r"0 of 3 epochs .*jax-scratch-1dev\.json"):
         main([str(runs)])
     path.write_text("{}")
     with pytest.raises(RunError, match=r"jax-scratch-1dev\.json is not a record"):
