@@ -71,8 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """JAX compiles the same programs in many tests: each worker keeps them, on disk."""
-    if config.getoption("--kills") is not None:  # a killed run may leave half a program
-        return
+    if config.getoption("--framework") != "jax" or config.getoption("--kills") is not None:
+        return  # a killed run may leave half a program
     kept = TemporaryDirectory()
     config.add_cleanup(kept.cleanup)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = kept.name
