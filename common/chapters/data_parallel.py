@@ -128,7 +128,7 @@ def examples_here(examples: int, devices: Sequence[Any], hosts: Communicator) ->
     return slice(bounds[0][0], bounds[-1][1])
 
 
-@cache  # TensorFlow compiles a step anew for a function that it does not know
+@cache  # TensorFlow compiles a step again for a function that it does not know
 def scheduled(by_schedule: Callable[..., Any], name: str, k: int) -> Callable[..., Any]:
     """An allreduce by a schedule for k devices."""
     return partial(by_schedule, SCHEDULES[name](k))

@@ -1,7 +1,7 @@
 """How much arithmetic training takes: multiplications and additions of convolutions and products.
 
-Backward costs twice what forward does, but for the first layer: nobody asks for the gradient of
-the images.
+Backward costs twice what forward does, except in the first layer: the gradient of the images is
+not needed.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What an allreduce costs on a cluster, in closed form: nobody walks the messages of 4,096 devices.
+"""What an allreduce costs on a cluster, in closed form: 4,096 devices take no longer than two.
 
 Every device has one full-duplex link. What it sends in a round goes out one after the other, what
 it receives comes in so at the same time, and then it adds. The round ends with the slowest device.

@@ -109,7 +109,7 @@ class Laboratory:
 def laboratory(framework: str, threads: int) -> Laboratory:
     """The framework, with as many virtual devices as are timed. Raises RequestError without it."""
     chapter: Any = import_backend(framework, "scratch", threads)
-    # TensorFlow would warn that it compiles its collective anew for each size.
+    # TensorFlow would warn that it compiles its collective again for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
     devices = chapter.devices(Process(), DeviceRequest(max(COUNTS), "cpu", threads))
     return Laboratory(chapter, devices.local)

@@ -102,7 +102,7 @@ def test_the_net_is_as_large(
 
 @pytest.mark.only("pytorch")
 def test_fabric_trains_equal_replicas_on_halves(framework: str, tmp_path: Path) -> None:
-    """By a script: Fabric starts that anew for the second process."""
+    """By a script: Fabric starts it again for the second process."""
     script = tmp_path / "script.py"
     script.write_text(FABRIC)
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
