@@ -13,6 +13,7 @@ from common.chapters.suites import Suite
 from common.compare import repeats
 from common.compare.checks import Run
 from common.compare.collect import (
+    Figures,
     LoadedRecord,
     Reference,
     device_counts,
@@ -48,6 +49,7 @@ def examine(
     RequestError if there is nothing, or no run of a named suite is planned.
     """
     examined: list[SuiteResult] = []
+    elsewhere: dict[Figures, str] = {}
     most = max(gpus.values()) if gpus else 0
     asked_for = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
     known = [each.name for each in SUITES if each.chapter in chapters and asked_for(each)]
@@ -72,7 +74,7 @@ def examine(
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(below, chapter, way, names, counts, asked)
+            found = gather(below, chapter, way, names, counts, asked, elsewhere)
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)

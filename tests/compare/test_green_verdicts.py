@@ -1,12 +1,13 @@
 """A verdict is never greener than what was compared."""
 
+import json
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, failed, failures, judge, make
+from agreement import answer, edit, failed, failures, judge, make
 from concise_records import SETTINGS
 from numpy_concise import NumpyConcise
 
@@ -119,6 +120,15 @@ def test_frameworks_that_were_not_compared_are_named(tmp_path: Path) -> None:
     verdict = judge(tmp_path, frameworks=("mxnet", "pytorch"))
     said = "pytorch and mxnet computed the same; not compared: tensorflow, jax"
     assert conclusion(verdict).endswith(said)
+
+
+def test_a_run_under_two_names_is_one(tmp_path: Path) -> None:
+    path = make(tmp_path, "jax", chapters.NumpyChapter(), 1)
+    make(tmp_path, "mxnet", chapters.NumpyChapter(), 1)
+    edit(tmp_path / "mxnet-scratch-1dev.json", epochs=json.loads(path.read_text())["epochs"])
+    verdict = judge(tmp_path, frameworks=("jax", "mxnet"))
+    assert failed(verdict) == {("record", "jax", 1), ("record", "mxnet", 1)}
+    assert "jax on 1 and mxnet on 1 are one run" in failures(verdict)[0].note
 
 
 def test_runs_of_different_answers_are_not_compared_with_each_other(

@@ -27,6 +27,7 @@ from common.compare.checks import Run, allowed
 from common.compare.distances import largest
 from common.compare.taken import taken
 from common.pairs.runs import read_run
+from common.records.fingerprint import source_digest
 from common.records.store import read_record
 from common.records.trace import traced_steps
 
@@ -166,14 +167,18 @@ def tensor(folder: Path, random: Random) -> Change:
     tensors[f"{name}.more" if how == "more" else name] = values
     kept = {k: np.ascontiguousarray(v) for k, v in tensors.items() if (k, how) != (name, "gone")}
     save_file(kept, freed(beside))
-    vouched = random.random() < 0.8
-    if vouched:
-        content = json.loads(path.read_text())
-        content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
-        freed(path).write_text(json.dumps(content))
-        vouched = reseal(path)
+    vouched = random.random() < 0.8 and vouch(path)
     text = f"{path.relative_to(folder)}: tensor {name}, {how}{', vouched for' if vouched else ''}"
     return Change(path, text, f"tensor {name.replace('/', '.')}", vouched, same if vouched else "")
+
+
+def vouch(path: Path) -> bool:
+    """Makes a record vouch for the tensors beside it, and seals it."""
+    content = json.loads(path.read_text())
+    beside = path.with_suffix(".safetensors")
+    content["tensors"] = {"file": beside.name, "sha256": sha256(beside)}
+    freed(path).write_text(json.dumps(content))
+    return reseal(path)
 
 
 def is_rounding(path: Path, name: str, off: float) -> bool:
@@ -201,12 +206,24 @@ def most(run: Run, kind: str, number: int, parameter: str) -> float:
 
 
 def exchange(folder: Path, random: Random) -> Change:
-    """Puts one record, with its tensors, in the place of another."""
+    """Puts one record, with its tensors, in the place of another, perhaps under its name."""
     ours, theirs = random.sample(records(folder), 2)
     for kind in (".json", ".safetensors"):
         shutil.copy(theirs.with_suffix(kind), freed(ours.with_suffix(kind)))
+    forged = random.random() < 0.7
+    if forged:
+        framework, chapter, rest = ours.stem.split("-", 2)
+        content, devices = json.loads(ours.read_text()), int(rest.removesuffix("dev"))
+        own = {"framework": framework, "chapter": chapter}
+        content |= own | {"source_sha256": source_digest(framework)}
+        content["config"] |= own
+        if random.random() < 0.7:
+            content["config"]["devices"] = devices
+            content["devices"] = [f"numpy:{index}" for index in range(devices)]
+        ours.write_text(json.dumps(content))
+        vouch(ours)
     text = f"{theirs.relative_to(folder)} in the place of {ours.relative_to(folder)}"
-    return Change(ours, text, "exchange")
+    return Change(ours, f"{text}{', under its name' if forged else ''}", "exchange")
 
 
 def cut(folder: Path, random: Random) -> Change:
