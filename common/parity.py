@@ -28,13 +28,13 @@ from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, verdict_on
 from common.compare.layerwise import LayerTable, layer_tables
 from common.compare.suite import SuiteResult, Verdict
-from common.report.text import print_verdict, report_layers
+from common.report.text import markdown, print_verdict, report_layers
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
 from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance
 
-VERDICT_FILES: Final = ("parity.json", "parity.html")
+VERDICT_FILES: Final = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
 
 PAGE_NEEDS: Final = ("jinja2", "matplotlib")
@@ -151,6 +151,7 @@ def leave(
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
+        write_text(folder / "parity.md", markdown(verdict))
         from common.report.page import page
 
         write_text(folder / "parity.html", page(folder, verdict, examined, layered))
@@ -202,7 +203,7 @@ def report(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the table and writes it as JSON and as a page. Returns 0, 1 (failed) or 2.
+    """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2.
 
     Of two files, it prints the table alone. What cannot be written is said, and changes no verdict.
     """

@@ -1,4 +1,4 @@
-"""The verdict, and the tables of layers, in words: on the terminal, and for the page."""
+"""The verdict, and the tables of layers, in words: on the terminal, in Markdown, for the page."""
 
 import math
 from collections.abc import Sequence
@@ -28,16 +28,39 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def _table(comparison: Comparison) -> Table:
-    names = frameworks(comparison)
-    headings = ["check", *names, "limit"]
+    headings = ["check", *frameworks(comparison), "limit"]
     made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
+    for heading, cells, limit in _rows(comparison):
+        made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
+    return made
+
+
+def markdown(verdict: Verdict) -> str:
+    """The same as a Markdown page."""
+    lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
+    for comparison in verdict.comparisons:
+        headings = ["check", *frameworks(comparison), "limit"]
+        rows = [
+            [heading, *(text for text, _ in cells), limit]
+            for heading, cells, limit in _rows(comparison)
+        ]
+        lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
+        lines += [*tables.markdown(headings, rows), ""]
+    failed = [f"- {describe(check)}" for check in failures(verdict)]
+    return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
+
+
+def _rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:
+    """Of each check: heading, each framework's worst figure and whether it passed, limit."""
+    made = []
     for name, heading in HEADINGS.items():
         checks = [each for each in comparison.checks if each.check == name]
         if checks:
             limits = [f"{each.tolerance:g}" for each in checks if each.tolerance is not None]
             bound = "≥" if name == "accuracy" else "≤"
-            cells = [_cell([each for each in checks if each.framework == name]) for name in names]
-            made.add_row(heading, *cells, f"{bound} {limits[0]}" if limits else "exact")
+            of_each = ([x for x in checks if x.framework == who] for who in frameworks(comparison))
+            cells = [_cell(own) for own in of_each]
+            made.append((heading, cells, f"{bound} {limits[0]}" if limits else "exact"))
     return made
 
 
@@ -106,10 +129,10 @@ def _agreement(comparisons: Sequence[Comparison]) -> str:
     return f"{' and '.join(compared)} computed the same; not compared: {', '.join(others)}"
 
 
-def _cell(checks: Sequence[Check]) -> Text:
-    """The worst figure of one check over one framework's device counts."""
+def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
+    """The worst figure of one check over one framework's device counts, and whether all passed."""
     if not checks:
-        return Text()
+        return "", True
     figures = [check.distance for check in checks if check.distance is not None]
     if not all(check.comparable for check in checks):
         figure = "none"
@@ -118,7 +141,7 @@ def _cell(checks: Sequence[Check]) -> Text:
     else:
         figure = f"{max(figures):.1e}" if figures else ""
     passed = all(check.passed for check in checks)
-    return tables.judged(f"{figure} {'✓' if passed else '✗'}".strip(), passed)
+    return f"{figure} {'✓' if passed else '✗'}".strip(), passed
 
 
 def unseen(comparison: Comparison) -> list[str]:

@@ -142,9 +142,10 @@ def test_runs_of_different_answers_are_not_compared_with_each_other(
 
 
 def test_an_old_verdict_does_not_outlive_an_error(results: Path) -> None:
-    files = [results / f"parity.{kind}" for kind in ("json", "html")]
+    files = [results / f"parity.{kind}" for kind in ("json", "md", "html")]
     assert main([str(results)]) == 0
     assert files[0].exists()
+    assert files[1].exists()
     for path in (results / "float64").iterdir():
         path.unlink()
     assert main([str(results)]) == 2

@@ -161,6 +161,7 @@ def test_a_step_of_which_all_is_hidden_is_not_compared_and_said_so(
     assert conclusion(verdict).endswith(f"; {LOST}")
     assert main([str(tmp_path), "--frameworks", "jax", "mxnet"]) == 0
     assert conclusion(verdict) in capsys.readouterr().out
+    assert told in (tmp_path / "parity.md").read_text()
     left = json.loads((tmp_path / "parity.json").read_text())["comparisons"][0]["checks"]
     kept = next(each["hidden"][0] for each in left if each["check"] == "steps")
     assert kept == {"step": 1, "hidden": 129_068, "entries": 129_068, "tried": 0}
