@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.models.nets import Shapes
 
@@ -47,3 +48,10 @@ def matrix_rate(size: int = 1024) -> float:
         matrix @ matrix
         best = min(best, time.perf_counter() - started)
     return float(2 * size**3 / best)
+
+
+def book_hours(chapter: str) -> float:
+    """The hours that the book's setting takes on this processor, roughly, from its arithmetic."""
+    spec = SPECS[chapter]
+    images = 60_000 * spec.presets["book"].epochs
+    return images * training_operations(spec.of_the_book()) / (EFFICIENCY * matrix_rate()) / 3600

@@ -15,6 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from common.chapters.operations import book_hours
 from common.records.record import Epoch
 from common.settings.config import Config
 from common.terminal.text import printable
@@ -103,7 +104,8 @@ def why(config: Config) -> str:
     """Why `auto` chose this preset."""
     if config.preset == "book":
         return "the book's own setting; --preset quick is shorter"
-    return "without a GPU the book's own, --preset book, takes hours"
+    hours = book_hours(config.chapter)
+    return f"without a GPU the book's own, --preset book, takes about {hours:.0f} hours"
 
 
 def closing_line(epochs: Sequence[Epoch], devices: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from common.records.trace import PROBE
 from common.settings.config import Config
 from common.settings.request import Request
 from common.training.loop import Outcome, Training, accuracy
-from common.training.reporter import Reporter
+from common.training.reporter import Reporter, introduction
 
 
 def data(test_examples: int = 2300, wrong: int = 368) -> Dataset:
@@ -175,3 +175,10 @@ def test_the_books_preset_is_that_of_each_device_where_the_book_says_so(
 )
 def test_without_a_gpu_resnet_takes_its_quick_preset(chapter: str, kind: str, preset: str) -> None:
     assert Request.from_settings("jax", chapter).resolve(2, kind).preset == preset
+
+
+def test_auto_says_how_long_the_book_would_take() -> None:
+    config = Request.from_settings("jax", "concise").resolve(2, "cpu").config(data(10, 0))
+    told = introduction(config, "auto", ["cpu:0", "cpu:1"])
+    assert "(auto: without a GPU the book's own, --preset book, takes about " in told
+    assert float(told.partition("takes about ")[2].split()[0]) > 0
