@@ -152,8 +152,9 @@ def read_tensors(path: Path, record: Record) -> Weights:
     # A record may come from elsewhere: only a file beside it is read, wherever it points.
     beside = path.parent / Path(record.tensors.file).name
     try:
-        new = _new(beside)
-        for each in (beside, new) if new.is_file() else (beside,):
+        # They wait if the process was killed after both writes; there may be no earlier ones.
+        there = [each for each in (beside, _new(beside)) if each.exists()]
+        for each in there or [beside]:
             require_regular(each)
             if sha256(each) == record.tensors.sha256:
                 return load_arrays(each)

@@ -89,6 +89,12 @@ class Checkpoints:
     writes: bool
     whole: list[Path]
 
+    def __post_init__(self) -> None:
+        """Ends what the process that wrote them may not have come to. Raises RunError."""
+        for path in self.whole if self.writes else ():
+            with write_failure(path):
+                recover(path)
+
     def due(self, step: int, *, ends: bool) -> bool:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
         return ends if self.every is None else step % self.every == 0
@@ -113,8 +119,6 @@ class Checkpoints:
 
     def _prune(self) -> None:
         """Removes all other checkpoints of the run's name, and parts of any."""
-        for each in self.whole:
-            recover(each)
         kept = {name for each in self.whole for name in (each.name, tensors_of(each).name)}
         files = files_of(self.record.name())
         # A record goes before its tensors, so that it never stands without them.

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,28 +41,32 @@ def test_a_run_resumes_with_the_same_bits(hurt: Hurt) -> None:
 
 
 def test_a_kill_within_a_write_loses_nothing(hurt: Hurt) -> None:
-    """Killed with half a file on the disk, a run resumes, and an earlier record is what it was."""
+    """Killed in a write or just after it, a run resumes, and an earlier record is what it was."""
     with written() as writes:
         assert hurt.kept("whole") == 0, hurt.said
     earlier = hurt.earlier("earlier")
-    for number in range(len(writes)):
+    for number, whole in product(range(len(writes)), (False, True)):
         shutil.copytree(hurt.folder / "earlier", hurt.folder / "hurt")
-        killed_within(hurt, number)
-        hurt.require_kept("hurt", earlier)
+        killed_at(hurt, number, whole=whole)
+        if not (whole and number + 1 == len(writes)):  # the record that is complete takes its place
+            hurt.require_kept("hurt", earlier)
         assert hurt.kept("hurt") == 0, hurt.said
         hurt.runner.require_same("whole", "hurt")
         hurt.require_tidy("hurt")
         shutil.rmtree(hurt.folder / "hurt")
 
 
-def killed_within(hurt: Hurt, number: int) -> None:
-    """Runs in a process of its own, which is killed within the write of that number."""
+def killed_at(hurt: Hurt, number: int, *, whole: bool) -> None:
+    """Runs in a process that is killed at the write of that number: half of it is there, or all."""
     if (child := os.fork()) == 0:
         left = iter(range(number, -100, -1))
 
         def cut(temporary: Path, path: Path) -> None:
             if next(left) == 0:
-                os.truncate(temporary, temporary.stat().st_size // 2)
+                if whole:
+                    temporary.replace(path)
+                else:
+                    os.truncate(temporary, temporary.stat().st_size // 2)
                 os.kill(os.getpid(), signal.SIGKILL)
 
         hurt.monkeypatch.setattr(files, "_finish", cut)

@@ -163,13 +163,16 @@ def test_a_checkpoint_is_a_record_that_says_running(start: CommandLine) -> None:
     )
 
 
+@pytest.mark.parametrize("earlier", ["of an earlier checkpoint", None])
 def test_tensors_that_wait_are_those_of_their_checkpoint(
-    start: CommandLine,
+    start: CommandLine, earlier: str | None
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     tensors = KEPT / f"{NAME}-step3.safetensors"
     tensors.rename(KEPT / f"{NAME}-step3.new.safetensors")
-    tensors.write_text("of an earlier checkpoint")
+    if earlier:
+        tensors.write_text(earlier)
+    read_checkpoint(tensors.with_suffix(".json"))
     assert start(*EVERY, "--resume", loss=stopping(1)) == 143
     for step in (3, 4):
         read_checkpoint(KEPT / f"{NAME}-step{step}.json")
