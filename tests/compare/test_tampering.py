@@ -43,6 +43,7 @@ HARMLESS: Final = {
     "versions": "which packages were there; nothing is compared with them",
     "peak_memory": "a figure of speed and size; nothing is compared with it",
     "config.threads": "how many threads computed decides rounding alone",
+    "config.deterministic": "which kernels a GPU computes with decides rounding alone",
     "devices": "a device's name, where no two have the same and all are of one kind",
     "cluster": "which host had which devices; its figures and names are compared with nothing",
     "config.init_weights": "a file's name; the weights are known by their digest",
