@@ -5,9 +5,12 @@ from typing import Final
 from common.chapters.concise import CONCISE
 from common.chapters.scratch import SCRATCH
 from common.chapters.spec import ChapterSpec
+from common.chapters.strategies import STRATEGIES_SPEC
 from common.chapters.suites import on_gpus
 
-SPECS: Final[dict[str, ChapterSpec]] = {each.name: each for each in (SCRATCH, CONCISE)}
+SPECS: Final[dict[str, ChapterSpec]] = {
+    each.name: each for each in (SCRATCH, CONCISE, STRATEGIES_SPEC)
+}
 """What is known of each chapter."""
 
 CHAPTERS: Final = tuple(SPECS)

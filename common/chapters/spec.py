@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
+from common.parallel.ledger import Usage
 from common.parallel.schedules import Traffic
 
 
@@ -43,15 +44,17 @@ class OneOf:
 
 @dataclass(frozen=True)
 class UpTo:
-    """Marks an option of which a record has a whole number from 1 to `most`."""
+    """Marks an option of which a record has a number from `least` to `most`, of their type."""
 
-    most: int
+    most: float
+    least: float = 1
 
     def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:
         """Asks for the schema of such a number."""
         from pydantic import Field
 
-        return handler(Annotated[int, Field(ge=1, le=self.most)])
+        bounds = Field(ge=self.least, le=self.most, allow_inf_nan=False)
+        return handler(Annotated[type(self.most), bounds])
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,14 @@ class Options:
     def parts(self, devices: int) -> int:
         """Into how many parts a minibatch is cut, each of which has to get an example."""
         return devices
+
+    def refusal(self, devices: int) -> str:
+        """Why so many devices cannot train so, and what to ask for; empty if they can."""
+        return ""
+
+    def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
+        """What a step on so many examples sends and keeps, if the chapter's runs count that."""
+        return None
 
     def traffic(self, devices: int, itemsize: int) -> Traffic | None:
         """What the devices send and receive to sum one gradient, if that is known.

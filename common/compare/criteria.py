@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from common.compare import concise, scratch
+from common.compare import concise, scratch, strategies
 from common.compare.tolerances import Criteria
 
 CRITERIA: Final[dict[str, Criteria]] = {
     "scratch": scratch.CRITERIA,
     "concise": concise.CRITERIA,
+    "strategies": strategies.CRITERIA,
 }

@@ -8,10 +8,14 @@ from common.compare.tolerances import STEP_BY_STEP, Criteria, Tolerance, measure
 
 
 class LeNet(Pass):
-    """The book's LeNet."""
+    """The book's LeNet; with as many hidden layers more as there are weights of."""
 
     def forward(self, X: Array) -> Layer:
         """The logits (n, 10) of images, and the way back from their gradient."""
+        hidden = [k.removesuffix(".weight") for k in self.weights if k.startswith("hidden")]
+        more = (
+            each for k in hidden if not k.endswith(".bias") for each in (("dense", k), ("relu",))
+        )
         return self.chain(
             X,
             ("conv", "conv1"),
@@ -23,6 +27,7 @@ class LeNet(Pass):
             ("flatten",),
             ("dense", "fc1"),
             ("relu",),
+            *more,
             ("dense", "fc2"),
         )
 

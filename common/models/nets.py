@@ -8,16 +8,23 @@ from typing import Final
 
 Shapes = dict[str, tuple[int, ...]]
 
-LENET: Final[Shapes] = {
-    "conv1.weight": (20, 1, 3, 3),
-    "conv1.bias": (20,),
-    "conv2.weight": (50, 20, 5, 5),
-    "conv2.bias": (50,),
-    "fc1.weight": (800, 128),  # the 800 run over channel, row, column: 50 x 4 x 4
-    "fc1.bias": (128,),
-    "fc2.weight": (128, 10),
-    "fc2.bias": (10,),
-}
+
+def lenet_shapes(depth: int) -> Shapes:
+    """Name and shape of each of LeNet's parameters, with `depth` hidden layers more."""
+    shapes: Shapes = {
+        "conv1.weight": (20, 1, 3, 3),
+        "conv1.bias": (20,),
+        "conv2.weight": (50, 20, 5, 5),
+        "conv2.bias": (50,),
+        "fc1.weight": (800, 128),  # the 800 run over channel, row, column: 50 x 4 x 4
+        "fc1.bias": (128,),
+    }
+    for number in range(1, depth + 1):
+        shapes |= {f"hidden{number}.weight": (128, 128), f"hidden{number}.bias": (128,)}
+    return {**shapes, "fc2.weight": (128, 10), "fc2.bias": (10,)}
+
+
+LENET: Final = lenet_shapes(0)
 """Name and shape of each of LeNet's parameters: 129,068 numbers."""
 
 STAGES: Final = (1, 2, 3, 4)

@@ -20,6 +20,7 @@ from pydantic import (
 from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
+from common.parallel.ledger import Usage
 from common.parallel.schedules import Traffic
 from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
 
@@ -81,6 +82,12 @@ class Config(BaseModel):
             raise ValueError("exactly one of epochs and steps is set")
         return self
 
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if reason := self.options.refusal(self.devices):
+            raise ValueError(reason)
+        return self
+
     def settings(self) -> dict[str, Any]:
         """Every setting by its name, the chapter's own options among them."""
         return {**self.model_dump(exclude={"options"}), **asdict(self.options)}
@@ -110,6 +117,10 @@ class Config(BaseModel):
     def traffic(self) -> Traffic | None:
         """What the devices send and receive to sum one gradient, where that is known."""
         return self.options.traffic(self.devices, ITEMSIZE[self.dtype])
+
+    def usage(self, examples: int) -> Usage | None:
+        """What a step on so many examples sends and keeps, if runs of the chapter count that."""
+        return self.options.usage(self.devices, examples, ITEMSIZE[self.dtype])
 
     def shards(self) -> int | None:
         """How many shards are normalized each for itself; None where the devices do not count."""

@@ -116,6 +116,8 @@ class Request:
             epochs=preset.epochs if self.epochs is None and self.steps is None else self.epochs,
             options=self.options.filled(preset.options),
         )
+        if reason := filled.options.refusal(devices):
+            raise RequestError(reason)
         if (parts := filled.options.parts(devices)) > batch:
             who = f"{devices} devices" if parts == devices else f"{parts} parts of a step"
             raise RequestError(

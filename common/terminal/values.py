@@ -33,6 +33,12 @@ STEPS: Final = 10_000_000
 JOIN: Final = 86_400
 """Seconds to wait for others: a day."""
 
+DEPTH: Final = 60
+"""Layers more than LeNet's four: a stage for each of `DEVICES`."""
+
+MICROBATCHES: Final = 1024
+"""More than any minibatch here has examples for."""
+
 REPEATS: Final = 1000
 """Of what a person waits for, or reads: runs, rounds, rows."""
 
@@ -50,10 +56,16 @@ def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted:
     return convert
 
 
-def count(most: int = COUNT) -> Conversion:
-    """Reads how many there are of something: from 1 to `most`."""
-    wanted = f"a whole number of at least 1 and at most {most}"
-    return _number(int, lambda n: 1 <= n <= most, wanted)
+def count(most: int = COUNT, least: int = 1) -> Conversion:
+    """Reads how many there are of something: from `least` to `most`."""
+    wanted = f"a whole number of at least {least} and at most {most}"
+    return _number(int, lambda n: least <= n <= most, wanted)
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Reads several such numbers, with commas between them."""
+    one = count(DEVICES)
+    return tuple(int(one(each)) for each in text.split(","))
 
 
 seed = _number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")

@@ -4,6 +4,7 @@ import torch
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
+from common.chapters.splitting import BySplitting
 from frameworks.pytorch import collectives, hosts, kernels
 from frameworks.pytorch.devices import devices, synchronize
 from frameworks.pytorch.launch import launch
@@ -24,3 +25,10 @@ def concise() -> ByWrapper:
 
     listing: Concise[torch.device, concise.Replicas] = concise
     return ByWrapper(listing, replicas, wrappers.launch, devices, synchronize, hosts)
+
+
+def strategies() -> BySplitting:
+    """LeNet, split in every way."""
+    from frameworks.pytorch.strategies import mesh
+
+    return BySplitting(mesh, on_host, devices, synchronize)

@@ -1,0 +1,235 @@
+"""The chapter of strategies: LeNet with momentum, split over devices in each way there is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from common.chapters.scratch import POSITIONS
+from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
+from common.chapters.suites import Settings, Suite
+from common.models.nets import Shapes, lenet_shapes
+from common.parallel.costs import predicted
+from common.parallel.ledger import Usage
+from common.parallel.plans import Plan
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, count, counts, distance
+
+STRATEGIES: Final = {
+    "data": "a replica of the net on each device, each with a shard of the minibatch",
+    "pipeline": "consecutive layers on each device (the book's network partitioning)",
+    "tensor": "a slice of every layer on each device (the book's layerwise partitioning)",
+    "zero1": "as data, but each device has the momentum of a slice of the weights alone",
+    "zero2": "and the gradient of this slice alone",
+    "zero3": "and of the weights, too, this slice alone",
+}
+"""The ways to split training, in words; the first is the default."""
+
+SCHEDULES: Final = {
+    "1f1b": "a stage passes a microbatch back as soon as it can",
+    "gpipe": "all microbatches go forward, then all go back",
+    "naive": "one microbatch is there and back before the next one begins",
+}
+"""The orders of a pipeline, in words; the first is the default."""
+
+
+@dataclass(frozen=True)
+class StrategiesOptions(Options):
+    """By which of `STRATEGIES` training is split, over how many replicas, into how many parts.
+
+    `stages` has the number of layers of each stage of a pipeline; if it is empty, stages have as
+    equal work as can be.
+    """
+
+    MEANS: ClassVar = ("strategy", "replicas", "microbatches", "schedule", "stages")
+
+    strategy: Annotated[str, OneOf(STRATEGIES)] = "data"
+    replicas: Annotated[int, UpTo(DEVICES)] = 1
+    microbatches: Annotated[int | None, UpTo(MICROBATCHES)] = None
+    schedule: Annotated[str, OneOf(SCHEDULES)] = "1f1b"
+    stages: tuple[Annotated[int, UpTo(DEVICES)], ...] = ()
+    momentum: Annotated[float, UpTo(1.0, least=0.0)] = 0.9
+    depth: Annotated[int, UpTo(DEPTH, least=0)] = 0
+
+    def net(self) -> str:
+        """The net, in words."""
+        return f"LeNet with {self.depth} layers more" if self.depth else "LeNet"
+
+    def shapes(self) -> Shapes:
+        """Canonical names and shapes of the net's weights."""
+        return lenet_shapes(self.depth)
+
+    def positions(self, layer: str) -> int:
+        """At how many positions of an image a layer is applied."""
+        return POSITIONS.get(layer, 1)
+
+    def layers(self) -> list[str]:
+        """The names of the net's layers, in order."""
+        return [k.removesuffix(".weight") for k in self.shapes() if k.endswith(".weight")]
+
+    def plan(self, devices: int) -> Plan:
+        """How the net is split over so many devices."""
+        layers = self.layers()
+        replicas = devices if self.strategy == "data" else self.replicas
+        return Plan(
+            strategy=self.strategy,
+            shapes=self.shapes(),
+            positions={name: self.positions(name) for name in layers},
+            inputs={name: INPUTS.get(name, 128) for name in layers},
+            devices=devices // replicas,
+            replicas=replicas,
+            microbatches=self.microbatches or 1,
+            schedule=self.schedule,
+            layers_by_hand=self.stages,
+        )
+
+    def refusal(self, devices: int) -> str:
+        """Why so many devices cannot train so, and what to ask for; empty if they can."""
+        group, over = divmod(devices, self.replicas)
+        layers, told = len(self.layers()), ""
+        if self.strategy == "data":
+            if self.replicas not in (1, devices):
+                told = "--strategy data has a replica on each device: --replicas is for the others"
+        elif over:
+            told = f"{devices} devices cannot be {self.replicas} groups of one size"
+        elif self.strategy == "pipeline" and group > layers:
+            told = (
+                f"a pipeline of {group} devices needs as many layers, and there are {layers}: "
+                f"ask for fewer --devices, or for --depth {group - 4}"
+            )
+        elif self.strategy == "pipeline" and self.stages:
+            if len(self.stages) != group or sum(self.stages) != layers:
+                told = (
+                    f"--stages has to have {group} numbers, one for each device of a pipeline, "
+                    f"that add up to the {layers} layers"
+                )
+        elif self.strategy == "tensor" and group > CHANNELS:
+            told = f"the first layer's {CHANNELS} channels cannot be cut for {group} devices"
+        return told
+
+    def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
+        """What a step on so many examples sends and keeps, by formula."""
+        return predicted(self.plan(devices), examples, itemsize)
+
+    def parts(self, devices: int) -> int:
+        """Into how many parts a minibatch is cut, each of which has to get an example."""
+        return devices if self.strategy not in ("pipeline", "tensor") else self.replicas
+
+    def way(self) -> str:
+        """The strategy and, if there are several, the number of replicas."""
+        several = self.replicas > 1 and self.strategy != "data"
+        return f"{self.strategy}x{self.replicas}" if several else self.strategy
+
+    def in_words(self) -> str:
+        """What an introduction says of the options."""
+        found = [self.strategy, f"momentum {self.momentum:g}"]
+        if self.replicas > 1:
+            found.append(f"{self.replicas} replicas")
+        if self.strategy == "pipeline":
+            found.append(self.schedule)
+        if (self.microbatches or 1) > 1:
+            found.append(f"{self.microbatches} microbatches")
+        return ", ".join(found)
+
+    def filled(self, settings: Settings) -> Self:
+        """These options; a pipeline takes four microbatches, if none are asked for."""
+        default = 4 if self.strategy == "pipeline" else 1
+        return replace(super().filled(settings), microbatches=self.microbatches or default)
+
+
+INPUTS: Final = {"conv1": 28 * 28, "conv2": 20 * 13 * 13, "fc1": 50 * 4 * 4}
+"""How many numbers of an image a layer is given; all others: 128."""
+
+CHANNELS: Final = 20
+"""Channels of the first layer."""
+
+
+def add_flags(add: Callable[..., Any], framework: str) -> None:
+    """Adds the chapter's own flags."""
+    ways = "; ".join(f"{name}: {what}" for name, what in STRATEGIES.items())
+    add("--strategy", choices=STRATEGIES, default="data", help=f"{ways} (%(default)s)")
+    add(
+        "--replicas",
+        type=count(DEVICES),
+        default=1,
+        metavar="R",
+        help="the devices are R groups, each of which splits the net; "
+        "gradients are summed over the groups (%(default)s)",
+    )
+    add(
+        "--microbatches",
+        type=count(MICROBATCHES),
+        metavar="M",
+        help="a group's share of the minibatch goes through in M parts; "
+        "their gradients add up (1; pipeline: 4)",
+    )
+    orders = "; ".join(f"{name}: {what}" for name, what in SCHEDULES.items())
+    add(
+        "--schedule",
+        choices=SCHEDULES,
+        default="1f1b",
+        help=f"of a pipeline, {orders} (%(default)s)",
+    )
+    add(
+        "--stages",
+        type=counts,
+        default=(),
+        metavar="N,N",
+        help="how many layers each device of a pipeline has (else such that work is balanced)",
+    )
+    add(
+        "--momentum",
+        type=distance,
+        default=0.9,
+        metavar="M",
+        help="v = M v + gradient, w = w - lr v (%(default)s)",
+    )
+    add(
+        "--depth",
+        type=count(DEPTH, least=0),
+        default=0,
+        metavar="D",
+        help="D dense layers of 128 more before the last one (%(default)s)",
+    )
+
+
+_SHORT: Final[Settings] = {
+    "batch_size": 101,
+    "lr": 0.05,
+    "steps": 5,
+    "train_examples": 2000,
+    "test_examples": 100,
+}
+
+
+def _suites(dtype: str) -> list[Suite]:
+    """Every strategy, from the same weights over the same minibatches: one answer for all."""
+    found = []
+    for name in STRATEGIES:
+        settings: Settings = {**_SHORT, "dtype": dtype, "strategy": name, "microbatches": 3}
+        counts = (1, 2) if name == "data" else (2,)
+        found.append(
+            Suite("strategies", f"{dtype}-{name}", f"strategies/{dtype}", counts, (3, 4), settings)
+        )
+    return found
+
+
+STRATEGIES_SPEC: Final = ChapterSpec(
+    name="strategies",
+    net="LeNet",
+    title="LeNet split over devices by layers, by slices, or by what training keeps: the ways "
+    "that the book's 'Training on Multiple GPUs' names, and ZeRO",
+    heading="LeNet, split in every way",
+    options=StrategiesOptions,
+    add_flags=add_flags,
+    presets={
+        "book": Preset(batch_size=256, lr=0.02, epochs=10),
+        "quick": Preset(
+            batch_size=16,
+            lr=0.03,
+            lr_decay="linear",
+            epochs=4,
+            train_examples=4800,
+            test_examples=2000,
+        ),
+    },
+    suites=(*_suites("float64"), *_suites("float32")),
+)

@@ -1,0 +1,208 @@
+"""What a step of a plan moves and keeps, by formula: what a run counts has to be just that."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Final
+
+from common.parallel.ledger import KEPT, MOVED, Usage
+from common.parallel.plans import Plan
+from common.parallel.shards import shard_sizes
+
+
+def predicted(plan: Plan, examples: int, itemsize: int) -> Usage:
+    """That of a step on so many examples, with numbers of `itemsize` bytes."""
+    count = plan.replicas * plan.devices
+    moved, kept, live = Moved(), Counter[tuple[str, int]](), Counter[int]()
+    for replica, rows in enumerate(plan.rows_of(examples)):
+        numbers = range(replica * plan.devices, (replica + 1) * plan.devices)
+        here = rows.stop - rows.start
+        moves, activations = WAYS[plan.strategy]
+        moves(plan, here, numbers, moved)
+        found, several = activations(plan, here), len(plan.shards_of(here)) > 1
+        for device, number in enumerate(numbers):
+            kept["activations", number], live[number] = found[device]
+            kept["weights", number] = weights_kept(plan, device)
+            kept["gradients", number] = gradients_kept(plan, device, several)
+            kept["momentum", number] = sum(parts(plan, device).values())
+    for device in range(plan.devices):  # and each column of the mesh adds up its gradients
+        column = range(device, count, plan.devices)
+        for size in parts(plan, device).values():
+            moved.allreduce(column, size, "gradients")
+    every = range(count)
+    return Usage(
+        examples=examples,
+        sent={kind: [itemsize * moved.sent[kind, i] for i in every] for kind in MOVED},
+        received={kind: [itemsize * moved.received[kind, i] for i in every] for kind in MOVED},
+        messages=[moved.messages[i] for i in every],
+        live=[live[i] for i in every],
+        peak={kind: [itemsize * kept[kind, i] for i in every] for kind in KEPT},
+    )
+
+
+@dataclass
+class Moved:
+    """How many numbers each device sends and receives, by kind, and how many messages it sends."""
+
+    sent: Counter[tuple[str, int]] = field(default_factory=Counter)
+    received: Counter[tuple[str, int]] = field(default_factory=Counter)
+    messages: Counter[int] = field(default_factory=Counter)
+
+    def message(self, source: int, target: int, size: int, kind: str) -> None:
+        """One message."""
+        self.sent[kind, source] += size
+        self.received[kind, target] += size
+        self.messages[source] += 1
+
+    def allreduce(self, devices: Sequence[int], size: int, kind: str) -> None:
+        """A sum on the first device, which then goes to all others."""
+        for other in devices[1:]:
+            self.message(other, devices[0], size, kind)
+            self.message(devices[0], other, size, kind)
+
+    def reduce_scatter(self, devices: Sequence[int], size: int, kind: str) -> None:
+        """Each device adds up its slice of all others' tensors."""
+        for target, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
+            for source in devices:
+                if source != target:
+                    self.message(source, target, own, kind)
+
+    def all_gather(self, devices: Sequence[int], size: int, kind: str) -> None:
+        """Each device gives its slice to all others."""
+        for source, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
+            for target in devices:
+                if source != target:
+                    self.message(source, target, own, kind)
+
+
+def data_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
+    """Within a replica, nothing."""
+
+
+def pipeline_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
+    """What a stage hands on of each microbatch, and the gradient of that on the way back."""
+    for rows in plan.microbatches_of(examples):
+        for stage, names in enumerate(plan.stages[1:]):
+            size = (rows.stop - rows.start) * plan.inputs[names[0]]
+            moved.message(numbers[stage], numbers[stage + 1], size, "activations")
+            moved.message(numbers[stage + 1], numbers[stage], size, "gradients")
+
+
+def tensor_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
+    """For each pair of layers, one allreduce forward and, but for the first pair, one back."""
+    for rows in plan.microbatches_of(examples):
+        batch = rows.stop - rows.start
+        for column, row in plan.pairs:
+            moved.allreduce(numbers, batch * plan.output(row), "activations")
+            if column != plan.layers[0]:
+                moved.allreduce(numbers, batch * plan.inputs[column], "gradients")
+
+
+def zero_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
+    """Gradients are scattered, at the end (1) or for each microbatch, and weights gathered.
+
+    That is once, after the update, or twice for each microbatch (3), forward and back.
+    """
+    rounds = len(plan.shards_of(examples))
+    scatters = 1 if plan.strategy == "zero1" else rounds
+    gathers = 2 * rounds if plan.strategy == "zero3" else 1
+    for size in map(math.prod, plan.shapes.values()):
+        for _ in range(scatters):
+            moved.reduce_scatter(numbers, size, "gradients")
+        for _ in range(gathers):
+            moved.all_gather(numbers, size, "weights")
+
+
+Kept = list[tuple[int, int]]
+"""For each device of a replica: the most numbers it keeps of activations, and live microbatches."""
+
+
+def data_activations(plan: Plan, examples: int) -> Kept:
+    """The inputs of all layers, for one microbatch at a time."""
+    largest = max(rows.stop - rows.start for rows in plan.microbatches_of(examples))
+    return [(largest * sum(plan.inputs.values()), 1)]
+
+
+def pipeline_activations(plan: Plan, examples: int) -> Kept:
+    """The inputs of a stage's layers, for each microbatch that is live."""
+    sizes = [rows.stop - rows.start for rows in plan.microbatches_of(examples)]
+    found = []
+    for names, passes in zip(plan.stages, plan.order(len(sizes)), strict=True):
+        signs = [1 if one.forward else -1 for one in passes]
+        batches = accumulate(
+            sign * sizes[p.microbatch] for sign, p in zip(signs, passes, strict=True)
+        )
+        each = sum(plan.inputs[name] for name in names)
+        found.append((each * max(batches), max(accumulate(signs))))
+    return found
+
+
+def tensor_activations(plan: Plan, examples: int) -> Kept:
+    """Of a pair: the whole input, its own slice of what the first makes, and the second's sum."""
+    largest = max(rows.stop - rows.start for rows in plan.microbatches_of(examples))
+    whole = sum(plan.inputs[column] + plan.output(row) for column, row in plan.pairs)
+    whole += sum(plan.inputs[name] for name in plan.unpaired)
+    found = []
+    for device in range(plan.devices):
+        slices = 0
+        for column, row in plan.pairs:
+            channels = plan.shapes[f"{column}.bias"][0]
+            own = shard_sizes(channels, plan.devices)[device]
+            slices += plan.inputs[row] // channels * own
+        found.append((largest * (whole + slices), 1))
+    return found
+
+
+def zero_activations(plan: Plan, examples: int) -> Kept:
+    """The inputs of all layers, for the device's shard of one microbatch at a time."""
+    each = sum(plan.inputs.values())
+    shards = zip(*plan.shards_of(examples), strict=True)
+    return [(each * max(rows.stop - rows.start for rows in own), 1) for own in shards]
+
+
+def parts(plan: Plan, device: int) -> dict[str, int]:
+    """How many numbers of each weight a device updates; it has no others."""
+    held = {name: layout[device] for name, layout in plan.updated.items()}
+    return {k: part.size(plan.shapes[k]) for k, part in held.items() if part is not None}
+
+
+def weights_kept(plan: Plan, device: int) -> int:
+    """The most numbers of weights: with ZeRO-3, its slices and one whole layer."""
+    held = [(plan.shapes[name], layout[device]) for name, layout in plan.weights.items()]
+    own = sum(part.size(shape) for shape, part in held if part is not None)
+    return own + (max(map(plan.size, plan.layers)) if plan.strategy == "zero3" else 0)
+
+
+def gradients_kept(plan: Plan, device: int, several: bool) -> int:
+    """The most numbers of gradients: of what it updates and, with ZeRO, of what is not scattered.
+
+    ZeRO-1 scatters all at the end, one tensor after the other. The others do so with one layer at
+    a time, the last one first; of `several` microbatches, an earlier one has left all slices.
+    """
+    own = parts(plan, device)
+    if not plan.strategy.startswith("zero"):
+        return sum(own.values())
+    layers = [[f"{layer}.weight", f"{layer}.bias"] for layer in plan.layers[::-1]]
+    rounds = [list(chain(*layers))] if plan.strategy == "zero1" else layers
+    left = several and plan.strategy != "zero1"
+    most, had = 0, sum(own.values()) if left else 0
+    for names in rounds:
+        whole = sum(math.prod(plan.shapes[name]) for name in names)
+        for name in names:
+            had += 0 if left else own[name]
+            most = max(most, had + whole)
+            whole -= math.prod(plan.shapes[name])
+    return most
+
+
+Moves = Callable[[Plan, int, Sequence[int], Moved], None]
+
+WAYS: Final[dict[str, tuple[Moves, Callable[[Plan, int], Kept]]]] = {
+    "data": (data_moves, data_activations),
+    "pipeline": (pipeline_moves, pipeline_activations),
+    "tensor": (tensor_moves, tensor_activations),
+    **dict.fromkeys(("zero1", "zero2", "zero3"), (zero_moves, zero_activations)),
+}
+"""By strategy: what devices of a replica send each other, and the activations that they keep."""

@@ -1,0 +1,145 @@
+"""Pipelines: which stage passes which microbatch, and when.
+
+A net is cut into stages of consecutive layers, a stage on each device; a minibatch is cut into
+microbatches, which follow each other through the stages. An order says what each stage does one
+after the other; a run does it, and `simulate` tells how long that takes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations, pairwise
+from typing import Final, NamedTuple
+
+
+class Pass(NamedTuple):
+    """One microbatch through one stage: forward, or backward."""
+
+    stage: int
+    microbatch: int
+    forward: bool
+
+
+Order = Sequence[Sequence[Pass]]
+"""For each stage, its passes one after the other."""
+
+
+def naive(stages: int, microbatches: int) -> Order:
+    """Each microbatch goes forward and back before the next one begins: one stage works at a time.
+
+    With one microbatch it is how a net is trained whose layers are merely put on several devices.
+    """
+    return [
+        [Pass(stage, i, forward) for i in range(microbatches) for forward in (True, False)]
+        for stage in range(stages)
+    ]
+
+
+def gpipe(stages: int, microbatches: int) -> Order:
+    """All microbatches go forward, then all go back, as in GPipe (Huang et al., 2019)."""
+    return [
+        [Pass(stage, i, forward) for forward in (True, False) for i in range(microbatches)]
+        for stage in range(stages)
+    ]
+
+
+def one_forward_one_backward(stages: int, microbatches: int) -> Order:
+    """As soon as it can, a stage passes one microbatch back for each that it passes forward.
+
+    That is 1F1B, as in PipeDream (Narayanan et al., 2019): a stage waits for as many microbatches
+    to come back as there are stages from it to the last one.
+    """
+    return [list(_alternating(stage, stages - stage, microbatches)) for stage in range(stages)]
+
+
+def _alternating(stage: int, ahead: int, microbatches: int) -> Iterator[Pass]:
+    """The passes of a stage that lets at most `ahead` microbatches wait for their way back."""
+    for i in range(microbatches + ahead - 1):
+        if i < microbatches:
+            yield Pass(stage, i, forward=True)
+        if 0 <= i - ahead + 1 < microbatches:
+            yield Pass(stage, i - ahead + 1, forward=False)
+
+
+ORDERS: Final[dict[str, Callable[[int, int], Order]]] = {
+    "naive": naive,
+    "gpipe": gpipe,
+    "1f1b": one_forward_one_backward,
+}
+"""By name: the order for so many stages and microbatches."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A pass, and when it begins and ends."""
+
+    done: Pass
+    begin: float
+    end: float
+
+
+def needed(one: Pass, stages: int) -> list[Pass]:
+    """The passes whose results a pass needs."""
+    if one.forward:
+        return [one._replace(stage=one.stage - 1)] if one.stage else []
+    after = [one._replace(stage=one.stage + 1)] if one.stage + 1 < stages else []
+    return [one._replace(forward=True), *after]
+
+
+def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> list[Event]:
+    """When each pass begins and ends if messages take no time, the earliest first.
+
+    In this order one process can do them all: each comes after those that it needs. Raises
+    ValueError if stages wait for each other for ever.
+    """
+    ends: dict[Pass, float] = {}
+    events = []
+    waiting = [list(reversed(passes)) for passes in order]
+    free = [0.0] * len(order)
+    while any(waiting):
+        ready = []
+        for stage, passes in enumerate(waiting):
+            before = needed(passes[-1], len(order)) if passes else []
+            if passes and ends.keys() >= set(before):
+                ready.append((max([free[stage], *map(ends.__getitem__, before)]), passes[-1]))
+        if not ready:
+            raise ValueError("these stages wait for each other for ever")
+        begin, one = min(ready)
+        free[one.stage] = ends[one] = begin + seconds(one)
+        events.append(Event(one, begin, ends[one]))
+        waiting[one.stage].pop()
+    return events
+
+
+def bubble(events: Sequence[Event], stages: int) -> float:
+    """The part of all stages' time in which they wait, between 0 and 1."""
+    busy = sum(event.end - event.begin for event in events)
+    return 1 - busy / (stages * max(event.end for event in events))
+
+
+def most_live(passes: Sequence[Pass]) -> int:
+    """The most microbatches that a stage has passed forward, and not yet back."""
+    live = [0]
+    for one in passes:
+        live.append(live[-1] + (1 if one.forward else -1))
+    return max(live)
+
+
+def balanced(work: Sequence[float], stages: int) -> list[range]:
+    """The layers of each stage: consecutive ones, such that the most work of a stage is least.
+
+    Of equals, the first stages have the fewest layers. Raises ValueError if there are fewer layers
+    than stages.
+    """
+    if not 0 < stages <= len(work):
+        raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
+
+    def slowest(cuts: Sequence[int]) -> float:
+        return max(sum(work[a:b]) for a, b in pairwise((0, *cuts, len(work))))
+
+    best = min(combinations(range(1, len(work)), stages - 1), key=slowest)
+    return [range(a, b) for a, b in pairwise((0, *best, len(work)))]
+
+
+def by_hand(counts: Sequence[int]) -> list[range]:
+    """The layers of each stage, which has so many of them."""
+    return [range(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
