@@ -1,7 +1,8 @@
 """The chapter of strategies: LeNet with momentum, split over devices in each way there is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from common.chapters.scratch import POSITIONS
@@ -200,16 +201,29 @@ _SHORT: Final[Settings] = {
 }
 
 
-def _suites(dtype: str) -> list[Suite]:
-    """Every strategy, from the same weights over the same minibatches: one answer for all."""
-    found = []
+def _suite(dtype: str, name: str, *more_devices: int, **settings: str | int) -> Suite:
+    """Runs that `nox -s grid` adds, from the weights and over the minibatches of all others."""
+    folder = f"strategies/{dtype}-{name}"
+    given: Settings = {**_SHORT, "dtype": dtype, "microbatches": 3, **settings}
+    return Suite("strategies", f"{dtype}-{name}", folder, (), more_devices, given)
+
+
+def _suites() -> Iterator[Suite]:
+    """Every strategy, and further orders of a pipeline, meshes, and stages: one answer for all."""
+    for name in STRATEGIES:  # of runs that are made by hand
+        yield Suite("strategies", name, ".", (), (), {"preset": "quick", "strategy": name})
+    for dtype, name in product(("float64", "float32"), STRATEGIES):
+        more = (3, 4) if dtype == "float64" else ()
+        alone = "" if name == "data" else f"{dtype}-data"
+        devices = (2,) if alone else (1, 2)
+        suite = _suite(dtype, name, *more, strategy=name)
+        yield replace(suite, devices=devices, alone_in=alone)
+    further = [_suite("float64", x, 3, strategy="pipeline", schedule=x) for x in ("gpipe", "naive")]
     for name in STRATEGIES:
-        settings: Settings = {**_SHORT, "dtype": dtype, "strategy": name, "microbatches": 3}
-        counts = (1, 2) if name == "data" else (2,)
-        found.append(
-            Suite("strategies", f"{dtype}-{name}", f"strategies/{dtype}", counts, (3, 4), settings)
-        )
-    return found
+        if name != "data":
+            further.append(_suite("float64", f"{name}-mesh", 4, 6, strategy=name, replicas=2))
+    yield from (replace(suite, alone_in="float64-data") for suite in further)
+    yield _suite("float64", "deep", 1, 8, strategy="pipeline", depth=4)
 
 
 STRATEGIES_SPEC: Final = ChapterSpec(
@@ -231,5 +245,5 @@ STRATEGIES_SPEC: Final = ChapterSpec(
             test_examples=2000,
         ),
     },
-    suites=(*_suites("float64"), *_suites("float32")),
+    suites=tuple(_suites()),
 )

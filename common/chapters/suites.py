@@ -22,7 +22,8 @@ class Suite:
     `devices`, `nox -s grid` on `more_devices` after it, and `nox -s hosts` those of `hosts`: how
     many hosts there are for each number of devices. All devices are of one `kind`, "cpu" or "gpu";
     those on GPUs are run as far as there are so many. Runs over hosts, or on GPUs, have to give the
-    numbers of those of the suite that theirs `repeats`.
+    numbers of those of the suite that theirs `repeats`. Runs on several devices have to give those
+    of one device, which may be a run of another suite: the one that they are `alone_in`.
     """
 
     chapter: str
@@ -34,6 +35,7 @@ class Suite:
     hosts: Mapping[int, int] = field(default_factory=dict)
     kind: str = "cpu"
     repeats: str = ""
+    alone_in: str = ""
 
     def counts(
         self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
@@ -71,6 +73,7 @@ def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
             settings={**each.settings, "deterministic": True},
             kind="gpu",
             repeats=each.name,
+            alone_in=each.alone_in and f"{ON_GPUS}-{each.alone_in}",
         )
         for each in suites
         if not each.hosts

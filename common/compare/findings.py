@@ -21,6 +21,7 @@ HEADINGS: Final = {
     "weights": "weights at the end",
     "outcome": "logits at the end",
     "devices": "k devices = 1 device",
+    "plan": "sent and kept as planned",
     "hosts": "h hosts = 1 host",
     "gpus": "k GPUs = k CPU devices",
     "curve": "mean loss of every epoch",

@@ -78,7 +78,10 @@ def examine(
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)
-            compared = compare_suite(name, chapter, found, references, beside)
+            alone = [
+                run for (named, _, k), run in done.items() if k == 1 and named == suite.alone_in
+            ]
+            compared = compare_suite(name, chapter, found, references, beside, alone)
             runs = [each.run for each in found if each.run]
             instead = {
                 "on the CPU alone": [each for each in frameworks if each not in names],

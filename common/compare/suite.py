@@ -24,6 +24,7 @@ from common.compare.distances import compare
 from common.compare.findings import Check, Finding, farthest, nearest_to_failing
 from common.compare.planned import preset_of
 from common.compare.replay import Replay, as_float64_decides, replays
+from common.compare.split import usage_check
 from common.records.record import DataUsed
 from common.settings.config import Config
 
@@ -75,8 +76,12 @@ def compare_suite(
     found: Sequence[LoadedRecord],
     references: Mapping[int | None, Reference],
     elsewhere: Elsewhere = lambda *_: (),
+    alone: Sequence[Run] = (),
 ) -> Comparison:
-    """Checks every expected record against its reference, and its own steps against NumPy."""
+    """Checks every expected record against its reference, and its own steps against NumPy.
+
+    `alone` are runs on one device of another suite, if this one has none.
+    """
     runs = [each.run for each in found if each.run]
     sound = [run for run in runs if not check_shapes(run)[0] and allowed(run)]
     computed = replays(sound, f"{chapter}, {suite}: computing steps again")
@@ -89,7 +94,7 @@ def compare_suite(
             **finding.model_dump(),
         )
         for each in found
-        for finding in _findings(each, runs, references, computed, elsewhere)
+        for finding in _findings(each, [*runs, *alone], references, computed, elsewhere)
     ]
     numpys = ["NumPy's step from each run's own weights"] if any(computed.values()) else []
     groups = [each for each in references.values() if not (numpys and each.alone)]
@@ -133,6 +138,7 @@ def _findings(
     scales = replayed.scales if replayed else {}
     if found.devices > 1 and found.run.shards is None:
         yield _devices(found.run, runs, computed)
+    yield from usage_check(found.run)
     yield from elsewhere(found.run, scales)
     yield from accuracy_checks(found.run, runs)
 

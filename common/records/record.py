@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from common.parallel.ledger import Event, Usage
 from common.parallel.schedules import Traffic
 from common.settings.config import Config, Count
 
@@ -89,6 +90,17 @@ class Cluster(Strict):
     processes: list[ProcessOnHost] = Field(min_length=2)
 
 
+class Split(Strict):
+    """What the first step of a run sent and kept, counted and by its plan, and what devices did.
+
+    Of a run that has resumed, it is the first step from then on.
+    """
+
+    counted: Usage
+    predicted: Usage
+    events: list[Event]
+
+
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.
 
@@ -121,6 +133,7 @@ class Record(Strict):
     epochs: list[Epoch] = []
     peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
     traffic: Traffic | None = None
+    split: Split | None = None
     cluster: Cluster | None = None
     tensors: TensorFile | None = None
     sha256: str = ""

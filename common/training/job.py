@@ -149,6 +149,7 @@ class Job:
             "losses": outcome.losses,
             "epochs": outcome.epochs,
             "peak_memory": peak_memory(),
+            "split": outcome.split,
         }
         self.write(record.model_copy(update=complete), outcome.tensors)
         print(closing_line(outcome.epochs, record.devices), flush=True)

@@ -15,7 +15,7 @@ from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop
 from common.data.dataset import Dataset
 from common.data.minibatches import Batch, minibatches, numbers, pixels
-from common.records.record import Epoch
+from common.records.record import Epoch, Split
 from common.records.trace import LAYERS_PROBE, PROBE, Trace
 from common.settings.config import Config
 from common.training.checkpoints import Checkpoint, Checkpoints, Progress
@@ -40,6 +40,7 @@ class Outcome:
     losses: list[float]
     epochs: list[Epoch]
     tensors: Weights
+    split: Split | None = None
 
 
 @dataclass
@@ -47,7 +48,8 @@ class Training:
     """One run: a chapter in one framework on its devices, a configuration and its data.
 
     `progress` tells how far it has come, also if it fails. It resumes from a checkpoint `found`.
-    `replicas` are what it trains, and `trace` is what it keeps of some steps.
+    `replicas` are what it trains, `trace` is what it keeps of some steps, and `split` what the
+    first one sent and kept, in a chapter that counts it.
     """
 
     chapter: Chapter[Any, Any, Any]
@@ -62,6 +64,7 @@ class Training:
     progress: Progress = field(default_factory=Progress)
     replicas: Any = field(init=False)
     trace: Trace = field(init=False)
+    split: Split | None = None
 
     def train(self, weights: Weights) -> Outcome:
         """Trains from these weights, a copy of which goes to each device.
@@ -92,7 +95,7 @@ class Training:
         tensors["logits/after"] = self.chapter.predict(probe, replicas, self.devices)
         tensors |= self._layers(probe, "after")
         tensors["test/predictions"] = np.stack(progress.predictions)
-        return Outcome(progress.losses, progress.epochs, tensors | self.trace.tensors)
+        return Outcome(progress.losses, progress.epochs, tensors | self.trace.tensors, self.split)
 
     def _layers(self, probe: Array, when: str) -> Weights:
         """What each layer makes of the first images of the probe batch, if that is asked for."""
@@ -148,6 +151,10 @@ class Training:
             X, y, self.replicas, self.devices, lr, self.config.options
         )
         bar.step(loss)
+        if self.split is None and (predicted := self.config.usage(len(y))):
+            chapter: Any = self.chapter
+            counted, events = chapter.usage(self.replicas, len(y))
+            self.split = Split(counted=counted, predicted=predicted, events=events)
         if step in self.trace.snapshots:
             self.chapter.synchronize(self.replicas)  # what is queued is training
             self.progress.stop()
