@@ -77,8 +77,11 @@ def others(chapter: str) -> Weights:
         f"state/{name}": np.ones(shape if trainable(name) else (1, *shape), np.float32)
         for name, shape in config.shapes().items()
     }
+    for name, shape in config.velocities().items():
+        state[f"state/momentum/{name}"] = np.ones(shape, np.float32)
+    small = ("trace/images/", "trace/labels/")
     trace = {
-        name: np.ones(shape, np.float32 if "/weights/" in name else np.uint8)
+        name: np.ones(shape, np.uint8 if name.startswith(small) else np.float32)
         for name, shape in trace_shapes(config).items()
     }
     return state | trace
@@ -157,7 +160,11 @@ def _written(made: Record, arrays: Weights) -> Files:
 
 def record(chapter: str, devices: int) -> Record:
     """The record of a short run: of two epochs on one device, of three steps on several."""
-    options: Any = {"scratch": {}, "concise": {"width": 1, "wrapper": "sharding"}}[chapter]
+    options: Any = {
+        "scratch": {},
+        "concise": {"width": 1, "wrapper": "sharding"},
+        "strategies": {"strategy": "pipeline", "microbatches": 2},
+    }[chapter]
     config = Config(
         framework="jax",
         chapter=chapter,

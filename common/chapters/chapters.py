@@ -5,12 +5,10 @@ from typing import Final
 from common.chapters.concise import CONCISE
 from common.chapters.scratch import SCRATCH
 from common.chapters.spec import ChapterSpec
-from common.chapters.strategies import STRATEGIES_SPEC
+from common.chapters.strategies import SPLIT
 from common.chapters.suites import on_gpus
 
-SPECS: Final[dict[str, ChapterSpec]] = {
-    each.name: each for each in (SCRATCH, CONCISE, STRATEGIES_SPEC)
-}
+SPECS: Final[dict[str, ChapterSpec]] = {each.name: each for each in (SCRATCH, CONCISE, SPLIT)}
 """What is known of each chapter."""
 
 CHAPTERS: Final = tuple(SPECS)

@@ -226,7 +226,7 @@ def _suites() -> Iterator[Suite]:
     yield _suite("float64", "deep", 1, 8, strategy="pipeline", depth=4)
 
 
-STRATEGIES_SPEC: Final = ChapterSpec(
+SPLIT: Final = ChapterSpec(
     name="strategies",
     net="LeNet",
     title="LeNet split over devices by layers, by slices, or by what training keeps: the ways "

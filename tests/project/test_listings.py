@@ -27,7 +27,7 @@ LISTINGS = {
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
     "replicas": ("gradients", "copies", "put", "activations"),
-    "chapters": ("scratch", "concise"),
+    "chapters": ("scratch", "concise", "strategies"),
 }
 """What defines these functions, in this order, and no others."""
 

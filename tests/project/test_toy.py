@@ -24,7 +24,7 @@ FILES = {
 }
 LINES = {
     "common/backends/frameworks.py": ('"mxnet")\n', '"mxnet", "toy")\n'),
-    "common/chapters/chapters.py": ("(SCRATCH, CONCISE)", "(SCRATCH, CONCISE, TOY)"),
+    "common/chapters/chapters.py": ("(SCRATCH, CONCISE, SPLIT)", "(SCRATCH, CONCISE, SPLIT, TOY)"),
     "common/compare/criteria.py": ("CRITERIA,\n}", 'CRITERIA,\n    "toy": toy.CRITERIA,\n}'),
 }
 """The line that changes in each list."""

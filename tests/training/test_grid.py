@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common import grid
-from common.chapters.chapters import SUITES
+from common.chapters.chapters import CHAPTERS, SUITES
 from common.settings.arguments import parser
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +23,7 @@ def test_every_suite_runs_on_its_devices() -> None:
     assert len(more) == sum(len(suite.more_devices) for suite in on_cpus)
     asked = [(chapter, flag) for chapter, flags in first + more for flag in flags]
     for k in (1, 2, 4):
-        assert {chapter for chapter, flag in asked if flag == f"--devices={k}"} == {
-            "scratch",
-            "concise",
-        }
+        assert {chapter for chapter, flag in asked if flag == f"--devices={k}"} == {*CHAPTERS}
     assert not {flag for _, flags in first for flag in flags} & {"--devices=3", "--devices=4"}
     assert all("--preset=quick" in flags for _, flags in first[:4])
     assert sum("--layers" in flags for _, flags in first) == 2
