@@ -149,6 +149,12 @@ def concise(framework: str) -> Any:
 
 
 @pytest.fixture(scope="session")
+def strategies(framework: str) -> Any:
+    """The chapter of strategies in the framework under test; it must be installed."""
+    return backend(framework, "strategies")
+
+
+@pytest.fixture(scope="session")
 def all_devices(scratch: Any) -> Sequence[Any]:
     """As many virtual devices as any test takes: some frameworks fix their number at the start."""
     devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local

@@ -72,6 +72,7 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     settings = {**SETTINGS, **settings, "framework": framework, "devices": devices}
     if settings["chapter"] == "concise":
         settings = {"wrapper": WRAPPERS[framework][0], **settings}
+    if settings["chapter"] != "scratch":
         del settings["allreduce"]
     config = config_of(settings)
     weights = initial_weights(config.shapes(), config.seed, config.dtype)

@@ -37,7 +37,7 @@ def start(dtype: str) -> Weights:
 
 def far(ours: Weights, theirs: Weights) -> float:
     """The worst distance over all tensors, relative to each tensor's largest entry."""
-    assert ours.keys() == theirs.keys() == LENET.keys()
+    assert ours.keys() == theirs.keys() >= LENET.keys()
     return max(distance(ours[name], theirs[name])[0] for name in theirs)
 
 

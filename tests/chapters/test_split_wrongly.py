@@ -1,0 +1,131 @@
+"""Bugs that others met when they split training, planted: which checks each of them turns red."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agreement import failed, judge, make
+
+from common.base.errors import RunError
+from common.parallel.ledger import Kept
+from common.parallel.plans import Plan
+
+pytestmark = pytest.mark.only("pytorch")
+
+NUMBERS = {"gradient", "trajectory", "steps", "weights", "outcome", "devices"}
+"""What a wrong gradient turns red; the logits before training are right."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What takes the place of a function of one module of the listing, or of a method."""
+
+    strategy: str
+    where: Any
+    name: str
+    wrong: Callable[..., Any]
+    red: set[str]
+
+
+def per_microbatch(real: Any, logits: Any, y: Any, examples: int) -> Any:
+    return real(logits, y, examples=3 * len(y))
+
+
+def last_alone(real: Any, grads: Any, found: Any) -> None:
+    grads.update(found)
+
+
+def kept_apart(real: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return list(tensors)
+
+
+def forward_alone(real: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return real(tensors, kind, group) if kind == "activations" else list(tensors)
+
+
+def twice(real: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return [2 * each for each in real(tensors, kind, group)]
+
+
+def on_each(real: Any, name: str, Y: Any, params: Any) -> Any:
+    return real(name, Y, {key: 2 * value for key, value in params.items()})
+
+
+def reversed_(real: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return real(tensors, kind, group)[::-1]
+
+
+def forgetful(real: Any, params: Any, velocities: Any, grads: Any, lr: float, _: float) -> None:
+    real(params, velocities, grads, lr, 0.0)
+
+
+def resent(real: Any, tensor: Any, source: int, target: int, kind: str, group: Any) -> Any:
+    return real(real(tensor, source, target, kind, group), source, target, kind, group)
+
+
+def as_gpipe(real: Any, plan: Plan, microbatches: int) -> Any:
+    return real(replace(plan, schedule="gpipe"), microbatches)
+
+
+def kept_on(real: Any, kept: Kept) -> None:
+    if kept.kind != "weights":
+        real(kept)
+
+
+BUGS = {
+    "mean of the means of microbatches": Bug(
+        "pipeline", "pipeline", "loss_and_gradient", per_microbatch, NUMBERS
+    ),
+    "accumulated gradients lost": Bug("data", "data", "add", last_alone, NUMBERS),
+    "bias added on each device": Bug("tensor", "tensor", "finish", on_each, NUMBERS),
+    "slices in another order": Bug("zero2", "zero", "reduce_scatter", reversed_, NUMBERS),
+    "gradients counted twice": Bug("zero1", "mesh", "allreduce", twice, NUMBERS),
+    "momentum forgotten": Bug("zero3", "mesh", "sgd", forgetful, NUMBERS - {"gradient"}),
+    "a message sent twice": Bug("pipeline", "pipeline", "send", resent, {"plan"}),
+    "GPipe in place of 1F1B": Bug("pipeline", Plan, "passes", as_gpipe, {"plan"}),
+    "gathered weights that stay": Bug("zero3", Kept, "clear", kept_on, {"plan"}),
+}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_turns_these_checks_red(
+    strategies: Any, framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    bug = BUGS[name]
+    run = partial(make, tmp_path, framework, strategies, chapter="strategies")
+    run = partial(run, batch_size=11, strategy=bug.strategy, microbatches=3, steps=3)
+    run(1)
+    where = bug.where
+    if isinstance(where, str):
+        where = import_module(f"frameworks.{framework}.strategies.{where}")
+    real = getattr(where, bug.name)
+    wrong = bug.wrong
+    monkeypatch.setattr(where, bug.name, lambda *args, **more: wrong(real, *args, **more))
+    run(2)
+    red = failed(judge(tmp_path, frameworks=[framework], chapters=["strategies"]))
+    assert {(check, k) for check, _, k in red if k == 2} == {(check, 2) for check in bug.red}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "module", "wrong"),
+    [("data", "mesh", kept_apart), ("tensor", "tensor", forward_alone)],
+    ids=["a replica does not take part", "no allreduce back of what all were given"],
+)
+def test_devices_that_part_end_the_run(
+    strategies: Any,
+    framework: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: str,
+    module: str,
+    wrong: Callable[..., Any],
+) -> None:
+    where = import_module(f"frameworks.{framework}.strategies.{module}")
+    monkeypatch.setattr(where, "allreduce", partial(wrong, where.allreduce))
+    settings = {"chapter": "strategies", "strategy": strategy, "microbatches": 1}
+    with pytest.raises(RunError, match="differs from its copy on device 0"):
+        make(tmp_path, framework, strategies, 2, **settings)

@@ -1,0 +1,160 @@
+"""Every way to split, in the framework under test, against NumPy on one device."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import judge
+import numpy as np
+import pytest
+from scratch_steps import batches, far
+
+from common.backends.devices import DeviceRequest, Process
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError, RunError
+from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.compare import numpy_nets
+from common.models.initial import initial_weights
+
+RATES = (0.1, 0.05, 0.2)
+MOMENTUM = 0.9
+LIMIT = 1e-12
+FURTHER = {
+    "gpipe": StrategiesOptions("pipeline", schedule="gpipe", microbatches=4, depth=1),
+    "naive": StrategiesOptions("pipeline", schedule="naive", microbatches=2, stages=(2, 1, 1)),
+    "uneven": StrategiesOptions("tensor", microbatches=2, depth=1),
+}
+CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER
+
+
+def numbers(options: StrategiesOptions) -> Weights:
+    """Weights from which the first steps already train."""
+    return {k: 8 * v for k, v in initial_weights(options.shapes(), 3, "float64").items()}
+
+
+class OneDevice:
+    """SGD with momentum, by NumPy."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = {name: values.copy() for name, values in weights.items()}
+        self.velocity = {name: 0 * values for name, values in weights.items()}
+
+    def step(self, X: Array, y: Array, lr: float) -> float:
+        found = numpy_nets.step("strategies", X, y, self.weights, [(0, len(y))])
+        for name, gradient in found.gradients.items():
+            self.velocity[name] = MOMENTUM * self.velocity[name] + gradient
+            self.weights[name] = self.weights[name] - lr * self.velocity[name]
+        return found.loss
+
+
+def require_same(chapter: Any, replicas: Any, right: OneDevice) -> None:
+    saved = chapter.save(replicas)
+    assert far({name: saved[name] for name in right.weights}, right.weights) < LIMIT
+    momentum = {name: saved[f"momentum/{name}"] for name in right.velocity}
+    assert far(momentum, right.velocity) < LIMIT
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_three_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
+    strategies: Any, all_devices: Sequence[Any], name: str
+) -> None:
+    options, devices = CASES[name], all_devices[:3]
+    weights = numbers(options)
+    replicas, right = strategies.replicate(weights, devices, options), OneDevice(weights)
+    steps = [*batches(2, 11, "float64"), *batches(1, 2, "float64")]  # one device has no example
+    gradients = strategies.gradients(*steps[0], replicas, devices, options)
+    expected = numpy_nets.step("strategies", *steps[0], weights, [(0, 11)]).gradients
+    assert far(gradients, expected) < LIMIT
+    for (X, y), lr in zip(steps, RATES, strict=True):
+        loss = strategies.train_batch(X, y, replicas, devices, lr, options)
+        assert float(loss) == pytest.approx(right.step(X, y, lr), rel=1e-12)
+        counted, _ = strategies.usage(replicas, len(y))
+        assert counted == options.usage(3, len(y), 8)
+    require_same(strategies, replicas, right)
+    for count in (2, 7):
+        X = steps[0][0][:count]
+        logits = strategies.predict(X, replicas, devices)
+        np.testing.assert_allclose(
+            logits, numpy_nets.logits("strategies", X, right.weights), rtol=0, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", ["pipeline", "tensor", "zero3"])
+def test_on_a_mesh_gradients_are_summed_over_replicas(
+    strategies: Any, all_devices: Sequence[Any], name: str
+) -> None:
+    options, devices = replace(CASES[name], replicas=2), all_devices[:4]
+    weights = numbers(options)
+    replicas, right = strategies.replicate(weights, devices, options), OneDevice(weights)
+    for (X, y), lr in zip(batches(2, 11, "float64"), RATES, strict=False):
+        strategies.train_batch(X, y, replicas, devices, lr, options)
+        right.step(X, y, lr)
+        counted, _ = strategies.usage(replicas, len(y))
+        assert counted == options.usage(4, len(y), 8)
+    require_same(strategies, replicas, right)
+
+
+def test_what_one_strategy_has_saved_every_other_one_resumes(
+    strategies: Any, all_devices: Sequence[Any]
+) -> None:
+    weights = numbers(StrategiesOptions())
+    right, saved = OneDevice(weights), {**weights}
+    for name, (X, y) in zip(["data", *STRATEGIES], batches(7, 11, "float64"), strict=True):
+        options, devices = StrategiesOptions(name, microbatches=2), all_devices[:2]
+        replicas = strategies.replicate(numbers(options), devices, options)
+        strategies.restore(saved, replicas, devices)
+        strategies.train_batch(X, y, replicas, devices, 0.1, options)
+        right.step(X, y, 0.1)
+        require_same(strategies, replicas, right)
+        saved = strategies.save(replicas)
+
+
+def test_the_bits_of_a_resumed_run_are_those_of_one_that_was_not_stopped(
+    strategies: Any, all_devices: Sequence[Any]
+) -> None:
+    options, devices = StrategiesOptions("zero3", microbatches=2), all_devices[:3]
+    replicas = strategies.replicate(numbers(options), devices, options)
+    first, second = batches(2, 11, "float64")
+    strategies.train_batch(*first, replicas, devices, 0.1, options)
+    again = strategies.replicate(numbers(options), devices, options)
+    strategies.restore(strategies.save(replicas), again, devices)
+    for each in (replicas, again):
+        strategies.train_batch(*second, each, devices, 0.1, options)
+    ours, theirs = (strategies.save(each) for each in (replicas, again))
+    assert {k: v.tobytes() for k, v in ours.items()} == {k: v.tobytes() for k, v in theirs.items()}
+
+
+def test_a_part_that_has_other_bits_on_another_device_is_named(
+    strategies: Any, all_devices: Sequence[Any]
+) -> None:
+    options, devices = StrategiesOptions("tensor"), all_devices[:2]
+    replicas = strategies.replicate(numbers(options), devices, options)
+    replicas.params[1]["fc2.bias"] = replicas.params[1]["fc2.bias"] + 1
+    replicas.params[1]["conv1.bias"] = 2 * replicas.params[1]["conv1.bias"]  # a slice of its own
+    with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
+        strategies.export(replicas)
+
+
+def test_several_processes_are_refused(strategies: Any) -> None:
+    request, process = DeviceRequest(2, "cpu", 1), Process(count=2)
+    with pytest.raises(RequestError, match="within one process"):
+        strategies.launch(print, request, StrategiesOptions(), process)
+
+
+def test_events_are_in_the_order_of_the_plan(strategies: Any, all_devices: Sequence[Any]) -> None:
+    options = StrategiesOptions("pipeline", microbatches=3)
+    replicas = strategies.replicate(numbers(options), all_devices[:2], options)
+    X, y = batches(1, 11, "float64")[0]
+    strategies.train_batch(X, y, replicas, all_devices[:2], 0.1, options)
+    _, events = strategies.usage(replicas, 11)
+    passes = options.plan(2).passes(3)
+    expected = [(p.stage, "forward" if p.forward else "backward", p.microbatch) for p in passes]
+    assert [(e.device, e.what, e.microbatch) for e in events] == expected
+    assert all(0 <= e.begin <= e.end for e in events)
+
+
+def test_the_judge_of_the_first_chapter_agrees() -> None:
+    weights = numbers(StrategiesOptions())
+    X, y = batches(1, 11, "float64")[0]
+    _, gradients = judge.loss_and_gradients(X, y, weights)
+    assert far(numpy_nets.step("strategies", X, y, weights, [(0, 11)]).gradients, gradients) < LIMIT

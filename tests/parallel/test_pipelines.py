@@ -1,0 +1,72 @@
+"""Orders of a pipeline, and how long they take."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from common.parallel.pipelines import (
+    ORDERS,
+    Pass,
+    balanced,
+    bubble,
+    by_hand,
+    most_live,
+    needed,
+    one_forward_one_backward,
+    simulate,
+)
+
+stages = st.integers(1, 9)
+microbatches = st.integers(1, 12)
+names = st.sampled_from(sorted(ORDERS))
+
+
+@given(names, stages, microbatches)
+def test_every_stage_passes_every_microbatch_forward_and_then_back(
+    name: str, p: int, m: int
+) -> None:
+    order = ORDERS[name](p, m)
+    for stage, passes in enumerate(order):
+        both = [Pass(stage, i, forward) for i in range(m) for forward in (True, False)]
+        assert sorted(passes) == sorted(both)
+        for i in range(m):
+            assert passes.index(Pass(stage, i, True)) < passes.index(Pass(stage, i, False))
+    done: set[Pass] = set()
+    for event in simulate(order):
+        assert done >= set(needed(event.done, p))
+        done.add(event.done)
+    assert len(done) == 2 * p * m
+
+
+@given(stages, microbatches)
+def test_1f1b_saves_memory_and_not_time(p: int, m: int) -> None:
+    ends = {}
+    for name in ("gpipe", "1f1b"):
+        order = ORDERS[name](p, m)
+        events = simulate(order)
+        ends[name] = max(event.end for event in events)
+        assert bubble(events, p) == pytest.approx((p - 1) / (m + p - 1))
+        live = [most_live(passes) for passes in order]
+        assert live == [m if name == "gpipe" else min(m, p - stage) for stage in range(p)]
+    assert ends["gpipe"] == ends["1f1b"] == 2 * (m + p - 1)
+
+
+@given(stages, microbatches)
+def test_naively_one_stage_works_at_a_time(p: int, m: int) -> None:
+    order = ORDERS["naive"](p, m)
+    events = simulate(order, lambda one: 1 if one.forward else 2)
+    assert max(event.end for event in events) == 3 * p * m
+    assert {most_live(passes) for passes in order} == {1}
+
+
+def test_stages_that_wait_for_each_other_are_seen() -> None:
+    first, second = one_forward_one_backward(2, 2)
+    with pytest.raises(ValueError, match="for ever"):
+        simulate([list(first)[::-1], second])
+
+
+def test_stages_have_as_equal_work_as_can_be() -> None:
+    assert balanced([5, 1, 1, 5], 3) == [range(0, 1), range(1, 3), range(3, 4)]
+    assert balanced([1, 2, 3], 1) == [range(3)]
+    assert by_hand([1, 2, 1]) == [range(0, 1), range(1, 3), range(3, 4)]
+    with pytest.raises(ValueError, match="3 layers cannot be cut into 4 stages"):
+        balanced([1, 2, 3], 4)

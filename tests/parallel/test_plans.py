@@ -1,0 +1,125 @@
+"""Plans: who has which part of which weight, and what a step sends and keeps."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from common.base.errors import RunError
+from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.models.nets import LENET
+from common.parallel.ledger import Kept, Ledger, Usage
+from common.parallel.parts import parts_of, whole
+
+P = 129_068
+OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in STRATEGIES}
+
+
+def total(by_kind: Mapping[str, Sequence[int]]) -> int:
+    return sum(map(sum, by_kind.values()))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_parts_are_the_whole(name: str, k: int) -> None:
+    plan = OPTIONS[name].plan(k)
+    random = np.random.default_rng(0)
+    weights = {each: random.normal(size=shape) for each, shape in LENET.items()}
+    for layouts in (plan.weights, plan.updated):
+        held = [parts_of(weights, layouts, device) for device in range(plan.devices)]
+        joined = whole(held, layouts, plan.shapes)
+        assert {n: v.tobytes() for n, v in joined.items()} == {
+            n: v.tobytes() for n, v in weights.items()
+        }
+
+
+def test_20_channels_are_cut_unevenly_for_3_devices() -> None:
+    plan = OPTIONS["tensor"].plan(3)
+    sizes = [part.size(LENET["conv1.bias"]) for part in plan.weights["conv1.bias"] if part]
+    assert sizes == [7, 7, 6]
+    rows = [part.size(LENET["conv2.weight"]) for part in plan.weights["conv2.weight"] if part]
+    assert rows == [50 * 25 * channels for channels in sizes]
+
+
+def test_the_same_part_with_other_bits_is_named() -> None:
+    layouts = OPTIONS["tensor"].plan(2).weights
+    held = [parts_of({n: np.zeros(s) for n, s in LENET.items()}, layouts, i) for i in (0, 1)]
+    held[1]["fc2.bias"] = held[1]["fc2.bias"] + 1
+    with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
+        whole(held, layouts, LENET)
+
+
+def sent(name: str, k: int, n: int, **changes: int) -> tuple[int, int]:
+    """The numbers that all devices send, and their messages."""
+    options = StrategiesOptions(name, **{"microbatches": 1} | changes)  # type: ignore[arg-type]
+    found = options.usage(k, n, 1)
+    assert total(found.sent) == total(found.received)
+    return total(found.sent), sum(found.messages)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_what_is_sent_is_what_the_literature_says(k: int) -> None:
+    n = 11
+    assert sent("data", k, n) == (2 * (k - 1) * P, 2 * (k - 1) * 8)
+    assert sent("zero1", k, n)[0] == sent("zero2", k, n)[0] == 2 * (k - 1) * P
+    assert sent("zero3", k, n)[0] == 3 * (k - 1) * P
+    assert sent("tensor", k, n)[0] == 2 * (k - 1) * n * (4050 + 10 + 800)
+    assert sent("tensor", k, n, microbatches=4)[0] == 2 * (k - 1) * n * (4050 + 10 + 800)
+    plan = OPTIONS["pipeline"].plan(k)
+    cuts = sum(plan.inputs[names[0]] for names in plan.stages[1:])
+    for m in (1, 4):
+        assert sent("pipeline", k, n, microbatches=m) == (2 * n * cuts, 2 * (k - 1) * m)
+    mesh = 2 * (k - 1) * n * 4860 + 2 * (P + 60 * (k - 1))
+    assert sent("tensor", 2 * k, n, replicas=2)[0] == mesh
+
+
+def memory(name: str, k: int) -> int:
+    """The most numbers of weights, gradients and momentum that the first device keeps."""
+    peak = OPTIONS[name].usage(k, 16, 1).peak
+    return sum(peak[kind][0] for kind in ("weights", "gradients", "momentum"))
+
+
+def test_memory_falls_as_the_literature_says() -> None:
+    largest = 800 * 128 + 128  # a layer's gradient, or its weights
+    for k in (2, 4):
+        share = math.ceil(P / k) + 8
+        assert memory("data", k) == 3 * P
+        assert 2 * P + P / k < memory("zero1", k) < 2 * P + 2 * share
+        assert P + 2 * P / k < memory("zero2", k) <= P + 2 * share + largest
+        assert 3 * P / k < memory("zero3", k) <= 3 * share + 2 * largest
+        assert memory("tensor", k) <= 3 * share + 3 * 60
+    for name in ("zero1", "zero2", "zero3", "tensor"):
+        assert memory(name, 4) < memory(name, 2) < memory("data", 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "devices", "told"),
+    [
+        (StrategiesOptions("pipeline"), 5, "a pipeline of 5 devices needs as many layers"),
+        (StrategiesOptions("pipeline", stages=(2, 1)), 2, "--stages has to have 2 numbers"),
+        (StrategiesOptions("pipeline", stages=(4,)), 2, "--stages has to have 2 numbers"),
+        (StrategiesOptions("tensor"), 21, "20 channels cannot be cut for 21 devices"),
+        (StrategiesOptions("zero1", replicas=2), 3, "3 devices cannot be 2 groups"),
+        (StrategiesOptions("data", replicas=2), 4, "--replicas is for the others"),
+    ],
+)
+def test_what_devices_cannot_do_is_refused(
+    options: StrategiesOptions, devices: int, told: str
+) -> None:
+    assert told in options.refusal(devices)
+    assert not StrategiesOptions("pipeline", depth=4).refusal(8)
+
+
+def test_bytes_count_as_long_as_tensors_are_kept() -> None:
+    ledger = Ledger(2, 8)
+    kept = Kept("activations", 1, ledger)
+    ledger.begin()
+    kept[0] = [np.zeros(3), np.zeros((2, 2))]
+    kept[1] = np.zeros(5)
+    kept[1] = np.zeros(1)
+    del kept[0]
+    kept.clear()
+    assert ledger.kept["activations", 1] == 0
+    usage: Usage = ledger.usage(4)
+    assert (usage.peak["activations"], usage.live) == ([0, 8 * 12], [0, 2])
