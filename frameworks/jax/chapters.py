@@ -5,6 +5,7 @@ import numpy as np
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
+from common.chapters.splitting import BySplitting
 from frameworks.jax import collectives, hosts, kernels
 from frameworks.jax.devices import devices, synchronize
 from frameworks.jax.hosts import launch
@@ -26,3 +27,10 @@ def concise() -> ByWrapper:
 
     listing: Concise[jax.Device, concise.Replicas] = concise
     return ByWrapper(listing, replicas, launch, devices, synchronize, hosts)
+
+
+def strategies() -> BySplitting:
+    """LeNet, split in every way."""
+    from frameworks.jax.strategies import mesh
+
+    return BySplitting(mesh, np.asarray, devices, synchronize)
