@@ -21,7 +21,7 @@ def scratch() -> FromScratch:
 
 def concise() -> ByWrapper:
     """ResNet-18 and `tf.distribute.MirroredStrategy`."""
-    from frameworks.tensorflow import concise, replicas, strategies
+    from frameworks.tensorflow import concise, distribution, replicas
 
     listing: Concise[str, concise.Replicas] = concise
-    return ByWrapper(listing, replicas, strategies.launch, devices, synchronize, hosts)
+    return ByWrapper(listing, replicas, distribution.launch, devices, synchronize, hosts)
