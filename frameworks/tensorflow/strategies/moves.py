@@ -1,8 +1,8 @@
 """How tensors get from device to device, in TensorFlow: all go by `send`, which counts them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import tensorflow as tf
 from tensorflow import Tensor
@@ -10,7 +10,7 @@ from tensorflow import Tensor
 from common.base.arrays import Array
 from common.parallel.ledger import Group
 from common.parallel.shards import shard_sizes
-from frameworks.tensorflow.kernels import add, to_device
+from frameworks.tensorflow.kernels import add, one_after_the_other, to_device
 
 Device = str
 Params = dict[str, Tensor]
@@ -21,10 +21,8 @@ R = TypeVar("R")
 def program(function: Callable[P, R]) -> Callable[P, R]:
     """`function` as one program, on the device of the first tensor that it is given.
 
-    A program is made once for all that is no tensor, and for all shapes. What counts messages stays
-    outside: it would count as the program is made, and never again.
+    What counts messages stays outside: it would count as the program is made, and never again.
     """
-    compiled = tf.function(function, autograph=False)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -32,11 +30,67 @@ def program(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         device = next(each.device for each in tf.nest.flatten(args) if tf.is_tensor(each))
         with tf.device(device):
-            found: R = compiled(*args, **kwargs)
-        # What a program returns passes for numbers of the first device.
-        return to_device(found, device)
+            found: R = in_one_program(function, *args, *kwargs.values())
+        return moved(found, device)
 
     return call
+
+
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """That of the kernels; its programs are found as others here are."""
+    calls = list(zip(*arguments, strict=True))
+    devices = [tf.nest.flatten(call)[0].device for call in calls]
+    results = in_one_program(one_after_the_other, function, devices, calls, same)
+    return [moved(each, device) for each, device in zip(results, devices, strict=True)]
+
+
+def moved(found: R, device: Device) -> R:
+    """What a program returns passes for numbers of the first device: on its own device."""
+    if all(each.device == device for each in tf.nest.flatten(found)):
+        return found
+    return to_device(found, device)
+
+
+PROGRAMS: Final[dict[Any, Any]] = {}
+"""Programs by their function, the shapes and devices of tensors, and all else that they are given.
+
+A step has many small programs: `tf.function` takes longer to find each than most need to run.
+"""
+
+
+def in_one_program(function: Callable[..., R], *args: Any) -> R:
+    """`function` as one program, which is made once for what it is given."""
+    tensors: list[Tensor] = []
+    key = function, seen(args, tensors)
+    if key not in PROGRAMS:
+        specs = [tf.TensorSpec(each.shape, each.dtype) for each in tensors]
+        flat = tf.function(lambda *given: function(*filled(args, iter(given))), autograph=False)
+        PROGRAMS[key] = flat.get_concrete_function(*specs)
+    found: R = PROGRAMS[key](*tensors)
+    return found
+
+
+def seen(value: Any, tensors: list[Tensor]) -> Any:
+    """What a program depends on, for it to be found by; `tensors` are added to those there are."""
+    if isinstance(value, tf.Tensor):
+        tensors.append(value)
+        return value.dtype, value.device, tuple(value.shape)
+    if isinstance(value, dict):
+        return tuple((key, seen(each, tensors)) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return tuple([seen(each, tensors) for each in value])
+    return value
+
+
+def filled(value: Any, tensors: Iterator[Tensor]) -> Any:
+    """The same value, with the next one of `tensors` for each of its own."""
+    if isinstance(value, tf.Tensor):
+        return next(tensors)
+    if isinstance(value, dict):
+        return {key: filled(each, tensors) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [filled(each, tensors) for each in value]
+    return value
 
 
 @cache  # TensorFlow makes a program again for a function that it does not know

@@ -13,9 +13,16 @@ from tensorflow import Tensor
 from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
-from frameworks.tensorflow.kernels import avg_pool2d, conv2d, dense, on_each_device, relu
+from frameworks.tensorflow.kernels import avg_pool2d, conv2d, dense, relu
 from frameworks.tensorflow.strategies.layers import add, layer, loss_and_gradient, of_layer
-from frameworks.tensorflow.strategies.moves import Params, allreduce, bound, place, vjp
+from frameworks.tensorflow.strategies.moves import (
+    Params,
+    allreduce,
+    bound,
+    on_each_device,
+    place,
+    vjp,
+)
 
 
 def product(name: str, X: Tensor, params: Params) -> Tensor:

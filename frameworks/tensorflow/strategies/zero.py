@@ -12,9 +12,15 @@ from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
-from frameworks.tensorflow.kernels import on_each_device
 from frameworks.tensorflow.strategies.layers import add, layer, loss_and_gradient, of_layer
-from frameworks.tensorflow.strategies.moves import all_gather, bound, place, reduce_scatter, vjp
+from frameworks.tensorflow.strategies.moves import (
+    all_gather,
+    bound,
+    on_each_device,
+    place,
+    reduce_scatter,
+    vjp,
+)
 
 
 def forward(
