@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
+from common.chapters.splitting import BySplitting
 from frameworks.tensorflow import collectives, hosts, kernels
 from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
@@ -21,7 +22,14 @@ def scratch() -> FromScratch:
 
 def concise() -> ByWrapper:
     """ResNet-18 and `tf.distribute.MirroredStrategy`."""
-    from frameworks.tensorflow import concise, replicas, strategies
+    from frameworks.tensorflow import concise, distribution, replicas
 
     listing: Concise[str, concise.Replicas] = concise
-    return ByWrapper(listing, replicas, strategies.launch, devices, synchronize, hosts)
+    return ByWrapper(listing, replicas, distribution.launch, devices, synchronize, hosts)
+
+
+def strategies() -> BySplitting:
+    """LeNet, split in every way."""
+    from frameworks.tensorflow.strategies import mesh
+
+    return BySplitting(mesh, on_host, devices, synchronize)

@@ -18,11 +18,11 @@ import tensorflow as tf
 from common.base.arrays import Array
 from common.models.nets import trainable
 from common.parallel.shards import shard_bounds
+from frameworks.tensorflow.distribution import mirrored
 from frameworks.tensorflow.hosts import processes
 from frameworks.tensorflow.layouts import from_canonical, on_host
 from frameworks.tensorflow.optimizer import SGD
 from frameworks.tensorflow.resnet import named_variables, resnet18
-from frameworks.tensorflow.strategies import mirrored
 from frameworks.tensorflow.wrappers import Mirrored, evaluate, step
 
 Device = str
