@@ -4,6 +4,7 @@ import mxnet as mx
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
+from common.chapters.splitting import BySplitting
 from frameworks.mxnet import collectives, hosts, kernels
 from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.hosts import launch
@@ -24,3 +25,10 @@ def concise() -> ByWrapper:
 
     listing: Concise[mx.Context, concise.Replicas] = concise
     return ByWrapper(listing, replicas, launch, devices, synchronize, hosts)
+
+
+def strategies() -> BySplitting:
+    """LeNet, split in every way."""
+    from frameworks.mxnet.strategies import mesh
+
+    return BySplitting(mesh, on_host, devices, synchronize)

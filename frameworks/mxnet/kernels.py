@@ -82,6 +82,7 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
     results = []
     for call in zip(*arguments, strict=True):
         for params in (each for each in call if isinstance(each, dict)):
-            params["fc2.weight"].grad.wait_to_read()
+            if "fc2.weight" in params and params["fc2.weight"].grad is not None:
+                params["fc2.weight"].grad.wait_to_read()
         results.append(function(*call, **same))
     return results

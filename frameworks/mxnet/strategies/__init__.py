@@ -1,0 +1,1 @@
+"""Ways to split training over devices, from scratch, in MXNet."""
