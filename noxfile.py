@@ -243,7 +243,7 @@ def lab(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def site(session: nox.Session) -> None:
-    """Build the site of chapters, pages and reference, and check its links; it is results/site."""
+    """Build the site of chapters, pages and reference in results/site, and check its links."""
     python = python_of.site(session)
     session.run(python, "-m", "notebooks.build", "--check")
     session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)
