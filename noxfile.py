@@ -18,6 +18,7 @@ from sessions.accelerators import Choice
 from sessions.environments import (
     RESULTS,
     available,
+    kept_programs,
     less_compiling,
     mxnet_is_missing,
     require_known,
@@ -59,7 +60,7 @@ def run_framework(session: nox.Session, framework: str) -> None:
 def run_grid(session: nox.Session, choice: Choice, python: str, *flags: str) -> None:
     """Runs the grid of a framework, on GPUs, too, where there are any."""
     command = [python, "-m", "common.grid", choice.framework, f"--out={RESULTS}", *flags]
-    session.run(*command)
+    session.run(*command, env=kept_programs(choice.name))
     if choice.cards:
         gpus = number(python_of.choices(session))
         session.run(*command, f"--gpus={gpus}")
@@ -143,9 +144,10 @@ def hosts(session: nox.Session) -> None:
     common, flags = python_of.common(session), [most, f"--out={RESULTS}"]
     for each in chosen:
         python = python_of.framework(session, each)
-        session.run(python, "-m", "common.grid", each, *flags)
+        kept = kept_programs(each)
+        session.run(python, "-m", "common.grid", each, *flags, env=kept)
         grid = ["tests/support/hosts_grid.py", each, python, *flags]
-        session.run(common, *grid, env={"PYTHONPATH": "."})
+        session.run(common, *grid, env={"PYTHONPATH": ".", **kept})
     if "--few" not in session.posargs:
         # Why some recipes cannot run here is the last line.
         tests = ["tests/hosts/test_slurm_jobs.py", "--launched", "-rs", "--framework"]
