@@ -32,10 +32,7 @@ nox.options.sessions = [*FRAMEWORKS, "parity"]
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 HANDOVER = RESULTS / "handover"
-OLD_NUMPY = (
-    *("chapters", "compare", "data", "diagnose", "models", "pairs", "parallel", "scaling"),
-    "seeds",
-)
+OLD_NUMPY = ("chapters", "compare", "data", "diagnose", "models", "pairs", "parallel", "scaling")
 """Folders of shared tests that compute, and so run on MXNet's NumPy 1.23, too."""
 
 
@@ -127,7 +124,8 @@ def tests(session: nox.Session) -> None:
         python = python_of.framework(session, framework)
         if framework == "mxnet" and all(each.startswith("-") for each in session.posargs):
             again = [f"tests/{folder}" for folder in OLD_NUMPY]
-            session.run(python, "-m", *command, *again, "--tamperings=6")
+            again.append("--ignore=tests/compare/test_tampering.py")  # of reading records alone
+            session.run(python, "-m", *command, *again)
         session.run(python, "-m", *command, "--framework", framework, env=less_compiling(framework))
 
 
