@@ -179,9 +179,13 @@ def parser() -> Parser:
         default=0,
         help="time everything while N other processes keep the processor busy",
     )
-    made.add_argument("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
-    made.add_argument("--rounds", type=count(REPEATS), default=3, metavar="N", help="(%(default)s)")
-    made.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
+    made.add_argument(
+        "--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), help="these alone"
+    )
+    rounds = "how often everything is timed (%(default)s)"
+    made.add_argument("--rounds", type=count(REPEATS), default=3, metavar="N", help=rounds)
+    out, place = Path("results"), "where the files go (%(default)s)"
+    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
     return made
 
 

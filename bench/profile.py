@@ -120,7 +120,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     made.add_argument("framework", choices=FRAMEWORKS)
     made.add_argument("chapter", choices=WORKLOADS)
-    made.add_argument("--rows", type=count(REPEATS), default=12, metavar="N", help="(%(default)s)")
+    rows = "how many operations to list (%(default)s)"
+    made.add_argument("--rows", type=count(REPEATS), default=12, metavar="N", help=rows)
     flags = made.parse_args(argv)
     backend: Any = import_backend(flags.framework, flags.chapter, cores())
     wanted, chosen = DeviceRequest(1, "cpu", cores()), options(flags.framework, flags.chapter)

@@ -1,4 +1,4 @@
-"""Runs what the parity grid needs of one framework, as many runs at a time as there are cores.
+"""Runs what a comparison needs of a framework: a run for each core at a time, four at most.
 
 python -m common.grid jax
 """
@@ -153,8 +153,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
-    parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="with --seeds")
-    parser.add_argument("--out", type=Path, default=Path("results"), metavar="DIR")
+    parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="for --seeds")
+    out, place = Path("results"), "where the records go (%(default)s)"
+    parser.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
     flags = parser.parse_args(argv)
     if flags.seeds:
         todo = seed_commands(flags.out, flags.chapter, flags.seeds)

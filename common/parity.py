@@ -73,8 +73,9 @@ def parser() -> Parser:
         allow_abbrev=False,
     )
     made.add_argument("folder", type=Path, metavar="DIR", help="where the records are")
-    made.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
-    made.add_argument("--chapters", nargs="+", choices=CHAPTERS, default=CHAPTERS)
+    only = "compare these alone"
+    made.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help=only)
+    made.add_argument("--chapters", nargs="+", choices=CHAPTERS, default=CHAPTERS, help=only)
     made.add_argument(
         "--suites",
         nargs="*",

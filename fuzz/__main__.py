@@ -33,8 +33,9 @@ def main() -> int:
     """Gives the files. Returns 0, or 1 if a reader has done something wrong."""
     prog, form = "python -m fuzz", argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog=prog, description=__doc__, formatter_class=form)
-    parser.add_argument("reader", nargs="?", choices=TARGETS)
-    parser.add_argument("--inputs", type=int, default=1_000_000, metavar="N", help="(%(default)s)")
+    parser.add_argument("reader", nargs="?", choices=TARGETS, help="this one alone")
+    most = "files for each reader (%(default)s)"
+    parser.add_argument("--inputs", type=int, default=1_000_000, metavar="N", help=most)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
     flags = parser.parse_args()
     if flags.reader:

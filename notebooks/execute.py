@@ -95,7 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     made.add_argument("framework", choices=[*FRAMEWORKS, SHARED], help="whose notebooks")
     made.add_argument("--chapter", choices=CHAPTERS, help="this one alone")
     made.add_argument("--write", action="store_true", help="keep the outputs in notebooks/")
-    made.add_argument("--out", type=Path, default=Path("results/notebooks"), metavar="DIR")
+    out, place = Path("results/notebooks"), "where the copies go (%(default)s)"
+    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
     flags = made.parse_args(argv)
 
     def work() -> None:

@@ -125,7 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--out", type=Path, default=Path("results/site"), metavar="DIR")
+    out, place = Path("results/site"), "where the site goes (%(default)s)"
+    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
     flags = made.parse_args(argv)
     return status(made.prog, lambda: work(flags.out))
 

@@ -9,6 +9,7 @@ import platform
 import re
 import subprocess
 import sys
+import zlib
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -182,6 +183,24 @@ def less_compiling(framework: str) -> dict[str, str]:
     flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
     return {"XLA_FLAGS": flags} if framework == "jax" else {}
+
+
+def kept_programs(framework: str) -> dict[str, str]:
+    """Variables for runs of JAX that are compared: what one has compiled, others take from disk.
+
+    Programs stay as long as the environment. A run that was killed may have left half of one, and
+    JAX would warn of it, and compile it, for ever: it is removed here.
+    """
+    if framework != "jax":
+        return {}
+    folder = (FOLDER / "jax/programs").absolute()
+    for program in folder.glob("*-cache"):
+        try:
+            zlib.decompress(program.read_bytes())
+        except zlib.error:
+            program.unlink(missing_ok=True)
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    return {**kept, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
 
 def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:

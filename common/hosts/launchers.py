@@ -73,8 +73,8 @@ def _by_hand(flags: ByHand, where: Address | None) -> Launched:
         raise RequestError("--coordinator, --hosts and --host-rank go together: give all three")
     if not 0 <= rank < hosts:
         raise RequestError(
-            f"--host-rank {rank} is none of --hosts {hosts}: the first host is 0, the last is one "
-            "less than their number"
+            f"--host-rank {rank} is too large for --hosts {hosts}: the first host is 0, the last "
+            f"one is {hosts - 1}"
         )
     return Launched(BY_HAND, Process(rank, hosts), where)
 

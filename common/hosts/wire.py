@@ -130,7 +130,7 @@ def require_reach(process: Process) -> None:
         taking = socket.create_server((here, 0), family=family, backlog=process.count)
     except OSError as error:
         raise RunError(
-            f"others see this host at {here}, which it does not have itself ({error.strerror}): "
+            f"others see this host at {here}, which is not its own ({error.strerror}): "
             "give in --coordinator an address of the network that the hosts share"
         ) from None
     with taking:

@@ -139,7 +139,7 @@ class Record(Strict):
     sha256: str = ""
 
     def name(self) -> str:
-        """What all files of the run are called, but for their ends."""
+        """What all files of the run are called, up to their ends."""
         config = self.config
         return run_name(self.framework, self.chapter, config.devices, config.options.way())
 
@@ -153,7 +153,7 @@ ANY: Final = "[0-9]*"
 
 
 def run_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
-    """What all files of a run are called, but for their ends; `way` is `Options.way`, or empty."""
+    """What all files of a run are called, up to their ends; `way` is `Options.way`, or empty."""
     return "-".join(filter(None, (framework, chapter, way, f"{devices}dev")))
 
 

@@ -2,7 +2,7 @@
 
 A step's error then stays a step's error: what later steps make of it does not count. By name in the
 run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial ones);
-`trace/momentum/T/NAME`, with momentum, the velocities after step T, but for 0, where they are zero;
+`trace/momentum/T/NAME`, with momentum, the velocities after step T (not after 0: they are zero);
 and `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
 """
 

@@ -29,15 +29,15 @@ def parser() -> Parser:
     )
     add = made.add_argument
     add("folder", type=Path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
-    add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="(%(default)s)")
-    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
+    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="these alone")
     add(
         "--seeds",
         type=count(REPEATS),
         metavar="N",
         help="expect the seeds 0 to N - 1 (those there are)",
     )
-    add("--devices", type=count(DEVICES), default=1, metavar="N", help="of each run (%(default)s)")
+    add("--devices", type=count(DEVICES), default=1, metavar="N", help="of a run (%(default)s)")
     return made
 
 

@@ -88,8 +88,8 @@ def spread_in(
     chosen = list(seeds) or seeds_in(folder, chapter, frameworks)
     if len(chosen) < 2 or len(frameworks) < 2:
         raise RequestError(
-            f"a spread needs two seeds and two frameworks, not {len(chosen)} seeds of {chapter} in "
-            f"{folder} and {len(frameworks)} frameworks: `nox -s seeds` makes the runs"
+            f"a spread needs at least two seeds and two frameworks, not {len(chosen)} seeds of "
+            f"{chapter} in {folder} and {len(frameworks)} frameworks: `nox -s seeds` makes the runs"
         )
     records = [records_of(folder, seed, chapter, frameworks, devices) for seed in chosen]
     require_one_setting(folder, chosen, [row[0] for row in records])

@@ -140,7 +140,7 @@ def _decisive(theirs: Record, ours: Record) -> Iterator[str]:
 
 
 def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str]:
-    """What is not the same by which two runs compute; without `machine`, but for the processor."""
+    """How two runs compute differently; without `machine`, their machines do not count."""
     yield from _unlike(_means(theirs.config), _means(ours.config))
     if theirs.config.devices == ours.config.devices:
         yield from _unlike(*({"devices by host": _by_host(each)} for each in (theirs, ours)))

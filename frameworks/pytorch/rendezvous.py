@@ -2,6 +2,7 @@
 
 import gc
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,13 +18,16 @@ from common.backends.devices import Process
 from common.base.network import interface_of
 from frameworks.pytorch.hosts import gathered_values
 
+LOOPBACK = "127.0.0.1"
+"""Where a host reaches itself, and no other does."""
+
 PEER_TIMEOUT = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Where all processes of a run find each other.
+    """Where all processes of a run find each other; on one host, no other host can come there.
 
     The first one keeps the `store` there; those that it starts are told where alone.
     """
@@ -35,11 +39,17 @@ class Rendezvous:
     @classmethod
     def of(cls, process: Process) -> "Rendezvous":
         """Opened by the first of the processes that a launcher has started; all call it."""
-        address = process.addresses[0] if process.addresses else "127.0.0.1"
+        address = process.addresses[0] if process.addresses else LOOPBACK
         if process.rank:
             return cls(address, process.gather(0)[0])
         # The system chooses the port, so two runs never ask for the same one.
-        store = dist.TCPStore(address, 0, None, is_master=True, wait_for_workers=False)
+        port, listener = 0, None
+        if not process.addresses:  # by itself a store listens at every address
+            alone = socket.create_server((LOOPBACK, 0))
+            port, listener = alone.getsockname()[1], alone.detach()
+        store = dist.TCPStore(
+            address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener
+        )
         process.gather(store.port)
         return cls(address, store.port, store)
 
@@ -49,13 +59,16 @@ class Rendezvous:
 
 
 def use_interface(process: Process) -> None:
-    """Lets Gloo and NCCL take the way by which the others reach this process.
+    """Lets Gloo and, over hosts, NCCL take the way by which the others reach this process.
 
-    By themselves they take what the host's name resolves to, which is often 127.0.0.1.
+    By themselves they take what the host's name resolves to: over hosts often 127.0.0.1, and on
+    one host often an address that others can reach.
     """
-    if process.addresses and (name := interface_of(process.addresses[process.rank])):
+    several = bool(process.addresses)
+    if name := interface_of(process.addresses[process.rank] if several else LOOPBACK):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+        if several:
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
 
 
 def run_in_group(

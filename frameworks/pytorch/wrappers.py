@@ -33,7 +33,7 @@ def launch(
         if options.batch_norm == "sync":
             raise RequestError("--wrapper dp cannot synchronize batch norm; take ddp")
         if process.count > 1:
-            raise RequestError("--wrapper dp knows one process, and no other host; take ddp")
+            raise RequestError("--wrapper dp trains in one process, on one host; take ddp")
         count = 1
     launch_processes(worker, len(process.share_of(range(count))), process)
 

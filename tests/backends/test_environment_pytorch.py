@@ -1,10 +1,15 @@
 """What PyTorch reads of the environment changes no run, or is named."""
 
+import importlib
+import os
+import socket
 from pathlib import Path
 
 import pytest
 from surroundings import computed, ran, refused
 
+from common.backends.devices import ALONE
+from common.base.network import interface_of
 from common.records.store import read_record
 
 pytestmark = pytest.mark.only("pytorch")
@@ -50,3 +55,15 @@ def test_a_variable_with_which_it_cannot_be_loaded_is_named(tmp_path: Path) -> N
 def test_a_variable_with_which_its_processes_cannot_meet_is_named(tmp_path: Path) -> None:
     line = refused(ran("frameworks.pytorch.concise", tmp_path, GLOO_SOCKET_IFNAME="nonsense"))
     assert "pytorch reads GLOO_SOCKET_IFNAME=nonsense, which is set in the environment" in line
+
+
+def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendezvous = importlib.import_module("frameworks.pytorch.rendezvous")
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "")  # so that it is put back
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME")
+    rendezvous.use_interface(ALONE)
+    assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
+    meeting = rendezvous.Rendezvous.of(ALONE)
+    socket.create_connection(("127.0.0.1", meeting.port)).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", meeting.port))

@@ -194,7 +194,7 @@ def test_what_does_not_go_together_is_one_line(name: str, found: Told, why: str)
         (ByHand("a:1"), BATCH, "needs --hosts and --host-rank"),
         (ByHand("a:1"), TORCHRUN, "unless Slurm or Open MPI alone"),
         (ByHand("a", 2, 0), {}, "--coordinator 'a' is not HOST:PORT"),
-        (ByHand("a:1", 2, 2), {}, "--host-rank 2 is none of --hosts 2"),
+        (ByHand("a:1", 2, 2), {}, "--host-rank 2 is too large for --hosts 2"),
     ],
 )
 def test_flags_that_do_not_go_together_are_one_line(flags: ByHand, found: Told, why: str) -> None:

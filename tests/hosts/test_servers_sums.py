@@ -1,5 +1,6 @@
 """MXNet's servers send weights and sums back as they are, however little its own code minds."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -7,6 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
+from common.backends.devices import Process
+from common.base.errors import RequestError
 
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = """
@@ -49,6 +53,13 @@ def test_doubles_are_added_as_such_whatever_lies_in_memory(framework: str) -> No
     for filled_with in (85, 254):
         memory = f"glibc.malloc.perturb={filled_with}:glibc.malloc.tcache_count=0"
         assert wrong("float64", GLIBC_TUNABLES=memory) == "[]\n[]\n"
+
+
+@pytest.mark.only("mxnet")
+def test_hosts_with_ipv6_alone_are_refused_in_a_line(framework: str) -> None:
+    servers = importlib.import_module("frameworks.mxnet.servers")
+    with pytest.raises(RequestError, match="by IPv4 alone: give IPv4 addresses"):
+        servers.environment(Process(0, 2, addresses=("10.0.0.1", "fd00::2")), 1)
 
 
 def wrong(dtype: str, **environ: str) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -43,6 +44,21 @@ def test_an_environment_is_complete_until_its_recipe_changes(tmp_path: Path) -> 
     made.python.unlink()
     made.python.symlink_to(tmp_path / "gone")
     assert not made.complete()
+
+
+def test_half_a_program_of_jax_is_no_longer_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    whole = zlib.compress(b"a program" * 99)
+    written = {"whole": whole, "half": whole[: len(whole) // 2], "empty": b"", "none": b"a program"}
+    kept = Path(environments.kept_programs("jax")["JAX_COMPILATION_CACHE_DIR"])
+    kept.mkdir(parents=True)
+    for name, content in written.items():
+        (kept / f"{name}-cache").write_bytes(content)
+    environments.kept_programs("jax")
+    assert [each.name for each in kept.iterdir()] == ["whole-cache"]
+    assert not environments.kept_programs("pytorch")
 
 
 @pytest.mark.parametrize("tried", ["uv", "uv fails", "no uv"])

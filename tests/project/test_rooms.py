@@ -52,10 +52,24 @@ def test_every_folder_is_a_room_with_a_docstring() -> None:
         assert len(tree.body) == 1
 
 
-def test_nothing_rests_on_notebooks() -> None:
-    for folder in ("common", "frameworks", "bench"):
+@pytest.mark.parametrize("package", ["notebooks", "bench", "fuzz"])
+def test_what_computes_does_not_rest_on(package: str) -> None:
+    for folder in {"common", "frameworks", "bench"} - {package}:
         for path in (ROOT / folder).rglob("*.py"):
-            assert list(imported(path, "notebooks")) == [], path
+            assert list(imported(path, package)) == [], path
+
+
+@pytest.mark.parametrize("library", ["torch", "tensorflow", "jax", "mxnet", "frameworks"])
+def test_neither_notebooks_nor_sessions_import_a_framework(library: str) -> None:
+    for folder in ("notebooks", "sessions"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert list(imported(path, library)) == [], path
+
+
+@pytest.mark.parametrize("backend", FRAMEWORKS)
+def test_files_of_a_backend_are_short(backend: str) -> None:
+    for path in (ROOT / "frameworks" / backend).rglob("*.py"):
+        assert len(path.read_text().splitlines()) < 200, path
 
 
 def test_backends_import_what_is_theirs() -> None:

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from common.backends.driver import Card, Driver
 from common.backends.frameworks import FRAMEWORKS
 from sessions import accelerators, environments
+from sessions.checks import look_up
 from sessions.environments import NO_GPUS
 from sessions.faults import started
 from sessions.gpu import gpu
@@ -38,6 +40,8 @@ class Session:
 
     def error(self, text: str) -> None:
         raise EndedError(text)
+
+    skip = error
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +132,25 @@ def test_cuda_that_cannot_be_is_an_error(
     with pytest.raises(EndedError, match=r"mxnet: its build of CUDA 11\.2"):
         noxfile.run_framework(session, "mxnet")
     assert session.ran == []
+
+
+def test_without_mxnet_the_others_are_compared(
+    noxfile: Any, has: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has("")
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    session: Any = Session()
+    with pytest.raises(EndedError, match=r"MXNet 1\.9\.1 cannot be had here: it has no wheel for"):
+        noxfile.run_framework(session, "mxnet")
+    noxfile.parity(session)
+    assert session.ran == [" ".join(["common: common.parity results", *SUITES, *FRAMEWORKS[:3]])]
+
+
+def test_an_audit_that_can_look_up_nothing_says_so() -> None:
+    said: list[str] = []
+    session: Any = SimpleNamespace(run=lambda *_, **__: None, warn=said.append)
+    assert list(look_up(session, "python")) == []
+    assert said == ["NOT AUDITED: no weaknesses can be looked up from here"]
 
 
 def test_tests_see_no_gpu(noxfile: Any, has: Callable[..., None]) -> None:

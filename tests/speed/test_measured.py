@@ -1,5 +1,6 @@
 """What the pages say of speed is what the benchmarks beside them have measured."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,9 @@ def test_the_readme_has_figures_of_the_results() -> None:
             if line.startswith(f"| {name} | {devices} |")
         )
         assert f"| {name} | {one[2]}, {two[2]} | {one[5]} and {two[5]} |" in readme
+    (ratios,) = re.findall(r"\| LeNet, batch 256: Keras, Estimator \| (.*) \|", results)
+    times = [float(cell.split()[0]) for cell in ratios.split(" | ")]
+    killed = results.partition("killed after steps")[2].partition("ResNet-18, preset book")[0]
+    deep = re.findall(r"\| \w+ \| (0\.\d+) \|", killed)
+    assert f"{min(times)} to {max(times):.1f} times" in readme
+    assert f"{min(deep)} to {max(deep)}" in readme

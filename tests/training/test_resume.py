@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agreement import edit
 from fake_chapter import EVERY, KEPT, RECORD, CommandLine, stopping, written
 from hurt_runs import require_tidy
 from safetensors.numpy import load_file
@@ -91,13 +92,18 @@ def test_another_framework_resumes_in_the_same_folder(start: CommandLine) -> Non
     assert read_checkpoint(file).record == read_record(file)
 
 
-def test_another_allreduce_resumes_from_a_file_and_the_record_says_so(start: CommandLine) -> None:
+def test_another_allreduce_and_processor_resume_from_a_file_and_the_record_says_so(
+    start: CommandLine,
+) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     file = KEPT / f"{NAME}-step3.json"
+    machine = json.loads(file.read_text())["machine"]
+    edit(file, machine=machine | {"processor": "Z80"})
     flags = ["--batch-size=10", "--dtype=float64", "--allreduce=ring", f"--resume-from={file}"]
     assert start(*flags) == 0
     (again,) = written()["resumed"]
-    assert again["differences"] == ["allreduce star there, ring here"]
+    processor = f"processor Z80 there, {machine['processor']} here"
+    assert again["differences"] == ["allreduce star there, ring here", processor]
     assert written()["losses"][:3] == [1, 1 / 2, 1 / 3]
 
 
