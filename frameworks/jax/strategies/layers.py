@@ -13,7 +13,7 @@ from jax import Array as Tensor
 
 from frameworks.jax.kernels import avg_pool2d, conv2d, dense, images, relu
 from frameworks.jax.scratch import loss
-from frameworks.jax.strategies.moves import Params, partial, vjp
+from frameworks.jax.strategies.moves import Params, partial, plus, vjp
 
 R = TypeVar("R")
 
@@ -60,7 +60,7 @@ def forward(
 def backward(
     names: Sequence[str], params: Mapping[str, Tensor], inputs: Sequence[Tensor], grad: Tensor
 ) -> tuple[Tensor, Params]:
-    """The gradients of the first layer's input and of weights, from that of the last one's output."""
+    """The gradients of the first input and of the weights, from that of the last output."""
     grads: Params = {}
     for name, X in zip(reversed(names), reversed(inputs), strict=True):
         grad, found = vjp(partial(layer, name), X, of_layer(name, params), grad)
@@ -80,5 +80,11 @@ def loss_and_gradient(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor,
 
 def add(grads: MutableMapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
     """Adds further gradients to those that there are, by name."""
-    for name, grad in found.items():
-        grads[name] = grads[name] + grad if name in grads else grad
+    grads.update(total(grads, found))
+
+
+def total(grads: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The sums of gradients that there are and of further ones: the latter, if there are none."""
+    if not grads.keys() >= found.keys():
+        return found
+    return plus({name: grads[name] for name in found}, dict(found))

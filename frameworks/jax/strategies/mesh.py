@@ -13,11 +13,10 @@ import jax
 from jax import Array as Tensor
 
 from common.base.arrays import Array
-from common.parallel.ledger import Group, Kept, Ledger, mesh
 from common.parallel.layouts import Part
+from common.parallel.ledger import Group, Kept, Ledger, mesh
 from common.parallel.parts import parts_of
 from common.parallel.plans import Plan
-from frameworks.jax.kernels import descended
 from frameworks.jax.strategies import data, pipeline, tensor, zero
 from frameworks.jax.strategies.moves import (
     Device,
@@ -89,10 +88,9 @@ def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list
         losses += parts
         grads += found
     for column in split.columns:
-        for name in grads[column.numbers[0]]:
-            summed = allreduce([grads[i][name] for i in column.numbers], "gradients", column)
-            for number, total in zip(column.numbers, summed, strict=True):
-                grads[number][name] = total
+        summed = allreduce([dict(grads[i]) for i in column.numbers], "gradients", column)
+        for number, totals in zip(column.numbers, summed, strict=True):
+            grads[number].update(totals)
     return losses, grads
 
 
@@ -115,11 +113,11 @@ def own_slices(params: Kept, plan: Plan, device: int) -> dict[str, Tensor]:
     if plan.strategy not in ("zero1", "zero2"):
         return dict(params)
     parts = tuple((name, plan.updated[name][device]) for name in params)
-    return cut(dict(params), parts)
+    return these(dict(params), parts)
 
 
 @partial(jax.jit, static_argnums=1)
-def cut(params: Mapping[str, Tensor], parts: Sequence[tuple[str, Part | None]]) -> Params:
+def these(params: Mapping[str, Tensor], parts: Sequence[tuple[str, Part | None]]) -> Params:
     """These parts of the weights, in one program for them all."""
     return {name: part.of(params[name]) for name, part in parts if part}
 
@@ -129,10 +127,9 @@ def give_back(
 ) -> None:
     """Puts updated weights in their places; slices of ZeRO-1 and 2 are gathered first."""
     if plan.strategy in ("zero1", "zero2"):
-        for name, shape in plan.shapes.items():
-            whole = all_gather([each[name] for each in updated], shape, "weights", group)
-            for kept, tensor in zip(params, whole, strict=True):
-                kept[name] = tensor
+        whole = all_gather(updated, plan.shapes, "weights", group)
+        for kept, tensors in zip(params, whole, strict=True):
+            kept.update(tensors)
     else:
         for kept, own in zip(params, updated, strict=True):
             kept.update(own)
@@ -142,11 +139,15 @@ def sgd(
     params: dict[str, Tensor], velocities: Kept, grads: Kept, lr: float, momentum: float
 ) -> None:
     """One step on one device: v = m v + g, then w = w - lr v."""
-    velocities.update(moved(dict(velocities), dict(grads), momentum))
-    params.update(descended(params, dict(velocities), lr))
+    stepped, moved = step(params, dict(velocities), dict(grads), lr, momentum)
+    params.update(stepped)
+    velocities.update(moved)
 
 
 @jax.jit
-def moved(velocities: Params, grads: Params, momentum: float) -> Params:
-    """The velocities after one step, in one program for them all."""
-    return {name: momentum * v + grads[name] for name, v in velocities.items()}
+def step(
+    params: Params, velocities: Params, grads: Params, lr: float, momentum: float
+) -> tuple[Params, Params]:
+    """Weights and velocities after one step, in one program for them all."""
+    velocities = {name: momentum * v + grads[name] for name, v in velocities.items()}
+    return {name: param - lr * velocities[name] for name, param in params.items()}, velocities

@@ -1,19 +1,26 @@
-"""How tensors get from device to device, in JAX: all go by `send`, which counts them."""
+"""How tensors get from device to device, in JAX: all go by `send`, which counts them.
+
+What is done with tensors of several names is one program for them all, of which there are a few
+then, and not a few for each name. Each of them is a message of its own all the same.
+"""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import jax
-from jax import Array as Tensor
+from jax import Array as Tensor, numpy as jnp
 
 from common.base.arrays import Array
+from common.models.nets import Shapes
 from common.parallel.ledger import Group
 from common.parallel.shards import shard_bounds
-from frameworks.jax.collectives import cut, put_together
 
 Device: TypeAlias = jax.Device
 Params = dict[str, Tensor]
+
+T = TypeVar("T", Tensor, Params)
+"""A tensor, or several by their names."""
 
 partial = functools.cache(functools.partial)
 """The same object for the same arguments. JAX compiles a program again for every other one."""
@@ -25,11 +32,12 @@ def place(values: Array, device: Device) -> Tensor:
     return jax.device_put(values.copy(), device)
 
 
-def send(tensor: Tensor, source: int, target: int, kind: str, group: Group) -> Tensor:
+def send(tensor: T, source: int, target: int, kind: str, group: Group) -> T:
     """A copy of a tensor on another device of the group; to the same one, nothing is sent."""
     if source == target:
         return tensor
-    group.message(tensor, source, target, kind)
+    for each in jax.tree.leaves(tensor):
+        group.message(each, source, target, kind)
     return jax.device_put(tensor, group.devices[target])
 
 
@@ -49,36 +57,59 @@ def vjp(
     return found, grads
 
 
-def allreduce(tensors: Sequence[Tensor], kind: str, group: Group) -> list[Tensor]:
+def allreduce(tensors: Sequence[T], kind: str, group: Group) -> list[T]:
     """The sum of tensors that lie on all devices of a group, on each of them.
 
     The first device adds them up, as in the first chapter.
     """
     total = tensors[0]
     for device, tensor in enumerate(tensors[1:], start=1):
-        total = total + send(tensor, device, 0, kind, group)
+        total = plus(total, send(tensor, device, 0, kind, group))
     return [send(total, 0, device, kind, group) for device in range(len(tensors))]
 
 
-def reduce_scatter(tensors: Sequence[Tensor], kind: str, group: Group) -> list[Tensor]:
+def reduce_scatter(tensors: Sequence[Params], kind: str, group: Group) -> list[Params]:
     """A slice of the sum of tensors, in one row, for each device: each adds up its own."""
-    bounds = tuple(shard_bounds(tensors[0].size, len(tensors)))
-    slices = [cut(tensor, bounds) for tensor in tensors]
+    slices = [cut(each, len(tensors)) for each in tensors]
     totals = []
     for target in range(len(tensors)):
         total = send(slices[0][target], 0, target, kind, group)
         for source in range(1, len(tensors)):
-            total = total + send(slices[source][target], source, target, kind, group)
+            total = plus(total, send(slices[source][target], source, target, kind, group))
         totals.append(total)
     return totals
 
 
-def all_gather(
-    slices: Sequence[Tensor], shape: Sequence[int], kind: str, group: Group
-) -> list[Tensor]:
-    """The whole tensor on each device, from the slices of all of them."""
+def all_gather(slices: Sequence[Params], shapes: Shapes, kind: str, group: Group) -> list[Params]:
+    """The whole tensors on each device, from the slices of all of them."""
     found = []
     for target in range(len(slices)):
         parts = [send(part, source, target, kind, group) for source, part in enumerate(slices)]
-        found.append(put_together(parts, tuple(shape)))
+        found.append(put_together(parts, tuple(shapes.items())))
     return found
+
+
+@jax.jit
+def plus(one: T, other: T) -> T:
+    """The sums of tensors, name by name."""
+    total: T = jax.tree.map(jnp.add, one, other)
+    return total
+
+
+@partial(jax.jit, static_argnums=1)
+def cut(tensors: Params, devices: int) -> list[Params]:
+    """The slices of tensors, each in one row, for so many devices."""
+    bounds = {name: shard_bounds(tensor.size, devices) for name, tensor in tensors.items()}
+    return [
+        {name: tensor.ravel()[slice(*bounds[name][i])] for name, tensor in tensors.items()}
+        for i in range(devices)
+    ]
+
+
+@partial(jax.jit, static_argnums=1)
+def put_together(parts: Sequence[Params], shapes: Sequence[tuple[str, Sequence[int]]]) -> Params:
+    """The inverse of `cut`."""
+    return {
+        name: jnp.concatenate([part[name] for part in parts]).reshape(shape)
+        for name, shape in shapes
+    }

@@ -13,7 +13,7 @@ from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
 from frameworks.jax.kernels import on_each_device
-from frameworks.jax.strategies.layers import add, layer, loss_and_gradient, of_layer
+from frameworks.jax.strategies.layers import add, layer, loss_and_gradient, of_layer, total
 from frameworks.jax.strategies.moves import all_gather, partial, place, reduce_scatter, vjp
 
 
@@ -53,8 +53,8 @@ def backward(
         # A program gives names in the order of the alphabet: here, in that of the layer again.
         found = [of_layer(name, each) for _, each in results]
         if plan.strategy == "zero1":
-            for total, each in zip(grads, found, strict=True):
-                add(total, each)
+            for own, each in zip(grads, found, strict=True):
+                add(own, each)
         else:
             layers = group.kept("gradients")
             for own, each in zip(layers, found, strict=True):
@@ -107,18 +107,19 @@ def whole(
     if plan.strategy != "zero3":
         return own
     found = group.kept("weights")
-    for key in own[0]:
-        tensors = all_gather([each[key] for each in own], plan.shapes[key], "weights", group)
-        for device, tensor in zip(found, tensors, strict=True):
-            device[key] = tensor
+    shapes = {key: plan.shapes[key] for key in own[0]}
+    for device, tensors in zip(found, all_gather(own, shapes, "weights", group), strict=True):
+        device.update(tensors)
     return found
 
 
 def scatter(grads: Sequence[Kept], slices: Sequence[Kept], group: Group) -> None:
     """Sums all devices' gradients, adds to each device's slices, and lets the whole ones go."""
+    found = reduce_scatter([dict(each) for each in grads], "gradients", group)
+    totals = [total(own, parts) for own, parts in zip(slices, found, strict=True)]
+    # They are counted as if the slices of one tensor came after those of another.
     for name in list(grads[0]):
-        found = reduce_scatter([each[name] for each in grads], "gradients", group)
-        for own, part in zip(slices, found, strict=True):
-            add(own, {name: part})
+        for own, parts in zip(slices, totals, strict=True):
+            own[name] = parts[name]
         for each in grads:
             del each[name]
