@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Final
 
 from common.parallel.ledger import KEPT, MOVED, Usage
@@ -178,23 +178,19 @@ def weights_kept(plan: Plan, device: int) -> int:
 def gradients_kept(plan: Plan, device: int, several: bool) -> int:
     """The most numbers of gradients: of what it updates and, with ZeRO, of what is not scattered.
 
-    ZeRO-1 scatters all at the end, one tensor after the other. The others do so with one layer at
-    a time, the last one first; of `several` microbatches, an earlier one has left all slices.
+    ZeRO-1 scatters all at the end. The others scatter one layer at a time, the last one first; of
+    `several` microbatches, an earlier one has left all slices.
     """
     own = parts(plan, device)
     if not plan.strategy.startswith("zero"):
         return sum(own.values())
+    if plan.strategy == "zero1":
+        return sum(map(math.prod, plan.shapes.values())) + sum(own.values())
     layers = [[f"{layer}.weight", f"{layer}.bias"] for layer in plan.layers[::-1]]
-    rounds = [list(chain(*layers))] if plan.strategy == "zero1" else layers
-    left = several and plan.strategy != "zero1"
-    most, had = 0, sum(own.values()) if left else 0
-    for names in rounds:
-        whole = sum(math.prod(plan.shapes[name]) for name in names)
-        for name in names:
-            had += 0 if left else own[name]
-            most = max(most, had + whole)
-            whole -= math.prod(plan.shapes[name])
-    return most
+    slices = list(accumulate(sum(own[name] for name in names) for names in layers))
+    whole = [sum(math.prod(plan.shapes[name]) for name in names) for names in layers]
+    left = slices[-1:] * len(layers) if several else slices
+    return max(map(sum, zip(left, whole, strict=True)))
 
 
 Moves = Callable[[Plan, int, Sequence[int], Moved], None]

@@ -78,13 +78,8 @@ def loss_and_gradient(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor,
     return jax.value_and_grad(part)(logits)
 
 
-def add(grads: MutableMapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+def add(grads: MutableMapping[str, Tensor], found: Params) -> None:
     """Adds further gradients to those that there are, by name."""
-    grads.update(total(grads, found))
-
-
-def total(grads: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """The sums of gradients that there are and of further ones: the latter, if there are none."""
-    if not grads.keys() >= found.keys():
-        return found
-    return plus({name: grads[name] for name in found}, dict(found))
+    if grads.keys() >= found.keys():
+        found = plus({name: grads[name] for name in found}, found)
+    grads.update(found)

@@ -13,19 +13,11 @@ import jax
 from jax import Array as Tensor
 
 from common.base.arrays import Array
-from common.parallel.layouts import Part
 from common.parallel.ledger import Group, Kept, Ledger, mesh
 from common.parallel.parts import parts_of
 from common.parallel.plans import Plan
 from frameworks.jax.strategies import data, pipeline, tensor, zero
-from frameworks.jax.strategies.moves import (
-    Device,
-    Params,
-    all_gather,
-    allreduce,
-    partial,
-    place,
-)
+from frameworks.jax.strategies.moves import Device, Params, all_gather, allreduce, cut, place
 
 WAYS: Final[dict[str, ModuleType]] = {
     "data": data,
@@ -112,14 +104,7 @@ def own_slices(params: Kept, plan: Plan, device: int) -> dict[str, Tensor]:
     """What a device updates of its weights: all of them or, of ZeRO-1 and 2, a slice."""
     if plan.strategy not in ("zero1", "zero2"):
         return dict(params)
-    parts = tuple((name, plan.updated[name][device]) for name in params)
-    return these(dict(params), parts)
-
-
-@partial(jax.jit, static_argnums=1)
-def these(params: Mapping[str, Tensor], parts: Sequence[tuple[str, Part | None]]) -> Params:
-    """These parts of the weights, in one program for them all."""
-    return {name: part.of(params[name]) for name, part in parts if part}
+    return cut(dict(params), plan.devices)[device]
 
 
 def give_back(

@@ -83,9 +83,10 @@ def reduce_scatter(tensors: Sequence[Params], kind: str, group: Group) -> list[P
 def all_gather(slices: Sequence[Params], shapes: Shapes, kind: str, group: Group) -> list[Params]:
     """The whole tensors on each device, from the slices of all of them."""
     found = []
+    named = tuple((name, shapes[name]) for name in slices[0])
     for target in range(len(slices)):
         parts = [send(part, source, target, kind, group) for source, part in enumerate(slices)]
-        found.append(put_together(parts, tuple(shapes.items())))
+        found.append(put_together(parts, named))
     return found
 
 

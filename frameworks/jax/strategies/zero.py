@@ -13,7 +13,7 @@ from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
 from frameworks.jax.kernels import on_each_device
-from frameworks.jax.strategies.layers import add, layer, loss_and_gradient, of_layer, total
+from frameworks.jax.strategies.layers import add, layer, loss_and_gradient, of_layer
 from frameworks.jax.strategies.moves import all_gather, partial, place, reduce_scatter, vjp
 
 
@@ -107,8 +107,7 @@ def whole(
     if plan.strategy != "zero3":
         return own
     found = group.kept("weights")
-    shapes = {key: plan.shapes[key] for key in own[0]}
-    for device, tensors in zip(found, all_gather(own, shapes, "weights", group), strict=True):
+    for device, tensors in zip(found, all_gather(own, plan.shapes, "weights", group), strict=True):
         device.update(tensors)
     return found
 
@@ -116,10 +115,7 @@ def whole(
 def scatter(grads: Sequence[Kept], slices: Sequence[Kept], group: Group) -> None:
     """Sums all devices' gradients, adds to each device's slices, and lets the whole ones go."""
     found = reduce_scatter([dict(each) for each in grads], "gradients", group)
-    totals = [total(own, parts) for own, parts in zip(slices, found, strict=True)]
-    # They are counted as if the slices of one tensor came after those of another.
-    for name in list(grads[0]):
-        for own, parts in zip(slices, totals, strict=True):
-            own[name] = parts[name]
-        for each in grads:
-            del each[name]
+    for own, parts in zip(slices, found, strict=True):
+        add(own, parts)
+    for each in grads:
+        each.clear()

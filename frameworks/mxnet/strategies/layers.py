@@ -11,7 +11,7 @@ from mxnet import autograd, np
 
 from frameworks.mxnet.kernels import avg_pool2d, conv2d, dense, padded, relu
 from frameworks.mxnet.scratch import loss
-from frameworks.mxnet.strategies.moves import Params, Tensor, vjp
+from frameworks.mxnet.strategies.moves import Params, Tensor, plus, vjp
 
 Layer = Callable[[str, Tensor, Mapping[str, Tensor]], Tensor]
 
@@ -93,7 +93,8 @@ def loss_and_gradient(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor,
     return part.detach(), logits.grad
 
 
-def add(grads: MutableMapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+def add(grads: MutableMapping[str, Tensor], found: Params) -> None:
     """Adds further gradients to those that there are, by name."""
-    for name, grad in found.items():
-        grads[name] = grads[name] + grad if name in grads else grad
+    if grads.keys() >= found.keys():
+        found = plus({name: grads[name] for name in found}, found)
+    grads.update(found)

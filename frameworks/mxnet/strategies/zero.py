@@ -104,18 +104,15 @@ def whole(
     if plan.strategy != "zero3":
         return own
     found = group.kept("weights")
-    for key in own[0]:
-        tensors = all_gather([each[key] for each in own], plan.shapes[key], "weights", group)
-        for device, tensor in zip(found, tensors, strict=True):
-            device[key] = tensor
+    for device, tensors in zip(found, all_gather(own, plan.shapes, "weights", group), strict=True):
+        device.update(tensors)
     return found
 
 
 def scatter(grads: Sequence[Kept], slices: Sequence[Kept], group: Group) -> None:
     """Sums all devices' gradients, adds to each device's slices, and lets the whole ones go."""
-    for name in list(grads[0]):
-        found = reduce_scatter([each[name] for each in grads], "gradients", group)
-        for own, part in zip(slices, found, strict=True):
-            add(own, {name: part})
-        for each in grads:
-            del each[name]
+    found = reduce_scatter([dict(each) for each in grads], "gradients", group)
+    for own, parts in zip(slices, found, strict=True):
+        add(own, parts)
+    for each in grads:
+        each.clear()

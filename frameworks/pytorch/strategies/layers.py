@@ -12,7 +12,7 @@ from torch import Tensor
 
 from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, relu
 from frameworks.pytorch.scratch import loss
-from frameworks.pytorch.strategies.moves import Params, vjp
+from frameworks.pytorch.strategies.moves import Params, plus, vjp
 
 
 def of_layer(name: str, params: Mapping[str, Tensor]) -> Params:
@@ -59,7 +59,8 @@ def loss_and_gradient(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor,
     return part.detach(), grad
 
 
-def add(grads: MutableMapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+def add(grads: MutableMapping[str, Tensor], found: Params) -> None:
     """Adds further gradients to those that there are, by name."""
-    for name, grad in found.items():
-        grads[name] = grads[name] + grad if name in grads else grad
+    if grads.keys() >= found.keys():
+        found = plus({name: grads[name] for name in found}, found)
+    grads.update(found)

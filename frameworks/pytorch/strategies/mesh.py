@@ -16,7 +16,7 @@ from common.parallel.ledger import Group, Kept, Ledger, mesh
 from common.parallel.parts import parts_of
 from common.parallel.plans import Plan
 from frameworks.pytorch.strategies import data, pipeline, tensor, zero
-from frameworks.pytorch.strategies.moves import Device, all_gather, allreduce, place
+from frameworks.pytorch.strategies.moves import Device, all_gather, allreduce, cut, place
 
 WAYS: Final[dict[str, ModuleType]] = {
     "data": data,
@@ -79,10 +79,9 @@ def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list
         losses += parts
         grads += found
     for column in split.columns:
-        for name in grads[column.numbers[0]]:
-            summed = allreduce([grads[i][name] for i in column.numbers], "gradients", column)
-            for number, total in zip(column.numbers, summed, strict=True):
-                grads[number][name] = total
+        summed = allreduce([dict(grads[i]) for i in column.numbers], "gradients", column)
+        for number, totals in zip(column.numbers, summed, strict=True):
+            grads[number].update(totals)
     return losses, grads
 
 
@@ -104,8 +103,7 @@ def own_slices(params: Kept, plan: Plan, device: int) -> dict[str, Tensor]:
     """What a device updates of its weights: all of them or, of ZeRO-1 and 2, a slice."""
     if plan.strategy not in ("zero1", "zero2"):
         return dict(params)
-    bounds = {name: plan.updated[name][device] for name in params}
-    return {k: params[k].flatten()[part.start : part.stop] for k, part in bounds.items() if part}
+    return cut(dict(params), plan.devices)[device]
 
 
 def give_back(
@@ -113,10 +111,9 @@ def give_back(
 ) -> None:
     """Puts updated weights in their places; slices of ZeRO-1 and 2 are gathered first."""
     if plan.strategy in ("zero1", "zero2"):
-        for name, shape in plan.shapes.items():
-            whole = all_gather([each[name] for each in updated], shape, "weights", group)
-            for kept, tensor in zip(params, whole, strict=True):
-                kept[name] = tensor
+        whole = all_gather(updated, plan.shapes, "weights", group)
+        for kept, tensors in zip(params, whole, strict=True):
+            kept.update(tensors)
     else:
         for kept, own in zip(params, updated, strict=True):
             kept.update(own)

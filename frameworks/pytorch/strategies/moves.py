@@ -1,16 +1,21 @@
 """How tensors get from device to device, in PyTorch: all go by `send`, which counts them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from common.base.arrays import Array
+from common.models.nets import Shapes
 from common.parallel.ledger import Group
 from common.parallel.shards import shard_sizes
 
 Device = torch.device
 Params = dict[str, Tensor]
+
+T = TypeVar("T", Tensor, Params)
+"""A tensor, or several by their names."""
 
 
 def place(values: Array, device: Device) -> Tensor:
@@ -18,12 +23,17 @@ def place(values: Array, device: Device) -> Tensor:
     return torch.from_numpy(values).to(device, copy=True)
 
 
-def send(tensor: Tensor, source: int, target: int, kind: str, group: Group) -> Tensor:
-    """A copy of a tensor on another device of the group; to the same one, nothing is sent."""
+def send(tensors: T, source: int, target: int, kind: str, group: Group) -> T:
+    """A copy on another device of the group, each tensor a message; to the same one, nothing goes.
+
+    They are one tensor, or several by their names.
+    """
     if source == target:
-        return tensor
-    group.message(tensor, source, target, kind)
-    return tensor.to(group.devices[target], copy=True)
+        return tensors
+    if isinstance(tensors, dict):
+        return {k: send(each, source, target, kind, group) for k, each in tensors.items()}
+    group.message(tensors, source, target, kind)
+    return tensors.to(group.devices[target], copy=True)
 
 
 def vjp(
@@ -44,36 +54,54 @@ def vjp(
     return found, dict(zip(own, grads, strict=True))
 
 
-def allreduce(tensors: Sequence[Tensor], kind: str, group: Group) -> list[Tensor]:
-    """The sum of tensors that lie on all devices of a group, on each of them.
+def allreduce(tensors: Sequence[T], kind: str, group: Group) -> list[T]:
+    """The sum of what lies on all devices of a group, on each of them.
 
-    The first device adds them up, as in the first chapter.
+    The first device adds it up, as in the first chapter.
     """
     total = tensors[0]
-    for device, tensor in enumerate(tensors[1:], start=1):
-        total = total + send(tensor, device, 0, kind, group)
+    for device, each in enumerate(tensors[1:], start=1):
+        total = plus(total, send(each, device, 0, kind, group))
     return [send(total, 0, device, kind, group) for device in range(len(tensors))]
 
 
-def reduce_scatter(tensors: Sequence[Tensor], kind: str, group: Group) -> list[Tensor]:
-    """A slice of the sum of tensors, in one row, for each device: each adds up its own."""
-    sizes = shard_sizes(tensors[0].numel(), len(tensors))
-    slices = [tensor.flatten().split(sizes) for tensor in tensors]
+def reduce_scatter(tensors: Sequence[Params], kind: str, group: Group) -> list[Params]:
+    """A slice of the sum of each tensor, in one row, for each device: each adds up its own."""
+    slices = [cut(each, len(tensors)) for each in tensors]
     totals = []
     for target in range(len(tensors)):
         total = send(slices[0][target], 0, target, kind, group)
         for source in range(1, len(tensors)):
-            total = total + send(slices[source][target], source, target, kind, group)
+            total = plus(total, send(slices[source][target], source, target, kind, group))
         totals.append(total)
     return totals
 
 
-def all_gather(
-    slices: Sequence[Tensor], shape: Sequence[int], kind: str, group: Group
-) -> list[Tensor]:
-    """The whole tensor on each device, from the slices of all of them."""
+def all_gather(slices: Sequence[Params], shapes: Shapes, kind: str, group: Group) -> list[Params]:
+    """The whole tensors on each device, from the slices of all of them."""
     found = []
     for target in range(len(slices)):
         parts = [send(part, source, target, kind, group) for source, part in enumerate(slices)]
-        found.append(torch.cat(parts).reshape(tuple(shape)))
+        found.append(put_together(parts, shapes))
     return found
+
+
+def plus(one: T, other: T) -> T:
+    """The sum of two tensors, or of those of each name."""
+    if isinstance(one, dict):
+        return {name: one[name] + each for name, each in other.items()}
+    return one + other
+
+
+def cut(tensors: Params, devices: int) -> list[Params]:
+    """The slices of tensors, each in one row, for so many devices."""
+    rows = {
+        name: tensor.flatten().split(shard_sizes(tensor.numel(), devices))
+        for name, tensor in tensors.items()
+    }
+    return [{name: row[i] for name, row in rows.items()} for i in range(devices)]
+
+
+def put_together(parts: Sequence[Params], shapes: Shapes) -> Params:
+    """The inverse of `cut`."""
+    return {k: torch.cat([part[k] for part in parts]).reshape(shapes[k]) for k in parts[0]}

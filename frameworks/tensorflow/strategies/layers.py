@@ -9,10 +9,9 @@ from collections.abc import Mapping, MutableMapping, Sequence
 import tensorflow as tf
 from tensorflow import Tensor
 
-from frameworks.tensorflow import kernels
 from frameworks.tensorflow.kernels import avg_pool2d, conv2d, dense, images, relu
 from frameworks.tensorflow.scratch import loss
-from frameworks.tensorflow.strategies.moves import Params, bound, program, vjp
+from frameworks.tensorflow.strategies.moves import Params, bound, plus, program, vjp
 
 
 def of_layer(name: str, params: Mapping[str, Tensor]) -> Params:
@@ -61,7 +60,8 @@ def loss_and_gradient(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor,
     return part, tape.gradient(part, logits)
 
 
-def add(grads: MutableMapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+def add(grads: MutableMapping[str, Tensor], found: Params) -> None:
     """Adds further gradients to those that there are, by name."""
-    for name, grad in found.items():
-        grads[name] = kernels.add(grads[name], grad) if name in grads else grad
+    if grads.keys() >= found.keys():
+        found = plus({name: grads[name] for name in found}, found)
+    grads.update(found)

@@ -88,10 +88,9 @@ def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list
         losses += parts
         grads += found
     for column in split.columns:
-        for name in grads[column.numbers[0]]:
-            summed = allreduce([grads[i][name] for i in column.numbers], "gradients", column)
-            for number, total in zip(column.numbers, summed, strict=True):
-                grads[number][name] = total
+        summed = allreduce([dict(grads[i]) for i in column.numbers], "gradients", column)
+        for number, totals in zip(column.numbers, summed, strict=True):
+            grads[number].update(totals)
     return losses, grads
 
 
@@ -113,7 +112,7 @@ def own_slices(params: Kept, plan: Plan, device: int) -> dict[str, Tensor]:
     """What a device updates of its weights: all of them or, of ZeRO-1 and 2, a slice."""
     if plan.strategy not in ("zero1", "zero2"):
         return dict(params)
-    return {name: cut(param, plan.devices)[device] for name, param in params.items()}
+    return cut(dict(params), plan.devices)[device]
 
 
 def give_back(
@@ -121,10 +120,9 @@ def give_back(
 ) -> None:
     """Puts updated weights in their places; slices of ZeRO-1 and 2 are gathered first."""
     if plan.strategy in ("zero1", "zero2"):
-        for name, shape in plan.shapes.items():
-            whole = all_gather([each[name] for each in updated], shape, "weights", group)
-            for kept, tensor in zip(params, whole, strict=True):
-                kept[name] = tensor
+        whole = all_gather(updated, plan.shapes, "weights", group)
+        for kept, tensors in zip(params, whole, strict=True):
+            kept.update(tensors)
     else:
         for kept, own in zip(params, updated, strict=True):
             kept.update(own)
