@@ -57,7 +57,8 @@ def run_framework(session: nox.Session, framework: str) -> None:
 def run_grid(session: nox.Session, choice: Choice, python: str, *flags: str) -> None:
     """Runs the grid of a framework, on GPUs, too, where there are any."""
     command = [python, "-m", "common.grid", choice.framework, f"--out={RESULTS}", *flags]
-    session.run(*command, env=kept_programs(choice.name))
+    # Plain runs tell how long an epoch took, with what JAX compiles in it.
+    session.run(*command, env=kept_programs(choice.name) if flags else {})
     if choice.cards:
         gpus = number(python_of.choices(session))
         session.run(*command, f"--gpus={gpus}")
