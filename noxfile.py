@@ -125,7 +125,8 @@ def tests(session: nox.Session) -> None:
         python = python_of.framework(session, framework)
         if framework == "mxnet" and all(each.startswith("-") for each in session.posargs):
             again = [f"tests/{folder}" for folder in OLD_NUMPY]
-            again.append("--ignore=tests/compare/test_tampering.py")  # as others, it reads records
+            # It is slow, and calls what the tests beside it call.
+            again.append("--ignore=tests/compare/test_tampering.py")
             session.run(python, "-m", *command, *again)
         session.run(python, "-m", *command, "--framework", framework, env=less_compiling(framework))
 

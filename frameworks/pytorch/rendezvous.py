@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 
 import torch
 
@@ -19,7 +20,7 @@ from common.backends.devices import Process
 from common.base.network import interface_of
 from frameworks.pytorch.hosts import gathered_values
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
 """Where a host reaches itself, and no other does."""
 
 PEER_TIMEOUT = timedelta(seconds=120)
