@@ -57,7 +57,8 @@ def run_framework(session: nox.Session, framework: str) -> None:
 def run_grid(session: nox.Session, choice: Choice, python: str, *flags: str) -> None:
     """Runs the grid of a framework, on GPUs, too, where there are any."""
     command = [python, "-m", "common.grid", choice.framework, f"--out={RESULTS}", *flags]
-    session.run(*command, env=kept_programs(choice.name))
+    # Plain runs tell how long an epoch took, with what JAX compiles in it.
+    session.run(*command, env=kept_programs(choice.name) if flags else {})
     if choice.cards:
         gpus = number(python_of.choices(session))
         session.run(*command, f"--gpus={gpus}")
@@ -124,7 +125,8 @@ def tests(session: nox.Session) -> None:
         python = python_of.framework(session, framework)
         if framework == "mxnet" and all(each.startswith("-") for each in session.posargs):
             again = [f"tests/{folder}" for folder in OLD_NUMPY]
-            again.append("--ignore=tests/compare/test_tampering.py")  # of reading records alone
+            # It is slow, and calls what the tests beside it call.
+            again.append("--ignore=tests/compare/test_tampering.py")
             session.run(python, "-m", *command, *again)
         session.run(python, "-m", *command, "--framework", framework, env=less_compiling(framework))
 

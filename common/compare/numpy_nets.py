@@ -3,12 +3,9 @@
 In float64 it is the exact answer, except for rounding. It is slow: a few small minibatches will do.
 """
 
-import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from hashlib import sha256
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -25,15 +22,6 @@ MOST_UNITS: Final = 32
 
 AT_ONCE: Final = 20
 """Images whose logits are computed at once: it bounds memory."""
-
-KEPT: Final = 64
-"""Results that are kept, in case the same is asked again."""
-
-SMALL: Final = 2**21
-"""Bytes of what is given from which on nothing is kept, for the memory."""
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -56,27 +44,6 @@ def net_of(chapter: str) -> type[Pass]:
     return CRITERIA[chapter].net
 
 
-def once(compute: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Computes only once what is given again to the last byte: all runs of a suite begin alike."""
-    known: dict[bytes, Result] = {}
-
-    @wraps(compute)
-    def found(*given: Given.args, **named: Given.kwargs) -> Result:
-        text = pickle.dumps((given, named), protocol=5)
-        key = sha256(text).digest()
-        result = known.pop(key, None)
-        if result is None:
-            result = compute(*given, **named)
-        if len(text) < SMALL:
-            known[key] = result  # at the end: what was asked for last goes last
-            for oldest in list(known)[:-KEPT]:
-                known.pop(oldest, None)  # another thread may have
-        return result
-
-    return found
-
-
-@once
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
     """The logits (n, 10) of images in evaluation mode, in float64."""
     exact = doubled(weights)
@@ -84,7 +51,6 @@ def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
     return np.concatenate([net_of(chapter)(exact).forward(part)[0] for part in parts])
 
 
-@once
 def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
     """One step from `weights`, in float64."""
     net = net_of(chapter)(doubled(weights), shards)

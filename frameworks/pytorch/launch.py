@@ -9,8 +9,8 @@ from common.backends.forking import in_processes
 from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.rendezvous import (
     Rendezvous,
+    interface_used,
     run_in_group,
-    use_interface,
 )
 
 
@@ -35,17 +35,17 @@ def launch_processes(
     Raises RequestError or RunError as a worker did, and RunError if a process died; all others are
     ended then.
     """
-    use_interface(process)
     parts = [_part(process, count, index) for index in range(count)]
-    if process.count * count == 1:
-        run_in_group(worker, process)
-        return
-    rendezvous = Rendezvous.of(process)
-    if count == 1:
-        run_in_group(worker, process, rendezvous)
-    else:
-        there = replace(rendezvous, store=None)  # which stays in this process
-        in_processes(partial(run_in_group, worker, rendezvous=there), parts, PRELOAD)
+    with interface_used(process):
+        if process.count * count == 1:
+            run_in_group(worker, process)
+            return
+        rendezvous = Rendezvous.of(process)
+        if count == 1:
+            run_in_group(worker, process, rendezvous)
+        else:
+            there = replace(rendezvous, store=None)  # which stays in this process
+            in_processes(partial(run_in_group, worker, rendezvous=there), parts, PRELOAD)
 
 
 def _part(process: Process, count: int, index: int) -> Process:

@@ -3,9 +3,11 @@
 import gc
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
 
 import torch
 
@@ -18,7 +20,7 @@ from common.backends.devices import Process
 from common.base.network import interface_of
 from frameworks.pytorch.hosts import gathered_values
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
 """Where a host reaches itself, and no other does."""
 
 PEER_TIMEOUT = timedelta(seconds=120)
@@ -58,17 +60,23 @@ class Rendezvous:
         return self.store or dist.TCPStore(self.address, self.port, is_master=False)
 
 
-def use_interface(process: Process) -> None:
-    """Lets Gloo and, over hosts, NCCL take the way by which the others reach this process.
+@contextmanager
+def interface_used(process: Process) -> Iterator[None]:
+    """Meanwhile Gloo and, over hosts, NCCL take the way by which the others reach this process.
 
     By themselves they take what the host's name resolves to: over hosts often 127.0.0.1, and on
     one host often an address that others can reach.
     """
     several = bool(process.addresses)
-    if name := interface_of(process.addresses[process.rank] if several else LOOPBACK):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-        if several:
-            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+    name = interface_of(process.addresses[process.rank] if several else LOOPBACK)
+    variables = ["GLOO_SOCKET_IFNAME", *(["NCCL_SOCKET_IFNAME"] if several else [])]
+    added = {each: name for each in variables if name and each not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for each in added:
+            os.environ.pop(each, None)
 
 
 def run_in_group(

@@ -34,6 +34,7 @@ def batch_norm(framework: str) -> tuple[float, float]:
     return own["momentum"], own["eps"]
 
 
+@pytest.mark.usefixtures("all_devices")  # which JAX has to know before it makes a layer
 def test_the_page_has_the_defaults_of_batch_norm(framework: str) -> None:
     own, lines = [], PAGE.read_text(encoding="utf-8").splitlines()
     for title in ("momentum", "epsilon"):

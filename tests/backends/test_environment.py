@@ -11,8 +11,7 @@ from fake_chapter import EVERY, RECORD, CommandLine, stopping, written
 from together import COUNT, Together, together as together, wait_until
 
 from common.backends.environment import Environment
-from common.backends.frameworks import FRAMEWORKS
-from common.backends.loading import environment, import_backend
+from common.backends.loading import import_backend
 from common.base.errors import RequestError
 from common.compare.folder import examine
 from common.report.text import subtitle
@@ -46,14 +45,6 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 def failing(step: int) -> float:
     raise ValueError(f"no such plugin, in step {step}\nand so on")
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_page_names_what_a_run_sets_and_what_may_change_rounding(framework: str) -> None:
-    page = (Path(__file__).parents[2] / "docs/environment.md").read_text(encoding="utf-8")
-    table = environment(framework)
-    for name in (*table.decided, *table.defaults, *table.rounding):
-        assert f"`{name}`" in page, name
 
 
 def test_what_is_decided_is_set_and_a_default_leaves_what_a_reader_set(

@@ -61,8 +61,9 @@ def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) 
     rendezvous = importlib.import_module("frameworks.pytorch.rendezvous")
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "")  # so that it is put back
     monkeypatch.delenv("GLOO_SOCKET_IFNAME")
-    rendezvous.use_interface(ALONE)
-    assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
+    with rendezvous.interface_used(ALONE):
+        assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
+    assert "GLOO_SOCKET_IFNAME" not in os.environ  # or an error would blame it on the reader
     meeting = rendezvous.Rendezvous.of(ALONE)
     socket.create_connection(("127.0.0.1", meeting.port)).close()
     with pytest.raises(ConnectionRefusedError):
