@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+from itertools import product
 from pathlib import Path
 
 import nox
@@ -12,6 +13,7 @@ import nox
 sys.path.insert(0, str(Path(__file__).parent))
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS
+from common.chapters.strategies import STRATEGIES
 from notebooks.text.chapter import SHARED
 from sessions import checks as checks, environments as python_of
 from sessions.accelerators import Choice
@@ -171,12 +173,20 @@ def book(session: nox.Session) -> None:
     """Train with the book's setting on 1 and 2 devices; half an hour on 2 cores.
 
     `-- concise`: a ResNet-18 of width 16, on 2 devices, killed twice on its way; 2 hours.
+    `-- strategies`: three steps of a deeper LeNet by each strategy; what they send and keep.
     """
     require_known(session, session.posargs, CHAPTERS)
     if "concise" in session.posargs:
         folder = RESULTS / "book-concise"
         for framework in available():
             train_through_kills(session, framework, folder)
+    elif "strategies" in session.posargs:
+        folder = RESULTS / "book-strategies"
+        for framework, strategy, devices in product(available(), STRATEGIES, (1, 2, 4)):
+            python = python_of.framework(session, framework)
+            command = python, "-m", f"frameworks.{framework}.strategies", f"--strategy={strategy}"
+            setting = "--preset=book", "--depth=8", "--steps=3", "--quiet", f"--out={folder}"
+            session.run(*command, f"--devices={devices}", *setting)
     else:
         folder = RESULTS / "book"
         for framework in available():

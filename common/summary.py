@@ -19,6 +19,7 @@ from common.records.store import overtaken, read_record
 from common.records.trust import distrust
 from common.report.drawing import new_figure, save_svg
 from common.report.speed import of_records, who
+from common.report.split import of_splits
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.text import printable
@@ -99,6 +100,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         require_file(flags.picture, "--picture")
     found = records(flags.folder)
     print(table(found))
+    for each in of_splits(found):
+        print("\n".join(["", f"{each.caption}:", "", *markdown(each.headings, each.rows)]))
     for line in later_runs(flags.folder, found):
         print(f"\n{printable(line)}")
     if flags.picture is not None:
