@@ -1,0 +1,42 @@
+"""The tables of what runs that split their net send and keep."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.costs import predicted
+from common.report.split import of_splits
+
+
+def record(framework: str, strategy: str, devices: int, one_more: int = 0) -> Any:
+    options = StrategiesOptions(strategy).filled({})
+    right = predicted(options.plan(devices), 8, 4)
+    first, *others = right.sent["gradients"]
+    counted = replace(right, sent={**right.sent, "gradients": [first + one_more, *others]})
+    return SimpleNamespace(
+        framework=framework,
+        config=SimpleNamespace(options=options, devices=devices),
+        split=SimpleNamespace(predicted=right, counted=counted),
+    )
+
+
+def test_each_framework_s_count_stands_beside_the_prediction() -> None:
+    runs = [record("jax", "zero1", 2), record("jax", "data", 2), record("pytorch", "data", 2, 1)]
+    moved, kept = of_splits(runs)
+    weights = 129_068 * 4
+    assert moved.headings[5:] == ["predicted", "pytorch", "tensorflow", "jax", "mxnet"]
+    both = f"{2 * weights:,}"
+    assert moved.rows == [
+        ["data", "2", "0", both, "0", both, f"{2 * weights + 1:,}", "", both, ""],
+        ["zero1", "2", "0", *[f"{weights:,}"] * 2, both, "", "", both, ""],
+    ]
+    activations = 4 * (784 + 3380 + 800 + 128) * 4
+    data, zero1 = kept.rows
+    assert data[2:6] == [f"{weights:,}"] * 3 + [f"{activations:,}"]
+    assert zero1[4] == f"{weights // 2:,}"
+    assert zero1[6] == zero1[9] == f"{weights * 3 + activations:,}"
+
+
+def test_runs_of_other_chapters_have_none() -> None:
+    assert of_splits([SimpleNamespace(split=None)]) == []  # type: ignore[list-item]
