@@ -1,12 +1,15 @@
 """The tables of what runs that split their net send and keep."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from common.chapters.strategies import StrategiesOptions
+from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.parallel.costs import predicted
-from common.report.split import of_splits
+from common.report.split import kept, of_splits, sent
+
+ROOT = Path(__file__).parents[2]
 
 
 def record(framework: str, strategy: str, devices: int, one_more: int = 0) -> Any:
@@ -40,3 +43,19 @@ def test_each_framework_s_count_stands_beside_the_prediction() -> None:
 
 def test_runs_of_other_chapters_have_none() -> None:
     assert of_splits([SimpleNamespace(split=None)]) == []  # type: ignore[list-item]
+
+
+def test_the_page_has_what_plans_predict_and_every_framework_has_counted_it() -> None:
+    page = (ROOT / "docs/splitting.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page if line[:1] == "|"]
+    found = {
+        (parts, row[0], row[1]): row[2:]
+        for parts, table in ((sent, rows[:20]), (kept, rows[20:]))
+        for row in table[2:]
+    }
+    assert len(found) == 2 * 3 * len(STRATEGIES)
+    for (parts, strategy, devices), row in found.items():
+        options = StrategiesOptions(strategy, depth=8).filled({})
+        predicted = parts(options.usage(int(devices), 256, 4))
+        total = sum(predicted.values())
+        assert row == [f"{size:,}" for size in [*predicted.values(), *[total] * 5]]
