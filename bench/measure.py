@@ -53,7 +53,7 @@ class Measurement:
     def contender(self, process: Process) -> Contender:
         """The contender, ready to train."""
         workload = self.entry.workload
-        if self.entry.contender == "ours":
+        if self.entry.ours:
             chapter: Any = backend(self.entry.framework, self.entry.chapter)
             devices = chapter.devices(process, self.entry.wanted)
             return Ours(chapter, workload, devices.local, self.entry.options)
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         report(entry, machine(entry.framework), None)
         return
     data = load("auto", None, lambda _: None, progress=False)
-    if entry.contender != "ours":
+    if not entry.ours:
         # A library that starts processes of its own says in this variable which one it is.
         rank = int(os.environ.get("LOCAL_RANK", "0"))
         Measurement(entry, data, flags.started)(Process(rank))

@@ -1,12 +1,14 @@
 """What is measured: which contenders, in which framework, on how much work."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Final, Protocol
 
 from common.backends.devices import DeviceRequest
 from common.backends.frameworks import FRAMEWORKS
 from common.base.machine import cores
 from common.chapters.spec import Options
+from common.chapters.strategies import STRATEGIES
 from common.data.dataset import Bytes
 from common.settings.request import Request
 
@@ -25,7 +27,7 @@ class Contender(Protocol):
 class Workload:
     """The setting that all contenders of a chapter train in; `examples` is what is timed.
 
-    `epoch` is how many examples a whole epoch has: ResNet-18's is extrapolated.
+    `epoch` is how many examples a whole epoch has: where `examples` are fewer, it is extrapolated.
     """
 
     chapter: str
@@ -39,6 +41,7 @@ class Workload:
 WORKLOADS: Final = {
     "scratch": Workload("scratch", batch_size=256, lr=0.2, examples=60_000),
     "concise": Workload("concise", batch_size=64, lr=0.1, examples=6 * 64, width=64),
+    "strategies": Workload("strategies", batch_size=256, lr=0.02, examples=50 * 256),
 }
 
 
@@ -50,9 +53,10 @@ def on_gpus(workload: Workload, gpus: int) -> Workload:
     return replace(workload, batch_size=batch_size, lr=0.1 * gpus, examples=25 * batch_size)
 
 
-def options(framework: str, chapter: str) -> Options:
+def options(framework: str, chapter: str, **settings: str) -> Options:
     """The options of the book's preset, as a framework has them by default."""
-    return Request.from_settings(framework, chapter, preset="book").resolve(1, "cpu").options
+    request = Request.from_settings(framework, chapter, preset="book", **settings)
+    return request.resolve(1, "cpu").options
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,13 @@ class Entry:
     @property
     def options(self) -> Options:
         """The options that our own chapter is timed with."""
-        return options(self.framework, self.chapter)
+        settings = {"strategy": self.contender} if self.chapter == "strategies" else {}
+        return options(self.framework, self.chapter, **settings)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is our own chapter, of which each strategy is a contender."""
+        return self.contender in ("ours", *STRATEGIES)
 
     def module(self) -> str:
         """Where the class `Fit` of a rival is; the book's package differs with the framework."""
@@ -129,11 +139,13 @@ def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...], gpus: int = 
     kind, most, all_rivals = ("gpu", gpus, RIVALS_ON_GPUS) if gpus else ("cpu", 2, RIVALS)
     made = []
     for chapter in chapters:
+        ours = STRATEGIES if chapter == "strategies" else ("ours",)
         for framework in frameworks:
-            made += [Entry(framework, chapter, "ours", k, kind) for k in sorted({1, most})]
+            for name, k in product(ours, sorted({1, most})):
+                made.append(Entry(framework, chapter, name, k, kind))
             made += [
                 Entry(framework, chapter, rivals.contenders[framework], rivals.devices, kind)
                 for rivals in all_rivals
-                if framework in rivals.contenders
+                if framework in rivals.contenders and chapter != "strategies"
             ]
     return made if gpus else made + [Entry(each, "", "machine", 1) for each in frameworks]

@@ -28,7 +28,7 @@ Work = Callable[[], None]
 Spent = Counter[str]
 """Seconds of each operation. Where operations run side by side, they add up to more than passed."""
 
-STEPS: Final = {"scratch": 10, "concise": 2}
+STEPS: Final = {"scratch": 10, "concise": 2, "strategies": 10}
 """How many steps are profiled."""
 
 

@@ -15,11 +15,12 @@ MIB = 2**20
 
 
 def target_rows(bench: Bench) -> list[list[str]]:
-    """A row for each target: what, the bound, and every framework's figure."""
-    return [
+    """A row for each target that was measured: what, the bound, and every framework's figure."""
+    found = [
         [target.what, target.bound(), *(target.cell(bench, name) for name in FRAMEWORKS)]
         for target in targets(bench)
     ]
+    return [row for row in found if any(row[2:])]
 
 
 def figure_rows(bench: Bench) -> list[list[str]]:

@@ -8,6 +8,7 @@ from bench.results import Bench, ratio
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
 from common.chapters.operations import training_operations
+from common.chapters.strategies import STRATEGIES
 
 Figure = Callable[[Bench, str], float]
 """Of a benchmark and a framework. Raises LookupError if it was not measured."""
@@ -77,6 +78,12 @@ def two_devices(chapter: str) -> Figure:
     return figure
 
 
+def two_devices_split(bench: Bench, framework: str) -> float:
+    """The same of the strategy of which it is the most."""
+    both = ([bench.of(framework, "strategies", each, k) for each in STRATEGIES] for k in (1, 2))
+    return max(ratio("epoch", two, one) for one, two in zip(*both, strict=True))
+
+
 def data_share(bench: Bench, framework: str) -> float:
     """The minibatches' share of an epoch of LeNet."""
     return bench.of(framework, "scratch", "ours").median("data_share")
@@ -126,6 +133,7 @@ TARGETS = (
     Target("LeNet: data's share of an epoch", data_share, everywhere(0.05), False),
     Target("LeNet: first step over 1.5 imports + 3 s", first_step, everywhere(1), False),
     *of_both("concise", ("the d2l package's net and loop", 1), 0.65, 0.4),
+    Target("LeNet, split: 2 devices over 1, at most", two_devices_split, everywhere(1.5), False),
     Target("--help: seconds", help_time, everywhere(0.5), False),
 )
 

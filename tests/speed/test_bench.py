@@ -85,7 +85,7 @@ def test_everything_compared_is_measured_once(gpus: int) -> None:
 
 def test_every_rival_has_a_module() -> None:
     rivals = [entry for entry in entries(FRAMEWORKS, tuple(WORKLOADS)) if entry.chapter]
-    modules = {entry.module() for entry in rivals if entry.contender != "ours"}
+    modules = {entry.module() for entry in rivals if not entry.ours}
     assert all(importlib.util.find_spec(module) for module in modules)
 
 
