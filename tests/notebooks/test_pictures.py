@@ -2,39 +2,31 @@
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 import pytest
 import walked
+from drawn import SVG, of_class, texts
 
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures, theme
 from notebooks.drawing.shown import shown
 
 ROOT = Path(__file__).parents[2]
-SVG = "{http://www.w3.org/2000/svg}"
 STORYBOARDS = [(name, k) for name in SCHEDULES for k in (2, 3, 5, 8)]
 
 PICTURES: dict[str, Callable[[], str]] = {
     "splits": pictures.three_splits,
     **{f"data-{k}": partial(pictures.data_parallelism, k) for k in (2, 3, 4)},
+    "timelines": pictures.timelines,
+    "memory": partial(pictures.memory, 4, 60, "data", "zero3"),
+    "parts": partial(pictures.who_has_what, "pipeline", 3),
+    "mesh": partial(pictures.who_has_what, "tensor", 4, 2),
     **{f"{name}-{k}": partial(pictures.allreduce, name, k) for name, k in STORYBOARDS},
 }
-
-
-def of_class(tree: Element, name: str) -> Iterator[Element]:
-    """What plays a part, in its order."""
-    for each in tree.iter():
-        if f"pic-{name}" in each.get("class", "").split():
-            yield each
-
-
-def texts(tree: Element) -> list[str]:
-    return [each.text or "" for each in tree.iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize("name", PICTURES)
