@@ -40,11 +40,17 @@ FIXED: Final = {"device_kind", "out", "save_weights", "threads"}
 class Lesson:
     """One chapter in one framework, in a notebook; without either, the machine and the data."""
 
-    def __init__(self, framework: str = "", chapter: str = "", device_kind: str = "auto") -> None:
+    def __init__(
+        self,
+        framework: str = "",
+        chapter: str = "",
+        device_kind: str = "auto",
+        devices: int | None = None,
+    ) -> None:
         """Loads the framework, makes its devices, and says where all of this runs.
 
-        Devices are every GPU there is, else 2 virtual CPU devices; or of the kind "cpu" or "gpu".
-        Raises RequestError if they, or the framework, cannot be had.
+        Devices are every GPU there is, else 2 virtual CPU devices; or of the kind "cpu" or "gpu",
+        or so many. Raises RequestError if they, or the framework, cannot be had.
         """
         self.framework, self.name, self.asked = framework, chapter, device_kind
         if framework:
@@ -54,7 +60,7 @@ class Lesson:
             self.made: Any = import_backend(framework, chapter, self.threads)
             # TensorFlow tells a notebook of every reduction, and of all that it recompiles.
             logging.getLogger(framework).setLevel(logging.ERROR)
-            found = self.made.devices(Process(), DeviceRequest(None, device_kind, self.threads))
+            found = self.made.devices(Process(), DeviceRequest(devices, device_kind, self.threads))
             self.kind, self.device_names, self.devices = found.kind, found.names, found.local
         self._introduce()
 
