@@ -16,9 +16,13 @@ from notebooks.text.sources import ROOT, Listings
 CHAPTERS: Final[dict[str, str]] = {
     "multiple-gpus": "scratch",
     "multiple-gpus-concise": "concise",
+    "strategies": "strategies",
     "allreduce": "scratch",
 }
 """The chapters that have a notebook for each framework, and what of it they are about."""
+
+VIRTUAL: Final = {"strategies": 4}
+"""The chapters that always have virtual devices, and how many: few machines have so many GPUs."""
 
 SHARED: Final = "parity"
 """The chapter that has one notebook for all frameworks."""
@@ -101,12 +105,15 @@ class _Reader:
                 raise RunError(f"{self.path.name}:{line}: there is no block {name!r}")
 
     def listing(self, words: Sequence[str]) -> str:
-        """Definitions of a file: of the framework's, or, with a slash, of the project's."""
+        """Definitions of a file: of the framework's, or, with a slash, of the project's.
+
+        `{framework}` in a path becomes the framework's name.
+        """
         if len(words) < 2:
             raise RunError(f"{self.path.name}: a listing of {' '.join(words)} names nothing")
         file, *names = words
         folder = ROOT if "/" in file else ROOT / "frameworks" / str(self.framework)
-        return self.listings.cell(folder / file, names)
+        return self.listings.cell(folder / file.format(framework=self.framework), names)
 
     def only(self, names: Sequence[str], body: Sequence[str], line: int) -> Iterator[Cell]:
         """What is said to some frameworks; the others count it and leave it out."""
@@ -169,5 +176,7 @@ def cells(name: str, framework: str | None) -> list[Cell]:
         raise RunError(f"{path.name} is empty")
     first, *rest = _Reader(path, framework).cells(lines)
     arguments = f'"{framework}", "{CHAPTERS[name]}"' if framework else ""
+    if name in VIRTUAL:
+        arguments += f', device_kind="cpu", devices={VIRTUAL[name]}'
     setup = Cell("setup", "code", SETUP.replace("{arguments}", arguments))
     return [first, setup, *rest]

@@ -51,6 +51,15 @@ def test_a_listing_of_another_file_is_what_later_listings_use(write: Write) -> N
     assert "import scatter" not in second
 
 
+def test_a_listing_of_a_folder_is_the_frameworks_own(write: Write) -> None:
+    path = "frameworks/{framework}/strategies/moves.py"
+    name = write(f"# T\n\n```{{listing}} {path} send\n```")
+    for framework in ("pytorch", "mxnet"):
+        (found,) = only(cells(name, framework), "code")
+        assert "def send(" in found
+        assert ("copyto(" in found) == (framework == "mxnet")
+
+
 def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy() -> None:
     for name in CHAPTERS:
         text = (chapter.TEXTS / f"{name}.md").read_text(encoding="utf-8")
