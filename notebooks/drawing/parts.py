@@ -20,7 +20,7 @@ HIGH: Final = 40
 ROW: Final = 52
 """From one layer to the next one below."""
 
-WIDEST: Final = 96
+WIDEST: Final = 132
 """The most that is from one device to the next one."""
 
 
