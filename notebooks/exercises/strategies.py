@@ -1,7 +1,7 @@
 """Solutions of the exercises on ways to split, for every framework."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
+from itertools import accumulate, count, pairwise
 from typing import Any
 
 import numpy  # `np` is MXNet's in its notebooks
@@ -67,17 +67,17 @@ def gradient_on_mesh(
     weights: Mapping[str, Array],
     minibatch: tuple[Array, Array],
     devices: Sequence[Any],
-    rows: int,
+    sizes: Sequence[int],
 ) -> Weights:
-    """The gradient of a minibatch: each row of a mesh takes some examples, by tensor parallelism.
+    """The gradient of a minibatch on a mesh whose rows take so many examples each.
 
-    A row knows the mean over its own examples, so it counts by how many these are.
+    A row, by tensor parallelism, finds the mean over its own examples: it counts by their number.
     """
     X, y = minibatch
-    length = len(devices) // rows
+    length = len(devices) // len(sizes)
     options = StrategiesOptions("tensor", microbatches=1)
     total: Weights = {name: 0 * values for name, values in weights.items()}
-    for row, (start, stop) in enumerate(shard_bounds(len(y), rows)):
+    for row, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
         own = devices[row * length : (row + 1) * length]
         split = chapter.replicate(weights, own, options)
         grads = chapter.gradients(X[start:stop], y[start:stop], split, own, options)

@@ -69,7 +69,7 @@ def test_a_mesh_by_hand_has_the_gradient_of_one_device(
     strategies: Any, all_devices: Sequence[Any]
 ) -> None:
     weights, (X, y) = start("float64"), batches(1, 11, "float64")[0]
-    found = gradient_on_mesh(strategies, weights, (X, y), all_devices[:4], 2)
+    found = gradient_on_mesh(strategies, weights, (X, y), all_devices[:4], [8, 3])
     options = StrategiesOptions("tensor", replicas=2, microbatches=1)
     split = strategies.replicate(weights, all_devices[:4], options)
     assert far(found, strategies.gradients(X, y, split, all_devices[:4], options)) < 1e-12
