@@ -104,7 +104,8 @@ def own_slices(params: Kept, plan: Plan, device: int) -> dict[str, Tensor]:
     """What a device updates of its weights: all of them or, of ZeRO-1 and 2, a slice."""
     if plan.strategy not in ("zero1", "zero2"):
         return dict(params)
-    return cut(dict(params), plan.devices)[device]
+    slices: list[Params] = cut(dict(params), plan.devices)
+    return slices[device]
 
 
 def give_back(

@@ -5,8 +5,8 @@ then, and not a few for each name. Each of them is a message of its own all the 
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 from jax import Array as Tensor, numpy as jnp
@@ -19,6 +19,7 @@ from common.parallel.shards import shard_bounds
 Device: TypeAlias = jax.Device
 Params = dict[str, Tensor]
 
+R = TypeVar("R")
 T = TypeVar("T", Tensor, Params)
 """A tensor, or several by their names."""
 
@@ -29,7 +30,8 @@ partial = functools.cache(functools.partial)
 def place(values: Array, device: Device) -> Tensor:
     """A copy of an array of the host on a device."""
     # On a CPU, device_put alone would go on using the memory of the array.
-    return jax.device_put(values.copy(), device)
+    placed: Tensor = jax.device_put(values.copy(), device)
+    return placed
 
 
 def send(tensor: T, source: int, target: int, kind: str, group: Group) -> T:
@@ -38,7 +40,8 @@ def send(tensor: T, source: int, target: int, kind: str, group: Group) -> T:
         return tensor
     for each in jax.tree.leaves(tensor):
         group.message(each, source, target, kind)
-    return jax.device_put(tensor, group.devices[target])
+    sent: T = jax.device_put(tensor, group.devices[target])
+    return sent
 
 
 @partial(jax.jit, static_argnums=0)
@@ -66,6 +69,15 @@ def allreduce(tensors: Sequence[T], kind: str, group: Group) -> list[T]:
     for device, tensor in enumerate(tensors[1:], start=1):
         total = plus(total, send(tensor, device, 0, kind, group))
     return [send(total, 0, device, kind, group) for device in range(len(tensors))]
+
+
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """What `function` makes of each device's arguments, and of what is the `same` for all.
+
+    Each device has a program of its own. That of the first chapter is compiled once for several,
+    but a call takes 0.3 ms, where this takes 0.02 a device: here are ten calls a step.
+    """
+    return [function(*own, **same) for own in zip(*arguments, strict=True)]
 
 
 def reduce_scatter(tensors: Sequence[Params], kind: str, group: Group) -> list[Params]:

@@ -13,9 +13,9 @@ from jax import Array as Tensor, numpy as jnp
 from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
-from frameworks.jax.kernels import avg_pool2d, conv2d, dense, on_each_device, relu
+from frameworks.jax.kernels import avg_pool2d, conv2d, dense, relu
 from frameworks.jax.strategies.layers import add, layer, loss_and_gradient, of_layer
-from frameworks.jax.strategies.moves import Params, allreduce, partial, place, vjp
+from frameworks.jax.strategies.moves import Params, allreduce, on_each_device, partial, place, vjp
 
 
 @partial(jax.jit, static_argnums=0)

@@ -12,9 +12,15 @@ from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
-from frameworks.jax.kernels import on_each_device
 from frameworks.jax.strategies.layers import add, layer, loss_and_gradient, of_layer
-from frameworks.jax.strategies.moves import all_gather, partial, place, reduce_scatter, vjp
+from frameworks.jax.strategies.moves import (
+    all_gather,
+    on_each_device,
+    partial,
+    place,
+    reduce_scatter,
+    vjp,
+)
 
 
 def forward(
