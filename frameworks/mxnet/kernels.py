@@ -1,6 +1,7 @@
 """What LeNet is made of, each in the form that is fast in MXNet; docs/performance.md has more."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 import mxnet as mx
@@ -50,7 +51,8 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     `X` may be (n, channels, rows, columns), too, which are flattened in this order; behind the
     channels that `weight` is for there may be channels of zeros.
     """
-    X = X.reshape(len(X), -1)
+    if X.ndim == 4:
+        X = X.reshape(len(X), -1)
     return np.dot(X, padded(weight, X.shape[1], weight.shape[1])) + bias
 
 
@@ -59,8 +61,14 @@ def padded(X: Tensor, *shape: int) -> Tensor:
     for axis, (old, new) in enumerate(zip(X.shape, shape, strict=True)):
         if new > old:
             missing = (*shape[:axis], new - old, *X.shape[axis + 1 :])
-            X = np.concatenate((X, np.zeros(missing, X.dtype, ctx=X.ctx)), axis=axis)
+            X = np.concatenate((X, zeros(missing, X.dtype, X.ctx)), axis=axis)
     return X
+
+
+@cache
+def zeros(shape: tuple[int, ...], dtype: type, device: mx.Context) -> Tensor:
+    """Zeros that are read, never changed: to make them takes as long as to add them to a tensor."""
+    return np.zeros(shape, dtype, ctx=device)
 
 
 def scatter(array: Array, devices: Sequence[mx.Context]) -> list[Tensor]:

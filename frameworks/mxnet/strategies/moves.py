@@ -50,14 +50,14 @@ def vjp(
     """
     if len(X) == 0:  # MXNet cannot convolve nothing
         return X, {name: np.zeros_like(param) for name, param in params.items()}
-    # Other names of the same numbers, with gradients that no other call writes to.
     X, own = X.detach(), {name: param.detach() for name, param in params.items()}
-    for leaf in (X, *own.values()):
-        leaf.attach_grad()
+    leaves = [X, *own.values()]
+    # With `grad`, nothing is written to what is named as the place of gradients.
+    autograd.mark_variables(leaves, [leaf.detach() for leaf in leaves])
     with autograd.record():
         Y = function(X, own)
-    Y.backward(grad)
-    return X.grad, {name: leaf.grad for name, leaf in own.items()}
+    found, *grads = (each.as_np_ndarray() for each in autograd.grad(Y, leaves, grad))
+    return found, dict(zip(own, grads, strict=True))
 
 
 def allreduce(tensors: Sequence[T], kind: str, group: Group) -> list[T]:
@@ -101,7 +101,7 @@ def plus(one: T, other: T) -> T:
 
 def cut(tensors: Params, devices: int) -> list[Params]:
     """The slices of tensors, each in one row, for so many devices."""
-    rows = {name: tensor.reshape(-1) for name, tensor in tensors.items()}
+    rows = {name: tensor.reshape_view(-1) for name, tensor in tensors.items()}
     bounds = {name: shard_bounds(row.size, devices) for name, row in rows.items()}
     return [
         {name: row[slice(*bounds[name][i])] for name, row in rows.items()} for i in range(devices)
@@ -110,4 +110,4 @@ def cut(tensors: Params, devices: int) -> list[Params]:
 
 def put_together(parts: Sequence[Params], shapes: Shapes) -> Params:
     """The inverse of `cut`."""
-    return {k: join([part[k] for part in parts]).reshape(shapes[k]) for k in parts[0]}
+    return {k: join([part[k] for part in parts]).reshape_view(shapes[k]) for k in parts[0]}
