@@ -11,7 +11,7 @@ from tensorflow import Tensor
 
 from frameworks.tensorflow.kernels import avg_pool2d, conv2d, dense, images, relu
 from frameworks.tensorflow.scratch import loss
-from frameworks.tensorflow.strategies.moves import Params, bound, plus, program, vjp
+from frameworks.tensorflow.strategies.moves import Params, partial, plus, program, vjp
 
 
 def of_layer(name: str, params: Mapping[str, Tensor]) -> Params:
@@ -46,7 +46,7 @@ def backward(
     """The gradients of the first input and of the weights, from that of the last output."""
     grads: Params = {}
     for name, X in zip(reversed(names), reversed(inputs), strict=True):
-        grad, found = vjp(bound(layer, name), X, of_layer(name, params), grad)
+        grad, found = vjp(partial(layer, name), X, of_layer(name, params), grad)
         grads |= found
     return grad, grads
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
-import tensorflow as tf
 from tensorflow import Tensor
 
 from common.base.arrays import Array
@@ -19,12 +18,11 @@ from common.parallel.plans import Plan
 from frameworks.tensorflow.strategies import data, pipeline, tensor, zero
 from frameworks.tensorflow.strategies.moves import (
     Device,
-    Params,
     all_gather,
     allreduce,
     cut,
     place,
-    program,
+    where,
 )
 
 WAYS: Final[dict[str, ModuleType]] = {
@@ -132,19 +130,7 @@ def sgd(
     params: dict[str, Tensor], velocities: Kept, grads: Kept, lr: float, momentum: float
 ) -> None:
     """One step on one device: v = m v + g, then w = w - lr v."""
-    some = next(iter(params.values()))
-    # As a number the rate would be a part of the program: a new one would mean a new program.
-    rates = tf.constant([lr, momentum], some.dtype)
-    moved, found = stepped(dict(params), dict(velocities), dict(grads), rates)
-    velocities.update(moved)
-    params.update(found)
-
-
-@program
-def stepped(
-    params: Params, velocities: Params, grads: Params, rates: Tensor
-) -> tuple[Params, Params]:
-    """New velocities and weights."""
-    lr, momentum = tf.unstack(rates)
-    moved = {name: momentum * velocities[name] + grads[name] for name in params}
-    return moved, {name: param - lr * moved[name] for name, param in params.items()}
+    with where(params):
+        for name, param in params.items():
+            velocities[name] = momentum * velocities[name] + grads[name]
+            params[name] = param - lr * velocities[name]

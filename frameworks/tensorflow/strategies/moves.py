@@ -1,8 +1,10 @@
 """How tensors get from device to device, in TensorFlow: all go by `send`, which counts them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial, wraps
-from typing import Any, Final, ParamSpec, TypeVar
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 import tensorflow as tf
 from tensorflow import Tensor
@@ -11,96 +13,59 @@ from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.ledger import Group
 from common.parallel.shards import shard_sizes
-from frameworks.tensorflow.kernels import one_after_the_other, to_device
+from frameworks.tensorflow.kernels import to_device
 
 Device = str
 Params = dict[str, Tensor]
-P = ParamSpec("P")
-R = TypeVar("R")
 
+R = TypeVar("R")
 T = TypeVar("T", Tensor, Params)
 """A tensor, or several by their names."""
 
 
-def program(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` as one program, on the device of the first tensor that it is given.
+def program(function: Callable[..., R]) -> Callable[..., R]:
+    """`function` as one program for each device, and for each shape of what it is given.
 
-    What counts messages stays outside: it would count as the program is made, and never again.
+    They are kept here, as `tf.function` takes longer to find them than most of them to run.
     """
+    programs: dict[Any, Callable[..., R]] = {}
 
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    @functools.wraps(function)
+    def call(*args: Any, **same: Any) -> R:
         if not tf.executing_eagerly():  # it is a part of another program
-            return function(*args, **kwargs)
-        device = next(each.device for each in tf.nest.flatten(args) if tf.is_tensor(each))
-        with tf.device(device):
-            found: R = in_one_program(function, *args, *kwargs.values())
-        return moved(found, device)
+            return function(*args, **same)
+        flat = tf.nest.flatten((args, same))
+        tensors = [each for each in flat if tf.is_tensor(each)]
+        device = tensors[0].device
+        key = device, *[(x.dtype, x.shape) if tf.is_tensor(x) else x for x in flat]
+        if key not in programs:
+            specs = [tf.TensorSpec(x.shape, x.dtype) if tf.is_tensor(x) else x for x in flat]
+            like = tf.nest.pack_sequence_as((args, same), specs)  # no tensor stays with the program
+
+            def taken(*given: Tensor) -> R:
+                own = iter(given)
+                filled = [next(own) if isinstance(x, tf.TensorSpec) else x for x in specs]
+                args, same = tf.nest.pack_sequence_as(like, filled)
+                with tf.device(device):
+                    return function(*args, **same)
+
+            given = [each for each in specs if isinstance(each, tf.TensorSpec)]
+            programs[key] = tf.function(taken, autograph=False).get_concrete_function(*given)
+        # What a program returns passes for numbers of the first device.
+        return to_device(programs[key](*tensors), device)
 
     return call
 
 
+@functools.cache  # another function would mean another program
+def partial(function: Callable[..., R], *first: Any) -> Callable[..., R]:
+    """`function` with its first arguments, as one program."""
+    return program(functools.partial(function, *first))
+
+
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """That of the kernels; its programs are found as others here are."""
-    calls = list(zip(*arguments, strict=True))
-    devices = [tf.nest.flatten(call)[0].device for call in calls]
-    results = in_one_program(one_after_the_other, function, devices, calls, same)
-    return [moved(each, device) for each, device in zip(results, devices, strict=True)]
-
-
-def moved(found: R, device: Device) -> R:
-    """What a program returns passes for numbers of the first device: on its own device."""
-    if all(each.device == device for each in tf.nest.flatten(found)):
-        return found
-    return to_device(found, device)
-
-
-PROGRAMS: Final[dict[Any, Any]] = {}
-"""Programs by their function, the shapes and devices of tensors, and all else that they are given.
-
-A step has many small programs: `tf.function` takes longer to find each than most need to run.
-"""
-
-
-def in_one_program(function: Callable[..., R], *args: Any) -> R:
-    """`function` as one program, which is made once for what it is given."""
-    tensors: list[Tensor] = []
-    key = function, seen(args, tensors)
-    if key not in PROGRAMS:
-        specs = [tf.TensorSpec(each.shape, each.dtype) for each in tensors]
-        flat = tf.function(lambda *given: function(*filled(args, iter(given))), autograph=False)
-        PROGRAMS[key] = flat.get_concrete_function(*specs)
-    found: R = PROGRAMS[key](*tensors)
-    return found
-
-
-def seen(value: Any, tensors: list[Tensor]) -> Any:
-    """What a program depends on, for it to be found by; `tensors` are added to those there are."""
-    if isinstance(value, tf.Tensor):
-        tensors.append(value)
-        return value.dtype, value.device, tuple(value.shape)
-    if isinstance(value, dict):
-        return tuple((key, seen(each, tensors)) for key, each in value.items())
-    if isinstance(value, list | tuple):
-        return tuple([seen(each, tensors) for each in value])
-    return value
-
-
-def filled(value: Any, tensors: Iterator[Tensor]) -> Any:
-    """The same value, with the next one of `tensors` for each of its own."""
-    if isinstance(value, tf.Tensor):
-        return next(tensors)
-    if isinstance(value, dict):
-        return {key: filled(each, tensors) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [filled(each, tensors) for each in value]
-    return value
-
-
-@cache  # TensorFlow makes a program again for a function that it does not know
-def bound(function: Callable[..., R], first: Any) -> Callable[..., R]:
-    """`function` without its first argument, the same one each time."""
-    return partial(function, first)
+    """What `function` makes of each device's arguments, and of what is the `same` for all."""
+    return [function(*each, **same) for each in zip(*arguments, strict=True)]
 
 
 def place(values: Array, device: Device) -> Tensor:
@@ -173,25 +138,33 @@ def all_gather(slices: Sequence[Params], shapes: Shapes, kind: str, group: Group
     return found
 
 
-@program
 def plus(one: T, other: T) -> T:
     """The sum of two tensors, or of those of each name."""
-    if isinstance(one, dict):
-        return {name: one[name] + each for name, each in other.items()}
-    return one + other
+    with where(one):
+        if isinstance(one, dict):
+            return {name: one[name] + each for name, each in other.items()}
+        return one + other
 
 
-@program
 def cut(tensors: Params, devices: int) -> list[Params]:
     """The slices of tensors, each in one row, for so many devices."""
-    rows = {
-        name: tf.split(tf.reshape(tensor, (-1,)), shard_sizes(tensor.shape.num_elements(), devices))
-        for name, tensor in tensors.items()
-    }
+    with where(tensors):
+        rows = {
+            name: tf.split(tf.reshape(tensor, (-1,)), shard_sizes(math.prod(tensor.shape), devices))
+            for name, tensor in tensors.items()
+        }
     return [{name: row[i] for name, row in rows.items()} for i in range(devices)]
 
 
-@program
 def put_together(parts: Sequence[Params], shapes: Shapes) -> Params:
     """The inverse of `cut`."""
-    return {k: tf.reshape(tf.concat([part[k] for part in parts], 0), shapes[k]) for k in parts[0]}
+    with where(parts):
+        return {
+            k: tf.reshape(tf.concat([part[k] for part in parts], 0), shapes[k]) for k in parts[0]
+        }
+
+
+def where(tensors: Any) -> AbstractContextManager[None]:
+    """Has done what follows on the device of these tensors; TensorFlow would take the first one."""
+    device: AbstractContextManager[None] = tf.device(tf.nest.flatten(tensors)[0].device)
+    return device

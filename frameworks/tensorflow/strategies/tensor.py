@@ -18,8 +18,8 @@ from frameworks.tensorflow.strategies.layers import add, layer, loss_and_gradien
 from frameworks.tensorflow.strategies.moves import (
     Params,
     allreduce,
-    bound,
     on_each_device,
+    partial,
     place,
     vjp,
 )
@@ -53,15 +53,15 @@ def forward(
             own.append(value)
 
     for column, row in plan.pairs:
-        sliced = on_each_device(bound(layer, column), given, own_of(column, params))
-        products = on_each_device(bound(product, row), sliced, own_of(row, params))
+        sliced = on_each_device(partial(layer, column), given, own_of(column, params))
+        products = on_each_device(partial(product, row), sliced, own_of(row, params))
         summed = allreduce(products, "activations", group)
         for values in (given, sliced, summed):
             keep(values)
-        given = on_each_device(bound(finish, row), summed, own_of(row, params))
+        given = on_each_device(partial(finish, row), summed, own_of(row, params))
     for name in plan.unpaired:  # every device has the whole of it
         keep(given)
-        given = on_each_device(bound(layer, name), given, own_of(name, params))
+        given = on_each_device(partial(layer, name), given, own_of(name, params))
     return given, kept
 
 
@@ -75,12 +75,12 @@ def backward(
 ) -> None:
     """From the gradients of the logits, adds those of each device's slices to `grads`."""
     for name in plan.unpaired:
-        back = through(bound(layer, name), kept, own_of(name, params), back, grads)
+        back = through(partial(layer, name), kept, own_of(name, params), back, grads)
     for column, row in plan.pairs[::-1]:
         bias, weight = (own_of(row, params, kind) for kind in ("bias", "weight"))
-        back = through(bound(finish, row), kept, bias, back, grads)
-        back = through(bound(product, row), kept, weight, back, grads)
-        back = through(bound(layer, column), kept, own_of(column, params), back, grads)
+        back = through(partial(finish, row), kept, bias, back, grads)
+        back = through(partial(product, row), kept, weight, back, grads)
+        back = through(partial(layer, column), kept, own_of(column, params), back, grads)
         if column != plan.layers[0]:
             # Each device knows what its own slice adds to the gradient of what all were given.
             back = allreduce(back, "gradients", group)
@@ -128,7 +128,7 @@ def through(
 ) -> list[Tensor]:
     """The gradient of what each device kept last; that of its weights is added to `grads`."""
     given = [each.pop() for each in kept]
-    results = on_each_device(bound(vjp, function), given, own, back)
+    results = on_each_device(partial(vjp, function), given, own, back)
     for total, (_, found) in zip(grads, results, strict=True):
         add(total, found)
     return [grad for grad, _ in results]

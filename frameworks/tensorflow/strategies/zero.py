@@ -15,8 +15,8 @@ from common.parallel.shards import shard_bounds
 from frameworks.tensorflow.strategies.layers import add, layer, loss_and_gradient, of_layer
 from frameworks.tensorflow.strategies.moves import (
     all_gather,
-    bound,
     on_each_device,
+    partial,
     place,
     reduce_scatter,
     vjp,
@@ -32,7 +32,7 @@ def forward(
         for own, X in zip(inputs, given, strict=True):
             own.append(X)
         weights = whole(name, params, plan, group)
-        given = on_each_device(bound(layer, name), given, map(dict, weights))
+        given = on_each_device(partial(layer, name), given, map(dict, weights))
         for each in weights:  # they have been gathered, or are but names of those that are kept
             each.clear()
     return given, inputs
@@ -50,7 +50,9 @@ def backward(
     for name in plan.layers[::-1]:
         given = [own.pop() for own in inputs]
         weights = whole(name, params, plan, group)
-        results = on_each_device(bound(vjp, bound(layer, name)), given, map(dict, weights), back)
+        results = on_each_device(
+            partial(vjp, partial(layer, name)), given, map(dict, weights), back
+        )
         for each in weights:  # they have been gathered, or are but names of those that are kept
             each.clear()
         back = [grad for grad, _ in results]
