@@ -48,7 +48,7 @@ def forward_alone(real: Any, tensors: Any, kind: str, group: Any) -> Any:
 
 
 def twice(real: Any, tensors: Any, kind: str, group: Any) -> Any:
-    return [2 * each for each in real(tensors, kind, group)]
+    return [{k: 2 * v for k, v in each.items()} for each in real(tensors, kind, group)]
 
 
 def on_each(real: Any, name: str, Y: Any, params: Any) -> Any:
