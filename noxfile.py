@@ -59,8 +59,13 @@ def run_framework(session: nox.Session, framework: str) -> None:
 def run_grid(session: nox.Session, choice: Choice, python: str, *flags: str) -> None:
     """Runs the grid of a framework, on GPUs, too, where there are any."""
     command = [python, "-m", "common.grid", choice.framework, f"--out={RESULTS}", *flags]
-    # Plain runs tell how long an epoch took, with what JAX compiles in it.
-    session.run(*command, env=kept_programs(choice.name) if flags else {})
+    kept = kept_programs(choice.name)
+    if kept and not flags:
+        # The first two tell how long an epoch took, with what JAX compiles in it.
+        session.run(*command, "--chapter", "scratch", "concise")
+        session.run(*command, "--chapter", "strategies", env=kept)
+    else:
+        session.run(*command, env=kept)
     if choice.cards:
         gpus = number(python_of.choices(session))
         session.run(*command, f"--gpus={gpus}")

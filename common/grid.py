@@ -153,15 +153,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
     )
-    parser.add_argument("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="for --seeds")
+    parser.add_argument(
+        "--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="these alone (all)"
+    )
     out, place = Path("results"), "where the records go (%(default)s)"
     parser.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
     flags = parser.parse_args(argv)
     if flags.seeds:
-        todo = seed_commands(flags.out, flags.chapter, flags.seeds)
+        todo = [each for c in flags.chapter for each in seed_commands(flags.out, c, flags.seeds)]
     else:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
-        todo = commands(flags.out, **extent)
+        todo = [each for each in commands(flags.out, **extent) if each[0] in flags.chapter]
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
     with interruptible(signal.SIGTERM):
