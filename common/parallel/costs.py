@@ -13,7 +13,7 @@ from common.parallel.shards import shard_sizes
 
 
 def predicted(plan: Plan, examples: int, itemsize: int) -> Usage:
-    """That of a step on so many examples, with numbers of `itemsize` bytes."""
+    """What a step on so many examples moves and keeps, if a number has `itemsize` bytes."""
     count = plan.replicas * plan.devices
     moved, kept, live = Moved(), Counter[tuple[str, int]](), Counter[int]()
     for replica, rows in enumerate(plan.rows_of(examples)):
@@ -101,9 +101,9 @@ def tensor_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved
 
 
 def zero_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
-    """Gradients are scattered, at the end (1) or for each microbatch, and weights gathered.
+    """Gradients are scattered at the end (1), or for each microbatch.
 
-    That is once, after the update, or twice for each microbatch (3), forward and back.
+    ZeRO-1 and 2 gather weights once, after the update; ZeRO-3 twice for each microbatch.
     """
     rounds = len(plan.shards_of(examples))
     scatters = 1 if plan.strategy == "zero1" else rounds

@@ -12,7 +12,7 @@ MOVED: Final = ("activations", "gradients", "weights")
 """What messages are made of. Gradients of activations count as gradients."""
 
 KEPT: Final = ("weights", "gradients", "momentum", "activations")
-"""What takes a device's memory. Activations are the inputs that wait for their way back."""
+"""What takes a device's memory. Activations are what waits for the way back of a layer."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ class Group:
     def event(self, what: str, microbatch: int, device: int | None = None) -> Iterator[None]:
         """Notes when a device of the group, or all of them, did something.
 
-        Of GPUs, which queue what they are told, it is the time in which they were told.
+        Of devices that queue what they are told, as GPUs do, and CPUs in JAX and MXNet, it is the
+        time in which they were told. So more microbatches may be live there than are counted.
         """
         begin = time.perf_counter() - self.ledger.began
         yield

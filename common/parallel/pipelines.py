@@ -7,7 +7,8 @@ after the other; a run does it, and `simulate` tells how long that takes.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations, pairwise
+from functools import cache
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 
@@ -35,7 +36,10 @@ def naive(stages: int, microbatches: int) -> Order:
 
 
 def gpipe(stages: int, microbatches: int) -> Order:
-    """All microbatches go forward, then all go back, as in GPipe (Huang et al., 2019)."""
+    """All microbatches go forward, then all go back, as in GPipe (Huang et al., 2019).
+
+    The first one is the first to go back, too, as in PyTorch.
+    """
     return [
         [Pass(stage, i, forward) for forward in (True, False) for i in range(microbatches)]
         for stage in range(stages)
@@ -45,8 +49,9 @@ def gpipe(stages: int, microbatches: int) -> Order:
 def one_forward_one_backward(stages: int, microbatches: int) -> Order:
     """As soon as it can, a stage passes one microbatch back for each that it passes forward.
 
-    That is 1F1B, as in PipeDream (Narayanan et al., 2019): a stage waits for as many microbatches
-    to come back as there are stages from it to the last one.
+    That is 1F1B, as in PipeDream (Narayanan et al., 2019), but all passes end before the update
+    (Narayanan et al., 2021). A stage waits for as many microbatches to come back as there are
+    stages from it to the last one.
     """
     return [list(_alternating(stage, stages - stage, microbatches)) for stage in range(stages)]
 
@@ -133,11 +138,20 @@ def balanced(work: Sequence[float], stages: int) -> list[range]:
     if not 0 < stages <= len(work):
         raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
 
-    def slowest(cuts: Sequence[int]) -> float:
-        return max(sum(work[a:b]) for a, b in pairwise((0, *cuts, len(work))))
+    @cache
+    def slowest(begin: int, left: int) -> float:
+        """The least work of the slowest of the stages that are left, from this layer on."""
+        if left == 1:
+            return sum(work[begin:])
+        ends = range(begin + 1, len(work) - left + 2)
+        return min(max(sum(work[begin:end]), slowest(end, left - 1)) for end in ends)
 
-    best = min(combinations(range(1, len(work)), stages - 1), key=slowest)
-    return [range(a, b) for a, b in pairwise((0, *best, len(work)))]
+    cuts, limit = [0], slowest(0, stages)
+    for left in range(stages - 1, 0, -1):
+        begin = cuts[-1]
+        ends = range(begin + 1, len(work) - left + 1)
+        cuts.append(next(end for end in ends if slowest(end, left) <= limit))
+    return [range(a, b) for a, b in pairwise((*cuts, len(work)))]
 
 
 def by_hand(counts: Sequence[int]) -> list[range]:

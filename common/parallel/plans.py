@@ -13,7 +13,7 @@ from common.parallel.shards import shard_bounds
 
 @dataclass(frozen=True)
 class Plan:
-    """A way to split a net over a group of `devices`, of which there are `replicas`.
+    """A way to split a net over `devices`; there are `replicas` such groups of devices.
 
     `shapes` are those of the weights. For each layer, in order, `positions` tells at how many
     places of an image it is applied, and `inputs` how many numbers it is given for an image.

@@ -33,7 +33,7 @@ def waiting(schedule: str, stages: int, microbatches: int) -> float:
 
 
 def fewest_microbatches(stages: int, most: float) -> int:
-    """The smallest number of microbatches with which a stage waits for `most` of the time."""
+    """The fewest microbatches with which a stage waits for `most` of the time, or for less."""
     return next(m for m in count(1) if waiting("1f1b", stages, m) <= most + 1e-9)
 
 

@@ -67,6 +67,7 @@ def test_stages_that_wait_for_each_other_are_seen() -> None:
 def test_stages_have_as_equal_work_as_can_be() -> None:
     assert balanced([5, 1, 1, 5], 3) == [range(0, 1), range(1, 3), range(3, 4)]
     assert balanced([1, 2, 3], 1) == [range(3)]
+    assert list(map(len, balanced([1] * 64, 32))) == [2] * 32  # there are 1e18 ways to cut
     assert by_hand([1, 2, 1]) == [range(0, 1), range(1, 3), range(3, 4)]
     with pytest.raises(ValueError, match="3 layers cannot be cut into 4 stages"):
         balanced([1, 2, 3], 4)

@@ -16,7 +16,8 @@ from started import SECONDS, alive, children
 from common.backends.frameworks import WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
-from common.records.record import Record
+from common.chapters.strategies import STRATEGIES
+from common.records.record import Record, run_name
 from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
@@ -38,6 +39,7 @@ class Case:
     chapter: str
     devices: int
     options: tuple[str, ...]
+    way: str = ""
 
     def __str__(self) -> str:
         """As a test is called."""
@@ -45,7 +47,7 @@ class Case:
 
     def name(self, framework: str) -> str:
         """What the files of its run are called."""
-        return f"{framework}-{self.chapter}-{self.devices}dev"
+        return run_name(framework, self.chapter, self.devices, self.way)
 
 
 def first_cases(framework: str) -> list[Case]:
@@ -55,7 +57,10 @@ def first_cases(framework: str) -> list[Case]:
 
 
 def cases(framework: str) -> Iterator[Case]:
-    """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap."""
+    """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap.
+
+    And all ways to split, on 3.
+    """
     for name in ALLREDUCES:
         for devices in (1, 2, 3) if name == "star" else (3,):
             yield Case("scratch", devices, (f"--allreduce={name}",))
@@ -64,6 +69,8 @@ def cases(framework: str) -> Iterator[Case]:
             for devices in (1, 2, 3):
                 options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
                 yield Case("concise", devices, options)
+    for name in STRATEGIES:
+        yield Case("strategies", 3, (f"--strategy={name}", "--microbatches=2"), name)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""ZeRO: data parallelism in which no two devices keep the same (Rajbhandari et al., 2020).
+"""ZeRO: data parallelism that cuts what all devices would keep (Rajbhandari et al., 2020).
 
 Each device takes a shard of the minibatch, as in the first chapter, and updates a slice of the
-weights. So it keeps the momentum of this slice alone (1), the gradient (2), and the weights (3).
+weights. So it keeps the momentum of this slice alone (1), its gradient too (2), its weights (3).
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -56,15 +56,13 @@ def backward(
         for each in weights:  # they have been gathered, or are but names of those that are kept
             each.clear()
         back = [grad for grad, _ in results]
-        # A program gives names in the order of the alphabet: here, in that of the layer again.
-        found = [of_layer(name, each) for _, each in results]
         if plan.strategy == "zero1":
-            for own, each in zip(grads, found, strict=True):
-                add(own, each)
+            for total, (_, found) in zip(grads, results, strict=True):
+                add(total, found)
         else:
             layers = group.kept("gradients")
-            for own, each in zip(layers, found, strict=True):
-                own.update(each)
+            for own, (_, found) in zip(layers, results, strict=True):
+                own.update(found)
             scatter(layers, grads, group)
 
 

@@ -73,7 +73,7 @@ def forward(
 def backward(
     names: Sequence[str], params: Mapping[str, Tensor], inputs: Sequence[Tensor], grad: Tensor
 ) -> tuple[Tensor, Params]:
-    """The gradients of the first layer's input and of weights, from that of the last's output."""
+    """The gradients of the first input and of the weights, from that of the last output."""
     grads: Params = {}
     for name, X in zip(reversed(names), reversed(inputs), strict=True):
         grad, found = vjp(partial(layer, name), X, of_layer(name, params), grad)

@@ -35,8 +35,6 @@ def loss_and_grads(
     losses: list[Tensor] = []
     grads, kept = group.kept("gradients"), group.kept("activations")
     arrived: dict[Pass, Tensor] = {}
-    # MXNet's engine works behind these calls, and begins whatever is ready: microbatches are live,
-    # as they are counted, from call to call, and on a device there may be more at a time.
     for one in plan.passes(len(microbatches)):  # in an order in which each finds what it needs
         stage, number, rows = one.stage, one.microbatch, microbatches[one.microbatch]
         names, own = plan.stages[stage], params[stage]

@@ -1,4 +1,4 @@
-"""Tensor parallelism: each device has a slice of every layer.
+"""Tensor parallelism: the weights of almost every layer are cut over all devices.
 
 In the book's words: layerwise partitioning. Layers go in pairs. The first one is cut by what it
 makes: each device makes some channels. The second one is cut by what it takes, just these channels,
@@ -101,7 +101,7 @@ def predict(
 def loss_and_grads(
     X: Array, y: Array, params: Sequence[Kept], examples: int, plan: Plan, group: Group
 ) -> tuple[list[Tensor], list[Kept]]:
-    """Parts of the mean loss over `examples`, on the last device, and each device's gradient."""
+    """Parts of the mean loss over `examples`, on the first device, and each device's gradient."""
     losses: list[Tensor] = []
     grads, kept = group.kept("gradients"), group.kept("activations")
     for number, rows in enumerate(plan.microbatches_of(len(X))):
@@ -111,7 +111,7 @@ def loss_and_grads(
                 own[number] = values
             targets = [place(y[rows], device) for device in group.devices]
             parts = on_each_device(loss_and_gradient, logits, targets, examples=examples)
-        losses.append(parts[-1][0])
+        losses.append(parts[0][0])
         with group.event("backward", number):
             waiting = [own.pop(number) for own in kept]
             backward([grad for _, grad in parts], waiting, params, grads, plan, group)

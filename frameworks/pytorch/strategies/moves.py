@@ -26,7 +26,7 @@ def place(values: Array, device: Device) -> Tensor:
 def send(tensors: T, source: int, target: int, kind: str, group: Group) -> T:
     """A copy on another device of the group, each tensor a message; to the same one, nothing goes.
 
-    They are one tensor, or several by their names.
+    `tensors` is one tensor, or several by their names.
     """
     if source == target:
         return tensors

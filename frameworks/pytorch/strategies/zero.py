@@ -1,7 +1,7 @@
-"""ZeRO: data parallelism in which no two devices keep the same (Rajbhandari et al., 2020).
+"""ZeRO: data parallelism that cuts what all devices would keep (Rajbhandari et al., 2020).
 
 Each device takes a shard of the minibatch, as in the first chapter, and updates a slice of the
-weights. So it keeps the momentum of this slice alone (1), the gradient (2), and the weights (3).
+weights. So it keeps the momentum of this slice alone (1), its gradient too (2), its weights (3).
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence

@@ -15,7 +15,7 @@ def predict(
     X: Array, params: Sequence[Mapping[str, Tensor]], plan: Plan, group: Group
 ) -> list[Tensor]:
     """The logits of a batch, on the device of the group."""
-    return [forward(plan.layers, dict(params[0]), place(X, group.devices[0]))[0]]
+    return [forward(plan.layers, params[0], place(X, group.devices[0]))[0]]
 
 
 def loss_and_grads(
@@ -27,10 +27,10 @@ def loss_and_grads(
     for number, rows in enumerate(plan.microbatches_of(len(X))):
         X_here, y_here = (place(values[rows], group.devices[0]) for values in (X, y))
         with group.event("forward", number):
-            logits, kept[number] = forward(plan.layers, dict(params[0]), X_here)
+            logits, kept[number] = forward(plan.layers, params[0], X_here)
             part, grad = loss_and_gradient(logits, y_here, examples)
         losses.append(part)
         with group.event("backward", number):
-            _, found = backward(plan.layers, dict(params[0]), kept.pop(number), grad)
+            _, found = backward(plan.layers, params[0], kept.pop(number), grad)
             add(grads, found)
     return losses, [grads]

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -34,6 +34,7 @@ def program(function: Callable[..., R]) -> Callable[..., R]:
     def call(*args: Any, **same: Any) -> R:
         if not tf.executing_eagerly():  # it is a part of another program
             return function(*args, **same)
+        args = tuple(dict(each) if isinstance(each, Mapping) else each for each in args)
         flat = tf.nest.flatten((args, same))
         tensors = [each for each in flat if tf.is_tensor(each)]
         device = tensors[0].device
@@ -77,7 +78,7 @@ def place(values: Array, device: Device) -> Tensor:
 def send(tensors: T, source: int, target: int, kind: str, group: Group) -> T:
     """A copy on another device of the group, each tensor a message; to the same one, nothing goes.
 
-    They are one tensor, or several by their names.
+    `tensors` is one tensor, or several by their names.
     """
     if source == target:
         return tensors
@@ -90,19 +91,20 @@ def send(tensors: T, source: int, target: int, kind: str, group: Group) -> T:
 def vjp(
     function: Callable[[Tensor, Params], Tensor],
     X: Tensor,
-    params: Params,
+    params: Mapping[str, Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
     """The gradients of `X` and `params`, from that of `function(X, params)`.
 
     That is a vector-Jacobian product. The function is computed once more for it.
     """
+    own = dict(params)
     with tf.GradientTape() as tape:
-        tape.watch((X, params))
-        Y = function(X, params)
+        tape.watch((X, own))
+        Y = function(X, own)
     # Zero where nothing depends on a parameter, as in a shard without examples.
     zero = tf.UnconnectedGradients.ZERO
-    found: tuple[Tensor, Params] = tape.gradient(Y, (X, params), grad, zero)
+    found: tuple[Tensor, Params] = tape.gradient(Y, (X, own), grad, zero)
     return found
 
 

@@ -23,7 +23,7 @@ def predict(
     Y = place(X, group.devices[0])
     for stage, names in enumerate(plan.stages):
         Y, _ = forward(
-            names, dict(params[stage]), send(Y, max(0, stage - 1), stage, "activations", group)
+            names, params[stage], send(Y, max(0, stage - 1), stage, "activations", group)
         )
     return [Y]
 
@@ -39,7 +39,7 @@ def loss_and_grads(
     arrived: dict[Pass, Tensor] = {}
     for one in plan.passes(len(microbatches)):  # in an order in which each finds what it needs
         stage, number, rows = one.stage, one.microbatch, microbatches[one.microbatch]
-        names, own = plan.stages[stage], dict(params[stage])
+        names, own = plan.stages[stage], params[stage]
         if one.forward:
             given = arrived.pop(one) if stage else place(X[rows], group.devices[0])
             with group.event("forward", number, stage):
