@@ -12,6 +12,7 @@ from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 NEW, OLD = "bench-2026-11-22-avx512.json", "bench-2026-11-22.json"
+SPLIT = "bench-2026-11-27-strategies.json"
 ROWS = {
     "LeNet, batch 256: Keras, Estimator": "LeNet: images/s over its high-level loop's",
     "LeNet: a loop over the book's loader": "LeNet: images/s over the d2l loader's loop",
@@ -30,7 +31,7 @@ def measured(name: str) -> Bench:
     return Bench.model_validate_json((ROOT / "docs" / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("name", "tables"), [(NEW, 2), (OLD, 1)])
+@pytest.mark.parametrize(("name", "tables"), [(NEW, 2), (OLD, 1), (SPLIT, 2)])
 def test_the_tables_of_targets_and_figures_are_the_benchmarks(name: str, tables: int) -> None:
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     made = markdown(measured(name)).split("\n\n")[2:]
