@@ -14,16 +14,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from bench.busy import busy
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
 from common.backends.frameworks import FRAMEWORKS
-from common.base.children import end, fork
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
@@ -44,24 +43,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = made.parse_args(argv)
     with interruptible(signal.SIGTERM):
         return status(made.prog, lambda: measure_all(flags))
-
-
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Meanwhile, so many processes are busy; they end with this one, whatever ends it."""
-    started = []
-    try:
-        for _ in range(count):
-            started.append(fork(compute))
-        yield
-    finally:
-        end(started)
-
-
-def compute() -> None:
-    """Never waits, and never ends."""
-    while True:
-        sum(number * number for number in range(1000))
 
 
 def measure_all(flags: argparse.Namespace) -> None:

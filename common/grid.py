@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.children import end, fork
+from common.base.children import end, start
 from common.base.machine import cores
 from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
@@ -88,13 +88,15 @@ def begin(framework: str, chapter: str, flags: list[str]) -> StartedRun:
     """Begins a run in a process of its own."""
     said = tempfile.TemporaryFile()  # noqa: SIM115
     command = f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}"
-    return StartedRun(command, said, fork(work, framework, chapter, flags, said.fileno()))
+    # A new process gets what a pipe is made of; a bare number would mean nothing there.
+    handed = Connection(os.dup(said.fileno()), readable=False)
+    return StartedRun(command, said, start(work, framework, chapter, flags, handed))
 
 
-def work(framework: str, chapter: str, flags: list[str], said: int) -> None:
+def work(framework: str, chapter: str, flags: list[str], said: Connection) -> None:
     """What the process of a run does: what the command does, with its output in a file."""
     for stream in (1, 2):
-        os.dup2(said, stream)
+        os.dup2(said.fileno(), stream)
     raise SystemExit(run_chapter(framework, chapter, flags))
 
 

@@ -1,6 +1,6 @@
 """Watches a reader: what it raises, what it opens and runs, how long it takes, how much memory.
 
-It counts on Linux: the limit of the address space, and where the kernel tells its size.
+Memory counts on Linux alone: macOS sets the address space no limit.
 """
 
 import os
@@ -44,7 +44,7 @@ class Watch:
     def __init__(self, folder: Path) -> None:
         self._inside = f"{folder.resolve()}{os.sep}"
         self._seen, self._active = "", False
-        self._size = os.open("/proc/self/statm", os.O_RDONLY)
+        self._size = os.open("/proc/self/statm", os.O_RDONLY) if sys.platform == "linux" else None
         signal.signal(signal.SIGPROF, lambda *_: self._found(f"takes more than {SECONDS:g} s"))
         sys.addaudithook(self._hook)
 
@@ -56,8 +56,9 @@ class Watch:
         It may take so many bytes of memory, and raise one of the refusals.
         """
         before = resource.getrlimit(resource.RLIMIT_AS)
-        there = int(os.pread(self._size, 32, 0).split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (there + memory, before[1]))
+        if self._size is not None:
+            there = int(os.pread(self._size, 32, 0).split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (there + memory, before[1]))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         self._seen, self._active = "", True
         try:

@@ -1,10 +1,11 @@
-"""A process for each device of a run: forked by a server, listened to, and ended together."""
+"""A process for each device of a run: started by a server, listened to, and ended together."""
 
 import importlib
 import math
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from common.backends.devices import Process
-from common.base.children import end, end_with, fork
+from common.base.children import end, end_with, start
 from common.base.endings import (
     GRACE,
     Ending,
@@ -42,7 +43,7 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
     """
     outcome, tell = Pipe(duplex=False)
     receive, send = Pipe(duplex=False)
-    # They are forked by a process that has no thread yet and no GPU, as this one may have.
+    # They are started by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
         target=serve, args=(os.getpid(), preload, receive, processes, tell)
     )
@@ -74,24 +75,26 @@ def serve(
     processes: Sequence[Process],
     tell: Connection,
 ) -> None:
-    """Forks a process for each of `processes`, and tells how they ended."""
+    """Starts a process for each of `processes`, and tells how they ended."""
     pulse = Pulse(tell)
     for module in preload:
         importlib.import_module(module)
     work: Work = works.recv()  # only now: to read it loads the framework, in silence
-    pulse.end()  # a process that forks has one thread alone
+    if sys.platform != "darwin":
+        pulse.end()  # a process that forks has one thread alone
     outcomes: Outcomes = {}
     for each in processes:
         outcome, of_rank = Pipe(duplex=False)
-        forked = fork(tell_ending, partial(work, each), of_rank)
+        started = start(tell_ending, partial(work, each), of_rank)
         of_rank.close()  # or the next process would keep it open
-        outcomes[outcome] = each.rank, forked
+        outcomes[outcome] = each.rank, started
+    pulse.end()
     end_with(parent)
-    all_forked = [forked for _, forked in outcomes.values()]
+    everyone = [started for _, started in outcomes.values()]
     for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda *_: ask_to_stop(all_forked))
+        signal.signal(number, lambda *_: ask_to_stop(everyone))
     failures = _failures(outcomes, tell)
-    end(all_forked)
+    end(everyone)
     tell.send(min(failures, key=lambda failure: failure.order, default=None))
 
 
@@ -103,7 +106,7 @@ def ask_to_stop(processes: Iterable[BaseProcess]) -> None:
 
 
 def ending(server: BaseProcess, outcome: Connection, processes: Sequence[Process]) -> Ending | None:
-    """How a run ended whose processes a server has forked: None if it went well."""
+    """How a run ended whose processes a server has started: None if it went well."""
     name = f"the process of devices {processes[0].rank} to {processes[-1].rank}"
     watch = Watch([server])
     while not watch.silent():
@@ -124,7 +127,8 @@ def ending(server: BaseProcess, outcome: Connection, processes: Sequence[Process
 def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:
     """What went wrong, in this order; after a failure, the others have GRACE seconds to end."""
     found: list[Ending] = []
-    watch, limit = Watch(outcomes), math.inf
+    # On macOS, one that is heard first has loaded the framework, which may take long.
+    watch, limit = Watch([] if sys.platform == "darwin" else outcomes), math.inf
     while outcomes and time.monotonic() < limit:
         tell.send(ALIVE)
         for outcome in wait(list(outcomes), BEAT):

@@ -1,19 +1,24 @@
 """Processes that another one starts: they end with it, whatever ends it, and leave nothing behind.
 
-They are forked, with no server between: such a server's socket is a file, which a signal leaves.
+There is no server between: such a server's socket is a file, which a signal leaves.
 """
 
-import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from multiprocessing import resource_tracker
+from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
 from common.base.signals import held_back, let_through
+
+Started: Final = SpawnProcess if sys.platform == "darwin" else ForkProcess
+"""On macOS, Accelerate, Objective-C and what asks for proxies crash or hang in a forked process."""
 
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
@@ -22,10 +27,14 @@ FREEZE: Final = 14
 """Seconds after which a process that stands still is ended: just before others give it up."""
 
 
-def fork(work: Callable[..., object], *arguments: Any) -> BaseProcess:
-    """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone."""
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=_work, args=(os.getpid(), work, arguments))
+def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
+    """Starts `work(*arguments)` in a copy of this process, which has to have one thread alone.
+
+    On macOS it is a new process, to which all of this is sent.
+    """
+    process = Started(target=_work, args=(os.getpid(), work, arguments))
+    if sys.platform == "darwin":
+        resource_tracker.ensure_running()  # it would let signals through in between
     with held_back():  # until it minds them in its own way
         process.start()
     return process

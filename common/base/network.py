@@ -1,12 +1,14 @@
 """How others are reached, and which of this machine's network interfaces has an address."""
 
+import fcntl
 import socket
 import struct
+import sys
 from contextlib import suppress
 from typing import Final
 
-SIOCGIFADDR: Final = 0x8915
-"""Linux's request for the IPv4 address of an interface."""
+SIOCGIFADDR: Final = 0xC0206921 if sys.platform == "darwin" else 0x8915
+"""The request for the IPv4 address of an interface, on macOS and on Linux."""
 
 
 def connected(host: str, port: int, timeout: float) -> socket.socket:
@@ -26,8 +28,6 @@ def connected(host: str, port: int, timeout: float) -> socket.socket:
 
 def interface_of(address: str) -> str | None:
     """The name of the interface with this IPv4 address; None if it cannot be told."""
-    import fcntl
-
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for _, name in socket.if_nameindex():
             with suppress(OSError):  # it has no IPv4 address

@@ -95,8 +95,9 @@ class Hub:
         self.members[rank], self.hellos[rank], self.given[rank] = wire, hello, []
         self.watch.heard(rank)
         missing = [each for each in range(self.count) if each not in self.members]
-        self._tell_all(missing=missing)
-        if not missing:
+        if missing:
+            self._tell_all(missing=missing)
+        else:
             self._begin()
 
     def _refusal(self, hello: Message) -> str:

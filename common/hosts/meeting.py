@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import end, end_if_frozen, fork
+from common.base.children import end, end_if_frozen, start
 from common.base.endings import SAID, Ending, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.network import connected
@@ -98,7 +98,7 @@ class Meeting:
             ) from None
         with taking:
             hub = Hub(taking, self.here.process.count, self.hello(), self.limit)
-            return fork(_serve, hub)
+            return start(_serve, hub)
 
     def _reach(self, stop: Stop) -> Wire:
         host, port = self.where()

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 from common.backends.devices import Process
-from common.base.children import end, end_frozen, fork, outlive_frozen
+from common.base.children import end, end_frozen, outlive_frozen, start
 from common.base.endings import KILLED, Ending, cause, killed, tell_ending, to_plain, without_word
 from common.base.errors import StoppedError
 from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
@@ -52,7 +52,7 @@ class Supervisor:
         self.outcome, tell = Pipe(duplex=False)
         self.asked, ask = Pipe()
         ours = (self.outcome, self.asked, wire.connection)
-        self.child = fork(_work, process, work, ask, tell, ours)
+        self.child = start(_work, process, work, ask, tell, ours)
         tell.close()
         ask.close()
         self.watch = Watch(["hub", "child"])

@@ -6,25 +6,26 @@ python -m common.scaling --framework jax
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.base.files import require_file, write_text
+from common.base.files import require_file
 from common.hosts.launchers import ByHand, Launched, NothingToDoError, launched
 from common.scaling.arguments import parser
 from common.terminal.command import status
 
 if TYPE_CHECKING:
-    from common.scaling.results import Constants, Measured, Scaling
+    from common.scaling.results import Measured
 
 
 def scale(flags: argparse.Namespace) -> None:
     """Measures or reads, simulates, prints and writes. Raises RequestError or RunError."""
+    from common.scaling.output import finish
     from common.scaling.results import read_scaling
-    from common.scaling.simulate import as_measured, given
+    from common.scaling.simulate import given
     from common.training.run import first_speaks
 
     try:
@@ -44,17 +45,14 @@ def scale(flags: argparse.Namespace) -> None:
                 "--measured measures nothing: leave --framework, --sizes and other hosts out"
             )
 
-    def finish(measured: "Measured", otherwise: "Constants | None" = None) -> None:
-        constants = (otherwise or as_measured(measured)).model_copy(update=by_flags)
-        write(flags, measured, constants)
-
+    done = partial(finish, flags, by_flags)
     if flags.measured:
         earlier = read_scaling(flags.measured)
-        finish(earlier.measured, earlier.constants)
+        done(earlier.measured, earlier.constants)
     elif here.process.count > 1:
-        measure_with_others(here, flags, finish)
+        measure_with_others(here, flags, done)
     else:
-        finish(measure_now(flags))
+        done(measure_now(flags))
 
 
 def launched_as(flags: argparse.Namespace) -> Launched:
@@ -83,21 +81,6 @@ def require_messages(framework: str) -> None:
             f"{framework} has no messages from one process to another, so there is no latency to "
             "measure: take another framework, or --launcher none for devices of one process"
         )
-
-
-def write(flags: argparse.Namespace, measured: "Measured", cluster: "Constants") -> None:
-    """Simulates the cluster; prints, writes and draws everything."""
-    from common.scaling.results import Scaling
-    from common.scaling.simulate import simulate
-    from common.scaling.tables import show
-
-    path = flags.out / "scaling.json"
-    scaling = Scaling(measured=measured, constants=cluster, simulated=simulate(cluster))
-    if not flags.quiet:
-        show(scaling)
-    write_text(path, scaling.model_dump_json(by_alias=True, indent=2) + "\n")
-    print(f"written: {path}")
-    draw(scaling, path)
 
 
 def measure_with_others(
@@ -138,19 +121,6 @@ def chosen_sizes(flags: argparse.Namespace) -> list[int]:
 
     sizes: list[int] = flags.sizes or [net.parameters for net in nets()[:2]]
     return sizes
-
-
-def draw(scaling: "Scaling", path: Path) -> None:
-    """Draws the picture beside `path`, or says how to get it."""
-    if find_spec("matplotlib") is None:
-        again = f"python -m common.scaling --quiet --measured {path}"
-        print(f"no picture: Matplotlib is not installed here; where it is, `{again}` draws it")
-        return
-    from common.scaling import plot
-
-    picture = path.with_suffix(".svg")
-    plot.draw(scaling.constants, picture)
-    print(f"written: {picture}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

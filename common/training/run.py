@@ -87,15 +87,16 @@ def launch(backend: Chapter[Any, Any, Any], job: Job) -> None:
 
 def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
     """Runs the job as one of the processes that a launcher has started, here and elsewhere."""
-    request = job.request
-
-    def work(process: Process) -> None:
-        chapter = import_backend(request.framework, request.chapter, threads, request.tf32)
-        chapter.launch(job, request.on_each(process), request.options, process)
-
     # As soon as one has ended, a launcher asks the others to stop: that is not why they end.
     with stoppable(), marked(job) if meeting.here.process.rank == 0 else nullcontext():
-        with_others(meeting, work)
+        with_others(meeting, partial(launch_as_one, job, threads))
+
+
+def launch_as_one(job: Job, threads: int, process: Process) -> None:
+    """Runs the job as one of them, once the others are known."""
+    request = job.request
+    chapter = import_backend(request.framework, request.chapter, threads, request.tf32)
+    chapter.launch(job, request.on_each(process), request.options, process)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from started import CONCISE, SECONDS, flags
+from started import CONCISE, SECONDS, flags, require_proc
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -55,6 +55,7 @@ def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
 
 def test_no_thread_outlives_its_group() -> None:
     """One that did would abort the process now and then, as the interpreter ends."""
+    require_proc()
     train = "\n".join(
         [
             "import torch",

@@ -11,7 +11,7 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
-from common.base.children import fork
+from common.base.children import start
 from common.base.endings import (
     KILLED,
     REST,
@@ -71,7 +71,7 @@ def test_what_work_raises_is_how_it_ends(error: Exception, order: int, message: 
 def ended(work: Callable[[], object]) -> Ending | None:
     """How a process ends that does this, as the process that has started it learns."""
     outcome, tell = Pipe(duplex=False)
-    process = fork(tell_ending, work, tell)
+    process = start(tell_ending, work, tell)
     tell.close()
     try:
         found: Ending | None = outcome.recv()

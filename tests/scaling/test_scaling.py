@@ -12,7 +12,7 @@ import pytest
 from clocks import HERE, costs, line, scaled
 
 from common.chapters.scratch import ALLREDUCES
-from common.scaling import __main__ as command
+from common.scaling import __main__ as command, output
 from common.scaling.formulas import ITEM, seconds
 from common.scaling.results import Compared, Scaling
 from common.scaling.simulate import as_measured
@@ -59,7 +59,7 @@ def test_vectors_that_nobody_copied_do_not_make_a_link_infinite() -> None:
 def test_what_is_measured_given_and_simulated_is_told_apart(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: None)  # there is no Matplotlib
+    monkeypatch.setattr(output, "find_spec", lambda name: None)  # there is no Matplotlib
     assert command.main([f"--measured={file}", "--out=out", "--latency=5"]) == 0
     printed = capsys.readouterr().out
     assert printed.index("MEASURED") < printed.index("ratio") < printed.index("SIMULATED")

@@ -11,7 +11,8 @@ import pytest
 from benches import CONTENDER, DATA, MACHINE, bench_of, fake_python
 from started import children
 
-from bench.__main__ import busy, main
+from bench.__main__ import main
+from bench.busy import busy
 from bench.measure import Measurement
 from bench.plan import FABRIC, WORKLOADS, Entry, entries
 from bench.report import markdown

@@ -7,6 +7,8 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 SECONDS = 300
 """No command takes so long, however busy the machine."""
 
@@ -43,8 +45,14 @@ def flags(out: Path, steps: int) -> list[str]:
     ]
 
 
+def require_proc() -> None:
+    if not Path("/proc/self").exists():
+        pytest.skip("there is no /proc here, which tells of processes")
+
+
 def children(parent: int) -> list[int]:
     """The processes that a process has started, in order."""
+    require_proc()
     return [
         int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     ]
@@ -52,6 +60,7 @@ def children(parent: int) -> list[int]:
 
 def alive(process: int) -> bool:
     """Whether a process runs, and is not only waiting to be forgotten."""
+    require_proc()
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # gone, before or after the file was opened

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 from named_devices import PLACE, standing_in
-from started import free_port
+from started import free_port, require_proc
 from summing_chapter import Hurt, SummingChapter, nothing
 
 from common.data.synthetic import synthetic
@@ -90,6 +90,7 @@ class Started:
 
 def members(group: int) -> list[int]:
     """The processes of a group that still run, also those that are frozen."""
+    require_proc()
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):

@@ -48,7 +48,7 @@ def add_flags(add: Any, framework: str) -> None:
 
 SETTINGS = {
     **{"batch_size": 7, "lr": 0.1, "steps": 5, "train_examples": 40, "test_examples": 20},
-    **{"dtype": "float64", "momentum": 0.9},
+    **{"dtype": "float64", "momentum": 0.9, "dataset": "synthetic"},
 }
 
 TOY = ChapterSpec(

@@ -5,4 +5,6 @@ from common.backends.environment import Environment
 DISTRIBUTIONS = ("numpy",)
 PRELOAD = ("frameworks.toy.toy",)
 ONE_THREAD_EACH = False
+# Over hosts, each process trains by itself.
+ENGINES, TRANSPORTS = {"toy": "none"}, {"cpu": "none"}
 ENVIRONMENT = Environment()
