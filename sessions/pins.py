@@ -40,7 +40,7 @@ PINS: Final[Mapping[str, Iterable[str]]] = {
     "jax-cuda": (*RUN, "jax-cuda"),
     "mxnet-cuda": (*RUN, "mxnet-cuda"),
     "bench-pytorch": (*RUN, "pytorch", "bench-pytorch"),
-    "bench-jax": (*RUN, "jax", "bench-jax"),
+    "bench-jax": (*RUN, "jax", "tensorflow", "bench-jax"),
     "d2l": ("d2l",),
 }
 """By the name of a file: the extras that it has the versions of, and the project's own needs."""
