@@ -47,7 +47,11 @@ def commands() -> Iterator[str]:
             yield ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
 
 
-@pytest.mark.parametrize("words", [("-c", NOX), *(("-m", each) for each in sorted(commands()))])
+@pytest.mark.parametrize(
+    "words",
+    [("-c", NOX), *(("-m", each) for each in sorted(commands()))],
+    ids=["nox", *sorted(commands())],
+)
 def test_on_windows_every_command_says_where_it_runs(words: tuple[str, str]) -> None:
     done = python(ROOT, *words, **WINDOWS)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", LINE)
@@ -79,6 +83,7 @@ def test_on_macos_processes_of_hosts_are_not_forked(house: Path) -> None:
         "--devices=2",
         f"--coordinator=localhost:{free_port()}",
         "--hosts=2",
+        "--join-timeout=20",
     ]
     command = [sys.executable, "-m", "frameworks.toy.toy", *flags]
     env = {**os.environ, **MACOS}
