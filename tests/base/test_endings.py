@@ -70,6 +70,8 @@ def test_what_work_raises_is_how_it_ends(error: Exception, order: int, message: 
 
 def ended(work: Callable[[], object]) -> Ending | None:
     """How a process ends that does this, as the process that has started it learns."""
+    if sys.platform == "darwin":
+        pytest.skip("on macOS a new process is started, to which no lambda can be sent")
     outcome, tell = Pipe(duplex=False)
     process = start(tell_ending, work, tell)
     tell.close()

@@ -6,6 +6,7 @@
 import json
 import math
 import pickle
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -99,10 +100,13 @@ def loops(folder: Path) -> None:
         at = (at + 1) % len(content)
 
 
+MEMORY = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
+
+
 @pytest.mark.parametrize(
     ("name", "read", "complaint"),
     [
-        ("safetensors", allocates_by_the_header, "bytes of memory"),
+        pytest.param("safetensors", allocates_by_the_header, "bytes of memory", marks=MEMORY),
         ("run", leaves_its_folder, "which is not in its folder"),
         ("safetensors", unpickles, "does pickle.find_class"),
         ("bench", evaluates, "runs code made in "),
