@@ -195,7 +195,7 @@ def add_flags(add: Callable[..., Any], framework: str) -> None:
 # JAX compiles each layer for each size on each device. So the test set is as large as a microbatch,
 # and its shards have the sizes of those of microbatches. Sizes differ in float32 on 2 devices, and
 # on more in float64. In float32, a pipeline alone has several microbatches.
-_SHORT: Final[Settings] = {"lr": 0.05, "steps": 5, "train_examples": 2000}
+_SHORT: Final[Settings] = {"lr": 0.05, "steps": 3, "train_examples": 2000}
 _SIZES: Final[dict[str, Settings]] = {
     "float64": {"batch_size": 102, "microbatches": 3, "test_examples": 34},
     "float32": {"batch_size": 101, "test_examples": 101},

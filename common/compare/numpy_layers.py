@@ -72,6 +72,7 @@ class Pass:
     def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Layer:
         """A convolution, as the product of its weight and the patches of all images."""
         weight, edge = self.weights[f"{name}.weight"], (padding, padding)
+        first = not self.relu_inputs
         matrix = weight.reshape(len(weight), -1)
         # With images last, patches are copied in long runs.
         padded = np.pad(X.transpose(1, 2, 3, 0), ((0, 0), edge, edge, (0, 0)))
@@ -85,9 +86,11 @@ class Pass:
             d_weight = self.gradients[f"{name}.weight"] = (d @ seen.T).reshape(weight.shape)
             self.gradients[f"{name}.bias"] = d.sum(axis=1)
             if not self.flipped:
-                most = SUMS * float((np.abs(d) @ np.abs(seen).T).max())
+                most = SUMS * float((np.abs(d, dtype="f") @ np.abs(seen, dtype="f").T).max())
                 self.added[f"{name}.weight"] = max(most, float(np.abs(d_weight).max()))
                 self.added[f"{name}.bias"] = largest_sum(d, axis=1)
+            if first:  # nobody asks for the gradient of images
+                return d
             parts = (matrix.T @ d).reshape(len(padded), -1, *shape[1:])
             d_padded = np.zeros_like(padded)
             for i, window in enumerate(windows(padded.shape, weight.shape[2], stride)):

@@ -16,11 +16,12 @@ from common.terminal.command import status
 
 def flags(framework: str, chapter: str, folder: Path) -> list[str]:
     """The flags of such a run, which leaves all in one folder."""
-    data = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20"
+    data = "--dataset=synthetic --train-examples=60 --test-examples=20 --batch-size=20"
     run = "--devices=1 --device-kind=cpu --threads=1 --dtype=float64 --steps=3 --quiet"
     weights = folder / f"{framework}-{chapter}.safetensors"
     files = [f"--out={folder}", f"--save-weights={weights}", f"--checkpoint-dir={folder / 'kept'}"]
-    return [*data.split(), *run.split(), "--checkpoint-every=2", *files]
+    narrow = ["--width=4"] if chapter == "concise" else []
+    return [*data.split(), *run.split(), *narrow, "--checkpoint-every=2", *files]
 
 
 def main(framework: str, folder: str) -> int:
