@@ -1,0 +1,31 @@
+"""MXNet keeps the gradient of the last microbatch alone.
+
+Written: two microbatches, one `backward()` for each, as PyTorch's users accumulate gradients.
+Expected: the gradient of the sum over both.
+"""
+
+import sys
+
+import mxnet as mx
+from mxnet import autograd, np, npx
+
+from silent.telling import tell
+
+npx.set_np()
+MICROBATCHES = 2.0, 5.0
+
+
+def gradient(**grad_req: str) -> float:
+    weight = np.array([1.0])
+    weight.attach_grad(**grad_req)
+    for x in MICROBATCHES:
+        with autograd.record():
+            loss = weight * x
+        loss.backward()
+    return float(weight.grad)
+
+
+if __name__ == "__main__":
+    came = {"attach_grad()": gradient()}
+    instead = {"attach_grad(grad_req='add')": gradient(grad_req="add")}
+    sys.exit(tell(f"mxnet {mx.__version__}", sum(MICROBATCHES), came, instead))

@@ -1,0 +1,34 @@
+"""A `Trainer` without a kvstore adds no gradients: each copy trains on its own examples alone.
+
+Written: `Trainer(..., kvstore=None)`, to do without a parameter server, on two contexts.
+Expected: both copies take the step of all four examples.
+"""
+
+import sys
+
+import mxnet as mx
+from mxnet import autograd, gluon, np, npx
+
+from silent.telling import tell
+
+npx.set_np()
+CONTEXTS = [mx.cpu(0), mx.cpu(1)]
+X = np.array([[1.0], [2.0], [3.0], [6.0]])
+
+
+def after_a_step(kvstore: str | None) -> list[float]:
+    net = gluon.nn.Dense(1, use_bias=False, in_units=1)
+    net.initialize(mx.init.Zero(), CONTEXTS)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1}, kvstore=kvstore)
+    with autograd.record():
+        losses = [net(shard).sum() for shard in gluon.utils.split_and_load(X, CONTEXTS)]
+    for loss in losses:
+        loss.backward()
+    trainer.step(len(X))
+    return [float(net.weight.data(context)) for context in CONTEXTS]
+
+
+if __name__ == "__main__":
+    came = {"weights of the copies, kvstore=None": after_a_step(None)}
+    instead = {"kvstore='device'": after_a_step("device")}
+    sys.exit(tell(f"mxnet {mx.__version__}", [-float(X.mean())] * 2, came, instead))

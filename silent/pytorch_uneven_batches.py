@@ -1,0 +1,44 @@
+"""DistributedDataParallel and fully_shard take the mean over processes, not over examples.
+
+Written: the gradient of the mean loss of each process, which has two examples, or one.
+Expected: the gradient of the mean loss over all three examples.
+"""
+
+import sys
+
+import numpy as np
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from silent.processes import by_two
+from silent.telling import tell
+
+X = np.array([[1.0], [2.0], [6.0]])
+SHARDS = X[:2], X[2:]
+
+
+def gradient(wrapper: str, scale: float, rank: int) -> float:
+    net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
+    wrapped = (
+        DistributedDataParallel(net)
+        if wrapper == "DistributedDataParallel"
+        else fully_shard(net, mesh=init_device_mesh("cpu", (2,)))
+    )
+    (wrapped(torch.from_numpy(SHARDS[rank])).mean() * scale).backward()
+    grad = net.weight.grad
+    return (grad.full_tensor() if hasattr(grad, "full_tensor") else grad).item()
+
+
+def gradients(rank: int) -> list[dict[str, float]]:
+    wrappers = "DistributedDataParallel", "fully_shard"
+    scale = len(SHARDS) * len(SHARDS[rank]) / len(X)
+    return [
+        {name: gradient(name, 1, rank) for name in wrappers},
+        {f"{name}, loss * k * n_rank / n": gradient(name, scale, rank) for name in wrappers},
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(tell(f"torch {torch.__version__}", X.mean(), *by_two(gradients)))
