@@ -29,6 +29,7 @@ def test_the_page_has_what_a_case_prints(case: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
     assert f"```\n$ python -m silent.{case}\n{done.stdout}```\n" in PAGE
 
 
