@@ -8,7 +8,6 @@ With `--beside 2`, while two other processes are busy, as on a machine that othe
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from bench.busy import busy
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import markdown, print_report
 from bench.results import Bench, gathered
-from common.backends.frameworks import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
@@ -168,14 +167,6 @@ def parser() -> Parser:
     out, place = Path("results"), "where the files go (%(default)s)"
     made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
     return made
-
-
-def framework_and_python(text: str) -> tuple[str, str]:
-    """The two sides of FRAMEWORK=PYTHON."""
-    framework, _, python = text.partition("=")
-    if framework not in FRAMEWORKS or shutil.which(python) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} names no framework and its Python")
-    return framework, python
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """The frameworks, and what of each is known before it is loaded."""
 
+import argparse
+import shutil
+from importlib.util import find_spec
 from typing import Final
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
@@ -22,6 +25,19 @@ SAME_BITS: Final = {
 
 IN_PROCESSES: Final = ("ddp",)
 """The wrappers that take a process for each device; all else takes one for all devices."""
+
+
+def installed() -> list[str]:
+    """The frameworks that this Python has; none is loaded."""
+    return [name for name in FRAMEWORKS if find_spec(name.removeprefix("py"))]  # torch
+
+
+def framework_and_python(text: str) -> tuple[str, str]:
+    """The two sides of the flag FRAMEWORK=PYTHON."""
+    framework, _, python = text.partition("=")
+    if framework not in FRAMEWORKS or shutil.which(python) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} names no framework and its Python")
+    return framework, python
 
 
 def same_bits(framework: str, chapter: str) -> bool:

@@ -82,6 +82,9 @@ def import_backend(
             return backend(framework, chapter)
     except Exception as error:  # whatever it raises that is set up wrongly
         advice = f"`nox -s {framework}` installs it"
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and "." not in missing:  # packages are called like their modules
+            advice = f"{advice}, `python -m pip install {missing}` adds it to this Python"
         # No variable is why it is not there.
         words = "" if isinstance(error, ModuleNotFoundError) else suspects(framework)
         if "libcuda" in str(error):

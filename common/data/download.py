@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -61,7 +62,8 @@ def download(
     import pooch
 
     pooch.get_logger().setLevel("WARNING")  # what it would tell, `notify` is told
-    http = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT)
+    drawn = progress and find_spec("tqdm") is not None  # which pooch need not bring along
+    http = pooch.HTTPDownloader(progressbar=drawn, timeout=TIMEOUT)
     reasons = dict.fromkeys(mirrors, f"no answer within {TIMEOUT:.0f} s")
     for mirror, trouble in _as_they_answer(mirrors, http):
         reasons[mirror] = trouble

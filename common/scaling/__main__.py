@@ -10,7 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from common.backends.frameworks import FRAMEWORKS
+from common.backends.frameworks import installed
 from common.base.errors import RequestError
 from common.base.files import require_file
 from common.hosts.launchers import ByHand, Launched, NothingToDoError, launched
@@ -57,19 +57,13 @@ def scale(flags: argparse.Namespace) -> None:
 
 def launched_as(flags: argparse.Namespace) -> Launched:
     """Which process this is. Raises RequestError if there are others, but no framework is named."""
-    framework = flags.framework or first_installed()
+    framework = flags.framework or next(iter(installed()), None)
     if framework is None:
         return Launched()
     here = launched(framework, flags.launcher, ByHand.of(flags))
     if here.process.count > 1 and not flags.framework:
         raise RequestError("there are several processes: name one --framework for all")
     return here
-
-
-def first_installed() -> str | None:
-    """The first framework that this Python has; none is loaded."""
-    there = (name for name in FRAMEWORKS if find_spec(name.removeprefix("py")))  # torch
-    return next(there, None)
 
 
 def require_messages(framework: str) -> None:
@@ -104,7 +98,7 @@ def measure_now(flags: argparse.Namespace) -> "Measured":
     """What the flags ask to measure."""
     from common.scaling.measure import measure
 
-    framework = flags.framework or first_installed()
+    framework = flags.framework or next(iter(installed()), None)
     if framework is None:
         raise RequestError(
             "no framework is installed in this Python: `nox -s scaling` measures with one that has "

@@ -5,7 +5,7 @@ import re
 
 from common.backends.environment import Environment
 
-DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "flax", "optax")
+DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "flax", "optax")
 """The packages whose versions a record names."""
 
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
