@@ -188,10 +188,10 @@ def gpus_for(found: Sequence[Found], asked: int | None, without: Sequence[str]) 
     return asked if counts else 0
 
 
-def grids(found: Iterable[Found], out: Path, gpus: int, more_devices: bool) -> Iterator[Step]:
+def grids(found: Iterable[Found], out: Path, more_devices: bool) -> Iterator[Step]:
     """The runs of each framework, on the CPU and, where it has any, on GPUs."""
     for each in found:
-        for number in (0, gpus) if each.gpus else (0,):
+        for number in sorted({0, each.gpus}):
             for more in (False, True)[: 1 + more_devices]:
                 if runs := len(commands(out, more_devices=more, gpus=number)):
                     flags = [f"--gpus={number}"] * bool(number) + ["--more-devices"] * more
@@ -199,20 +199,20 @@ def grids(found: Iterable[Found], out: Path, gpus: int, more_devices: bool) -> I
                     yield Step([*grid, *flags], runs)
 
 
-def tests(found: Iterable[Found], gpus: int) -> Iterator[Step]:
+def tests(found: Iterable[Found]) -> Iterator[Step]:
     """The tests for GPUs, of each framework that has some and whose Python can run them."""
     for each in (each for each in found if each.gpus and not each.untested):
         # A checkout may be read-only.
         pytest = [each.python, "-m", "pytest", "-p", "no:cacheprovider", "tests/gpu"]
-        yield Step([*pytest, f"--gpus={gpus}", f"--framework={each.framework}"])
+        yield Step([*pytest, f"--gpus={each.gpus}", f"--framework={each.framework}"])
 
 
-def comparison(found: Sequence[Found], out: Path, gpus: int, more_devices: bool) -> list[str]:
+def comparison(found: Sequence[Found], out: Path, more_devices: bool) -> list[str]:
     """What the comparison of these runs is told."""
     flags = [str(out), "--suites", "--frameworks", *(each.framework for each in found)]
     flags += ["--more-devices"] * more_devices
     without = [each.framework for each in found if not each.gpus]
-    if gpus:
+    if gpus := max(each.gpus for each in found):
         flags += [f"--gpus={gpus}", *(["--without-gpu", *without] if without else [])]
     return flags
 
@@ -253,9 +253,9 @@ def prove(flags: argparse.Namespace) -> None:
     require_writable(out)
     found = find(flags.frameworks, dict(flags.python))
     gpus = gpus_for(found, flags.gpus, flags.without_gpu)
-    on_cpu = flags.without_gpu if gpus else FRAMEWORKS
-    found = [replace(each, gpus=0) if each.framework in on_cpu else each for each in found]
-    steps = [*grids(found, out, gpus, more), *tests(found, gpus)]
+    on_cpu = [each.framework for each in found if not each.gpus] + [*flags.without_gpu]
+    found = [replace(each, gpus=0 if each.framework in on_cpu else gpus) for each in found]
+    steps = [*grids(found, out, more), *tests(found)]
     runs = sum(step.runs for step in steps)
     print(f"{runs} runs on {devices(gpus)}, then the comparison; all goes to {out}", flush=True)
     out.mkdir(parents=True, exist_ok=True)
@@ -263,20 +263,21 @@ def prove(flags: argparse.Namespace) -> None:
     progress = (f"{number}/{runs}" for number in range(1, runs + 1))
     with (out / "proof.log").open("w", encoding="utf-8") as log:
         done = {str(step): passes(step, log, progress) for step in steps}
-    compared = comparison(found, out, gpus, more)
+    compared = comparison(found, out, more)
     # Read when NumPy is loaded, which is only now: runs are computed again, each on one core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from common.parity import main as compare
 
     done[" ".join(["python -m common.parity", *compared])] = compare(compared) == 0
-    conclude(found, gpus, done, out)
+    conclude(found, done, out)
 
 
-def conclude(found: Sequence[Found], gpus: int, done: Mapping[str, bool], out: Path) -> None:
+def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> None:
     """Writes and prints the verdict. Raises RunError if a command has failed."""
     told = {"passed": all(done.values()), "ended": now(), "machine": describe_machine()}
-    each_alone = [{k: v for k, v in asdict(each).items() if k != "python"} for each in found]
-    told |= {"gpus": gpus, "frameworks": each_alone, "commands": done}
+    # Where a Python is tells of whose it is.
+    told["frameworks"] = [{k: v for k, v in asdict(x).items() if k != "python"} for x in found]
+    told["commands"] = done
     write_text(out / "proof.json", json.dumps(told, indent=2) + "\n")
     for each in found:
         if each.gpus and each.untested:
@@ -285,7 +286,7 @@ def conclude(found: Sequence[Found], gpus: int, done: Mapping[str, bool], out: P
     if failed := [command for command, passed in done.items() if not passed]:
         raise RunError(f"not proven, as these have failed: {'; '.join(failed)}; see {out}")
     for each in found:
-        print(f"proven: {each}, on {devices(each.gpus and gpus)}")
+        print(f"proven: {each}, on {devices(each.gpus)}")
     print(f"{out} has all of it")
 
 

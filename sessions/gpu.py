@@ -1,42 +1,51 @@
 """The session that proves both chapters on the GPUs of this machine."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import nox
 from nox.command import CommandFailed
 
 from common.backends.frameworks import FRAMEWORKS
-from sessions import environments as python_of
+from common.prove import MOST
+from sessions import accelerators, environments as python_of
 from sessions.accelerators import Choice
 from sessions.environments import RESULTS, available, require_known
 from sessions.faults import passes
 
 FOLDER: Final = RESULTS / "on-gpus"
 
-MOST: Final = 4
-"""As many GPUs are used: more show nothing that three do not."""
-
 
 @nox.session(venv_backend="none")
 def gpu(session: nox.Session) -> None:
-    """Test, time and compare all on the GPUs here, in results/on-gpus; `-- jax`: JAX alone."""
+    """Test, time and compare all on the GPUs here, in results/on-gpus; `-- jax`: JAX alone.
+
+    `-- --python jax=/opt/venv/bin/python`: an interpreter of your own, which is not timed.
+    """
+    prove = [python_of.common(session), "-m", "common.prove", f"--out={FOLDER}", "--more-devices"]
+    if any(each.startswith("--") for each in session.posargs):
+        if isinstance(found := accelerators.driver(), str):
+            session.error(f"no framework can have a GPU here: {found}; see docs/gpu.md")
+        clear()
+        session.run(*prove, f"--gpus={min(MOST, len(found.cards))}", *session.posargs)
+        return
     chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
     choices = [python_of.choice(session, each) for each in chosen]
     require_gpus(session, choices)
-    planned = list(commands(session, choices))
-    shutil.rmtree(FOLDER, ignore_errors=True)  # what an earlier proof left is none of this one
-    # Whatever fails, the rest is made, too: it shows where the trouble is.
-    passed = [passes(session, *command) for command in planned]
-    passed.append(is_timed(session, choices))
-    # Last, so that its page has the speeds, too.
-    plan = ["--suites", "--frameworks", *chosen, "--more-devices", *flags(choices)]
-    common = python_of.common(session)
-    passed.append(passes(session, common, "-m", "common.parity", str(FOLDER), *plan))
+    pythons = [f"--python={each.framework}={python_of.made(session, each)}" for each in choices]
+    clear()
+    # Whatever fails, the rest is made, too: it shows where the trouble is. The comparison is last,
+    # so that its page has the speeds.
+    passed = [is_timed(session, choices), passes(session, *prove, *pythons, *flags(choices))]
     if not all(passed):
         session.error(f"something has failed, see above; all there is lies in {FOLDER}")
+
+
+def clear() -> None:
+    """Removes what an earlier proof left: it is none of this one."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 def require_gpus(session: nox.Session, choices: Iterable[Choice]) -> None:
@@ -73,15 +82,3 @@ def flags(choices: Sequence[Choice]) -> list[str]:
         return []
     without = [each.framework for each in choices if not each.cards]
     return [f"--gpus={number(choices)}", *(["--without-gpu", *without] if without else [])]
-
-
-def commands(session: nox.Session, choices: Sequence[Choice]) -> Iterator[list[str]]:
-    """What is run of each framework: the grid on CPU devices and on GPUs, and the tests."""
-    gpus = f"--gpus={number(choices)}"
-    for each in choices:
-        python = python_of.made(session, each)
-        grid = [python, "-m", "common.grid", each.framework, f"--out={FOLDER}"]
-        yield from (grid, [*grid, "--more-devices"])
-        if each.cards:
-            yield from ([*grid, gpus], [*grid, gpus, "--more-devices"])
-            yield [python, "-m", "pytest", "tests/gpu", gpus, f"--framework={each.framework}"]

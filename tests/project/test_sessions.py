@@ -170,15 +170,24 @@ def test_the_proof_is_one_session(has: Callable[..., None]) -> None:
     session: Any = Session("jax", "mxnet")
     gpu(session)
     out = "results/on-gpus"
-    more = ["--more-devices", "--gpus=4", "--gpus=4 --more-devices"]
-    compared = [f"common: common.parity {out}", *SUITES, "jax", "mxnet", "--more-devices"]
+    pythons = "--python=jax=jax-cuda --python=mxnet=mxnet"
     assert session.ran == [
-        *grids("jax", "-cuda", *more, out=out),
-        "jax-cuda: pytest tests/gpu --gpus=4 --framework=jax",
-        *grids("mxnet", "", "--more-devices", out=out),
         f"common: bench --python=jax=bench-jax-cuda --gpus=4 --rounds=1 --out={out}",
-        " ".join([*compared, "--gpus=4", "--without-gpu", "mxnet"]),
+        f"common: common.prove --out={out} --more-devices {pythons} --gpus=4 --without-gpu mxnet",
     ]
+
+
+def test_the_proof_takes_interpreters_of_ones_own(has: Callable[..., None]) -> None:
+    own = ["--python", "jax=/opt/venv/bin/python"]
+    has("H100")
+    session: Any = Session(*own)
+    gpu(session)
+    assert session.ran == [
+        " ".join(["common: common.prove --out=results/on-gpus --more-devices --gpus=2", *own])
+    ]
+    has("")
+    with pytest.raises(EndedError, match="there is no NVIDIA driver here"):
+        gpu(session)
 
 
 def test_what_needs_a_gpu_says_so(noxfile: Any, has: Callable[..., None]) -> None:
