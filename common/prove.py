@@ -220,13 +220,19 @@ def comparison(found: Sequence[Found], out: Path, more_devices: bool) -> list[st
 def passes(step: Step, log: IO[str], progress: Iterator[str]) -> bool:
     """Whether a command ends well. What it says goes into the log; of runs, a line each is shown.
 
-    Whatever ends this process in order ends the command, too.
+    Whatever ends this process in order ends the command, too, and all that it has started.
     """
     print(step, flush=True)
     print(f"\n{step}", file=log, flush=True)
     said: list[str] = []
+    # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
     running = subprocess.Popen(
-        step.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        step.command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0,
     )
     try:
         for line in running.stdout or ():
@@ -236,8 +242,10 @@ def passes(step: Step, log: IO[str], progress: Iterator[str]) -> bool:
                 print(line, end="", flush=True)
             elif line.startswith("python -m frameworks."):
                 print(f"{next(progress)} {line.split(maxsplit=2)[2].rstrip()}", flush=True)
+    except BaseException:
+        os.killpg(running.pid, signal.SIGTERM)
+        raise
     finally:
-        running.terminate()
         running.wait()
     if running.returncode:
         told = said if step.runs else []  # else it is there already
@@ -354,7 +362,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = made.parse_args(argv)
 
     def work() -> None:
-        with interruptible(signal.SIGTERM):
+        with interruptible(signal.SIGTERM, signal.SIGHUP):
             prove(flags)
 
     return status(made.prog, work)

@@ -35,7 +35,7 @@ def stand_in(tmp_path: Path) -> Path:
     path.write_text(f"""#!/bin/sh
 case $1 in
 -c) echo '{told(replace(JAX, gpus=0))}' ;;
-*) echo 'python -m frameworks.jax.scratch --devices=1'; exec sleep $WAIT ;;
+*) echo 'python -m frameworks.jax.scratch --devices=1'; sleep $WAIT ;;
 esac
 """)
     path.chmod(0o755)
@@ -144,17 +144,20 @@ def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
     assert "python -m frameworks.jax" in (stand_in.parent / "proof/proof.log").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whatever_ends_it_ends_what_it_runs(stand_in: Path, number: signal.Signals) -> None:
     running = started(stand_in, 1000)
     assert running.stdout
     while "1/30" not in running.stdout.readline():
         pass
     (child,) = children(running.pid)
+    (of_child,) = children(child)
     running.send_signal(number)
     _, complained = running.communicate(timeout=SECONDS)
-    assert (running.returncode, complained.count("\n")) == (128 + number, 1)
+    assert running.returncode == (130 if number == signal.SIGINT else 143)
+    assert complained.count("\n") == 1
     assert not alive(child)
+    assert not alive(of_child)
 
 
 def test_what_cannot_be_begun_is_one_line(stand_in: Path) -> None:
