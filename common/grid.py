@@ -76,8 +76,10 @@ class StartedRun:
     def finish(self) -> int:
         """Waits for its end and prints what it said; its status."""
         self.process.join()
-        self.said.seek(0)
-        print(f"{self.command}\n{self.said.read().decode(errors='replace').rstrip()}", flush=True)
+        with self.said:
+            self.said.seek(0)
+            told = self.said.read().decode(errors="replace").rstrip()
+        print(f"{self.command}\n{told}", flush=True)
         status = self.process.exitcode or 0
         if status < 0:
             print(f"it was ended by {signal.Signals(-status).name}", file=sys.stderr)

@@ -39,6 +39,10 @@ def test_cuda_libraries_come_after_those_that_they_need(
     ("error", "advice"),
     [
         (ImportError("No module named 'jax'"), "`nox -s jax` installs it"),
+        (
+            ModuleNotFoundError("No module named 'flax'", name="flax"),
+            "`nox -s jax` installs it, `python -m pip install flax` adds it to this Python",
+        ),
         (OSError("libcuda.so.1: cannot open"), "needs NVIDIA's driver; with ACCELERATOR=cpu, `nox"),
         (OSError("libgomp.so.1: cannot open"), "cannot open\\): `nox -s jax` installs it"),
     ],

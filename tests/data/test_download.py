@@ -2,6 +2,7 @@
 
 import re
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_progress_is_shown_where_it_is_asked_for(
 ) -> None:
     download(tmp_path, print, progress=True, mirrors=[start(serve, serve).url])
     assert "100%" in capfd.readouterr().err
+
+
+def test_what_draws_progress_may_be_missing(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr("pooch.downloaders.tqdm", None)
+    download(tmp_path, print, progress=True, mirrors=[start(serve, serve).url])
+    assert contents(tmp_path) == CONTENTS
 
 
 @pytest.mark.parametrize("get", BAD)

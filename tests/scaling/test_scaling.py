@@ -111,7 +111,7 @@ def test_a_bad_request_is_refused_in_one_line(
     flags: str,
     complaint: str,
 ) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr(command, "installed", list)
     document = json.loads(file.read_text())
     document["measured"]["copy_rate"] = -1
     Path("spoiled.json").write_text(json.dumps(document))
@@ -129,7 +129,7 @@ def test_a_bad_request_is_refused_in_one_line(
 def test_several_processes_are_told_by_name_what_to_measure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: name == "jax" or None)
+    monkeypatch.setattr(command, "installed", lambda: ["jax"])
     assert command.main(HOSTS.split()) == 2
     assert "name one --framework for all" in capsys.readouterr().err
 

@@ -35,7 +35,7 @@ def stand_in(tmp_path: Path) -> Path:
     path.write_text(f"""#!/bin/sh
 case $1 in
 -c) echo '{told(replace(JAX, gpus=0))}' ;;
-*) echo 'python -m frameworks.jax.scratch --devices=1'; sleep $WAIT ;;
+*) sleep $WAIT & echo 'python -m frameworks.jax.scratch --devices=1'; wait ;;
 esac
 """)
     path.chmod(0o755)
