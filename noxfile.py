@@ -15,7 +15,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import CHAPTERS
 from common.chapters.strategies import STRATEGIES
 from notebooks.text.chapter import SHARED
-from sessions import checks as checks, environments as python_of
+from sessions import checks as checks, environments as python_of, newest as newest
 from sessions.accelerators import Choice
 from sessions.environments import (
     RESULTS,

@@ -1,6 +1,7 @@
 """What the sessions run with cards that are made up, and in which environments."""
 
 import importlib
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ import pytest
 
 from common.backends.driver import Card, Driver
 from common.backends.frameworks import FRAMEWORKS
-from sessions import accelerators, environments
+from sessions import accelerators, environments, newest
 from sessions.checks import look_up
 from sessions.environments import NO_GPUS
 from sessions.faults import started
@@ -188,6 +189,76 @@ def test_the_proof_takes_interpreters_of_ones_own(has: Callable[..., None]) -> N
     has("")
     with pytest.raises(EndedError, match="there is no NVIDIA driver here"):
         gpu(session)
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A page with the table of what was proven, and no proof yet."""
+    monkeypatch.setattr(newest, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(newest, "PAGE", tmp_path / "page.md")
+    old = "| jax | 3.12.1 | jax 0.1, numpy 2.0 | NO | 2031-02-03 |"
+    other = old.replace("jax", "mxnet")
+    table = "\n".join(["| framework |", "| --- |", old, other])
+    path = tmp_path / "page.md"
+    path.write_text(
+        f"Before.\n\n<!-- newest: nox -s newest -->\n\n{table}\n\n<!-- newest end -->\n"
+    )
+    return path
+
+
+def proof(framework: str, python: str, passed: bool) -> None:
+    """What a proof leaves."""
+    path = newest.folder_of(framework, python)
+    path.mkdir(parents=True)
+    found = {
+        "version": f"{python}.7",
+        "own": {"jax": "0.2"},
+        "packages": {"numpy": "2.1", "rich": "9"},
+    }
+    told = {"passed": passed, "ended": "2031-04-05T06:07:08+00:00", "frameworks": [found]}
+    (path / "proof.json").write_text(json.dumps(told))
+
+
+def test_the_newest_releases_are_proven_in_environments_of_their_own(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newest, "installed", lambda: iter([newest.HERE, "3.19"]))
+    session: Any = Session("mxnet", "jax")
+    newest.newest(session)
+    assert session.env == NO_GPUS
+    out = newest.folder_of("jax", "3.19")
+    assert session.ran[-3:] == [
+        "python3.19: venv --clear .nox/newest-jax-3.19",
+        f".nox/newest-jax-3.19/bin/python: pip install --quiet --upgrade "
+        f"{' '.join(newest.needed('jax'))}",
+        f".nox/newest-jax-3.19/bin/python: common.prove jax --out={out}",
+    ]
+    assert {"jax", "flax", "optax", "pydantic>=2.11"} <= {*newest.needed("jax")}
+    assert len([each for each in session.ran if "prove mxnet" in each]) == 1
+    assert "0.1" in page.read_text()
+
+
+def test_the_table_gets_what_was_proven_and_keeps_the_rest(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def proves(_: Any, framework: str, python: str) -> bool:
+        passed = python != "3.13"
+        proof(framework, python, passed)
+        return passed
+
+    monkeypatch.setattr(newest, "proven", proves)
+    session: Any = Session("--write", "jax", "3.12", "3.13")
+    with pytest.raises(EndedError, match=r"not proven: jax on Python 3\.13, see"):
+        newest.newest(session)
+    lines = page.read_text().splitlines()
+    assert lines[4:-2] == [
+        "| framework | Python | versions | proven | on |",
+        "| --- | --- | --- | --- | --- |",
+        "| jax | 3.12.7 | jax 0.2, numpy 2.1 | yes | 2031-04-05 |",
+        "| jax | 3.13.7 | jax 0.2, numpy 2.1 | NO | 2031-04-05 |",
+        "| mxnet | 3.12.1 | mxnet 0.1, numpy 2.0 | NO | 2031-02-03 |",
+    ]
+    assert (lines[0], lines[-1]) == ("Before.", "<!-- newest end -->")
 
 
 def test_what_needs_a_gpu_says_so(noxfile: Any, has: Callable[..., None]) -> None:

@@ -16,8 +16,8 @@ from typing import Any, Final
 from hosts_hurt import KINDS, MOMENTS
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.files import write_text
 from common.terminal.tables import markdown
+from sessions.tables import put
 
 Line = dict[str, Any]
 
@@ -85,14 +85,6 @@ def source(lines: Sequence[Line], command: str) -> str:
     return f"{'; '.join(sorted({line['machine'] for line in lines}))}; {when}; `{command}`."
 
 
-def put(path: Path, name: str, text: str) -> None:
-    """Puts a text between the lines of a page that begin and end the table of this name."""
-    begin, end = f"<!-- {name}: tests/support/reliability.py -->", f"<!-- {name} end -->"
-    before, rest = path.read_text(encoding="utf-8").split(begin)
-    after = rest.split(end)[1]
-    write_text(path, f"{before}{begin}\n\n{text}\n\n{end}{after}")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Writes the tables."""
     made = argparse.ArgumentParser(description=__doc__)
@@ -104,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, (page, belongs, table) in TABLES.items():
         if own := [line for line in lines if belongs(line)]:
             text = "\n".join([*table(own), "", source(own, flags.command)])
-            put(flags.docs / page, name, text)
+            put(flags.docs / page, name, "tests/support/reliability.py", text)
 
 
 if __name__ == "__main__":
