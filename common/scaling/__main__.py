@@ -7,7 +7,6 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from common.backends.frameworks import installed
