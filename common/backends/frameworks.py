@@ -8,9 +8,9 @@ from typing import Final
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
 
 WRAPPERS: Final = {
-    "pytorch": ("ddp", "dp"),
+    "pytorch": ("ddp", "fsdp", "dp"),
     "tensorflow": ("mirrored",),
-    "jax": ("sharding", "shard_map"),
+    "jax": ("sharding", "shard_map", "zero3"),
     "mxnet": ("device", "local", "dist_sync"),
 }
 """Each framework's own ways to train on several devices; the first is the default."""
@@ -23,7 +23,7 @@ SAME_BITS: Final = {
 }
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
-IN_PROCESSES: Final = ("ddp",)
+IN_PROCESSES: Final = ("ddp", "fsdp")
 """The wrappers that take a process for each device; all else takes one for all devices."""
 
 

@@ -33,7 +33,7 @@ Device: TypeAlias = jax.Device
 @jax.tree_util.register_dataclass
 @dataclass
 class Replicas:
-    """The parameters, on every device, and every device's own running statistics, as (k, ...)."""
+    """The parameters, on every device or split, and each one's running statistics, as (k, ...)."""
 
     params: State
     statistics: State
@@ -49,7 +49,8 @@ def replicate(
     mesh = Mesh(all_devices(devices), (AXIS,))
     net = nnx.eval_shape(lambda: resnet18(len(weights["conv1.bias"]), batch_norm))
     params, statistics = nnx.state(net, nnx.Param), nnx.state(net, nnx.BatchStat)
-    params, statistics = lay_out_each([weights] * mesh.size, params, statistics, mesh)
+    everyones, split = [weights] * mesh.size, wrapper == "zero3"
+    params, statistics = lay_out_each(everyones, params, statistics, mesh, split)
     return Replicas(params, statistics, nnx.graphdef(net), mesh, wrapper)
 
 
@@ -85,7 +86,7 @@ def train_batch(X: Array, y: Array, replicas: Replicas, lr: float, examples: int
 def predict(X: Array, replicas: Replicas) -> Array:
     """The logits (n, 10) of this process's examples, by the first device's running statistics."""
     net = replicas.graph, replicas.params, replicas.statistics
-    logits = evaluate(*net, scatter(X, replicas, examples_of_all(len(X))))
+    logits = evaluate(replicas.mesh, *net, scatter(X, replicas, examples_of_all(len(X))))
     sizes = shard_sizes(len(X), replicas.mesh.local_mesh.size)
     shards = zip(logits.addressable_shards, sizes, strict=True)
     return np.concatenate([np.asarray(shard.data)[0, :size] for shard, size in shards])

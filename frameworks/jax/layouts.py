@@ -3,7 +3,7 @@
 The canonical layout is that of `common/models/nets.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import jax
@@ -20,6 +20,8 @@ AXIS = "device"
 """The axis of the mesh, along which a minibatch is divided into shards."""
 
 State: TypeAlias = nnx.State[str, nnx.Variable[Tensor]]
+Layout = Callable[[Sequence[int]], NamedSharding]
+"""How a tensor of this shape lies on the devices."""
 
 
 def canonical(path: Sequence[object]) -> str:
@@ -44,13 +46,25 @@ def on_host(tensor: Tensor | Array) -> Array:
     return np.asarray(whole(tensor) if isinstance(tensor, Tensor) else tensor)
 
 
-def lay_out(state: State, weights: Mapping[str, Array], sharding: NamedSharding) -> State:
+def part_of(shape: Sequence[int], mesh: Mesh) -> NamedSharding:
+    """How a split weight lies on devices: along its longest axis that their number divides.
+
+    If there is none, each device has all of it: JAX takes no uneven parts.
+    """
+    even = [axis for axis, size in enumerate(shape) if size % mesh.size == 0]
+    before = max(even, key=lambda axis: shape[axis], default=None)
+    return NamedSharding(mesh, P() if before is None else P(*[None] * before, AXIS))
+
+
+def lay_out(state: State, weights: Mapping[str, Array], layout: Layout) -> State:
     """The state with these weights; each device has memory of its own."""
 
     def filled(path: tuple[str, ...], variable: nnx.Variable[Tensor]) -> nnx.Variable[Tensor]:
         values = from_canonical(canonical(path), weights[canonical(path)])
         # On CPUs, device_put would let all devices use the memory of the array.
-        copies = jax.make_array_from_callback(values.shape, sharding, lambda i: values[i].copy())
+        copies = jax.make_array_from_callback(
+            values.shape, layout(values.shape), lambda i: values[i].copy()
+        )
         return variable.replace(copies)
 
     return nnx.map_state(filled, state)
@@ -66,9 +80,16 @@ def copy_of(state: State, index: int) -> Weights:
 
 
 def lay_out_each(
-    everyones: Sequence[Mapping[str, Array]], params: State, statistics: State, mesh: Mesh
+    everyones: Sequence[Mapping[str, Array]],
+    params: State,
+    statistics: State,
+    mesh: Mesh,
+    split: bool,
 ) -> tuple[State, State]:
-    """States with the first device's weights for all, and each one's own running statistics."""
+    """States with the first device's weights for all, and each one's own running statistics.
+
+    Each device has all weights or, with `split`, its part of them.
+    """
     dtype = everyones[0]["fc.bias"].dtype
     stacks = {
         name: np.stack([each[name] for each in everyones]).astype(dtype)
@@ -76,4 +97,5 @@ def lay_out_each(
         if not trainable(name)
     }
     same, each_its_own = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
-    return lay_out(params, everyones[0], same), lay_out(statistics, stacks, each_its_own)
+    laid_out = lay_out(params, everyones[0], lambda shape: part_of(shape, mesh) if split else same)
+    return laid_out, lay_out(statistics, stacks, lambda _: each_its_own)

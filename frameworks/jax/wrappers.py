@@ -9,7 +9,7 @@ from flax import nnx
 from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
-from frameworks.jax.layouts import AXIS, State
+from frameworks.jax.layouts import AXIS, State, part_of
 from frameworks.jax.resnet import ResNet18
 
 Graph: TypeAlias = nnx.GraphDef[ResNet18]
@@ -72,7 +72,24 @@ def program_for_each(
     return on_device(params, statistics, shards)
 
 
-WRAPPERS = {"sharding": one_program, "shard_map": program_for_each}
+@partial(jax.jit, static_argnums=(0, 1))
+def program_of_parts(
+    loss: Loss, mesh: Mesh, graph: Graph, params: State, statistics: State, shards: Shards
+) -> Step:
+    """One program, to which each device brings its part of the weights; it keeps its gradient's."""
+    value, grads, seen = one_program(loss, mesh, graph, whole(params, mesh), statistics, shards)
+    layout = jax.tree.map(lambda grad: part_of(grad.shape, mesh), grads)
+    return value, jax.lax.with_sharding_constraint(grads, layout), seen
+
+
+WRAPPERS = {"sharding": one_program, "shard_map": program_for_each, "zero3": program_of_parts}
+
+
+@partial(jax.jit, static_argnums=1)
+def whole(params: State, mesh: Mesh) -> State:
+    """The same parameters, all of them on each device."""
+    found: State = jax.lax.with_sharding_constraint(params, NamedSharding(mesh, P()))
+    return found
 
 
 def first_net(graph: Graph, params: State, statistics: State) -> ResNet18:
@@ -80,7 +97,7 @@ def first_net(graph: Graph, params: State, statistics: State) -> ResNet18:
     return nnx.merge(graph, params, jax.tree.map(lambda stack: stack[0], statistics))
 
 
-@jax.jit
-def evaluate(graph: Graph, params: State, statistics: State, shards: Tensor) -> Tensor:
+@partial(jax.jit, static_argnums=0)
+def evaluate(mesh: Mesh, graph: Graph, params: State, statistics: State, shards: Tensor) -> Tensor:
     """The logits (k, size, 10) of k shards of images, by the first device's statistics."""
-    return jax.vmap(first_net(graph, params, statistics))(shards)
+    return jax.vmap(first_net(graph, whole(params, mesh), statistics))(shards)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from common.base.arrays import Array, Weights
 
@@ -22,17 +23,23 @@ def to_canonical(name: str, values: Array) -> Array:
 
 
 def on_host(tensor: Tensor) -> Array:
-    """A copy of a tensor, on the host."""
+    """A copy of a tensor, on the host; all processes ask for one that is split over them."""
+    if isinstance(tensor, DTensor):
+        tensor = tensor.full_tensor()
     copy: Array = tensor.detach().cpu().numpy().copy()
     return copy
 
 
 def load_weights(net: nn.Module, weights: Mapping[str, Array]) -> None:
     """Puts weights and running statistics, by canonical names, in their places in a net."""
-    net.load_state_dict(
-        {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()},
-        strict=False,  # it also counts minibatches, which nothing needs
-    )
+    given = {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()}
+    for name, own in net.state_dict().items():
+        if isinstance(own, DTensor):  # of which every process has all: nothing is sent
+            whole = given[name].to(own.device)
+            given[name] = distribute_tensor(
+                whole, own.device_mesh, own.placements, src_data_rank=None
+            )
+    net.load_state_dict(given, strict=False)  # it also counts minibatches, which nothing needs
 
 
 def own_weights(net: nn.Module) -> Weights:

@@ -1,10 +1,14 @@
-"""PyTorch's own wrappers: DDP, a process for each device, and DP, one process for all of them."""
+"""PyTorch's own wrappers: DDP and FSDP, a process for each device, and DP, one process for all."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, distributed as dist, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.errors import RequestError
@@ -12,8 +16,7 @@ from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
 from frameworks.pytorch.devices import settled
 from frameworks.pytorch.launch import launch_processes
-
-Wrapped: TypeAlias = nn.parallel.DistributedDataParallel | nn.DataParallel[nn.Module]
+from frameworks.pytorch.resnet import Residual
 
 
 def launch(
@@ -35,7 +38,16 @@ def launch(
         if process.count > 1:
             raise RequestError("--wrapper dp trains in one process, on one host; take ddp")
         count = 1
-    launch_processes(worker, len(process.share_of(range(count))), process)
+    here = len(process.share_of(range(count)))
+    launch_processes(partial(in_the_end_forgotten, worker), here, process)
+
+
+def in_the_end_forgotten(worker: Callable[[Process], None], process: Process) -> None:
+    """Calls `worker`, and forgets how split tensors lay: the group's threads would not end."""
+    try:
+        worker(process)
+    finally:
+        _clear_sharding_prop_cache()
 
 
 class DataParallel(nn.DataParallel[nn.Module]):
@@ -52,10 +64,37 @@ class DataParallel(nn.DataParallel[nn.Module]):
         return found, [{} for _ in found]
 
 
+class FullyShardedDataParallel(nn.Module):
+    """A net with its weights split over the processes; `module`, as other wrappers call it.
+
+    A residual block's weights are gathered for its forward pass, and again for its backward pass.
+    """
+
+    def __init__(self, net: nn.Module, device: torch.device) -> None:
+        super().__init__()
+        mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+        for block in (each for each in net.modules() if isinstance(each, Residual)):
+            fully_shard(block, mesh=mesh)
+        fully_shard(net, mesh=mesh)
+        self.module = net
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The net's output."""
+        output: Tensor = self.module(X)
+        return output
+
+
+Wrapped: TypeAlias = (
+    nn.parallel.DistributedDataParallel | FullyShardedDataParallel | nn.DataParallel[nn.Module]
+)
+
+
 def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapped:
-    """The net, wrapped: its replica in this process, with DDP, or all replicas, with DP."""
+    """The net, wrapped: its replica in this process, its part of it, or, with DP, all replicas."""
     if wrapper == "dp":  # which PyTorch keeps for old code
         return DataParallel(net, device_ids=[device.index for device in devices])
+    if wrapper == "fsdp":
+        return FullyShardedDataParallel(net, devices[0])
     gpu = devices if devices[0].type == "cuda" else None
     # By itself it replaces all running statistics, at each step, by those of the first process.
     return nn.parallel.DistributedDataParallel(net, device_ids=gpu, forward_sync_buffers=False)

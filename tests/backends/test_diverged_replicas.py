@@ -56,19 +56,28 @@ class LayerDivergence:
 
     framework: str
     devices: Sequence[Any]
+    wrapper: str | None
 
     def __call__(self, process: Process) -> None:
         chapter = backend(self.framework, "concise")
-        replicas = chapter.replicate(
-            start("float64"), process.share_of(self.devices), options(self.framework)
-        )
+        chosen = options(self.framework, wrapper=self.wrapper)
+        replicas = chapter.replicate(start("float64"), process.share_of(self.devices), chosen)
         chapter.export(replicas)
         PART[self.framework](replicas, process.rank)
         chapter.export(replicas)
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "k"),
+    [
+        (None, 2),
+        # Three do not divide its channels: each device has all of it.
+        pytest.param("zero3", 3, marks=pytest.mark.only("jax")),
+    ],
+)
 def test_replicas_that_parted_end_the_run(
-    framework: str, concise: Any, all_devices: Sequence[Any]
+    framework: str, concise: Any, all_devices: Sequence[Any], wrapper: str | None, k: int
 ) -> None:
+    worker = LayerDivergence(framework, all_devices[:k], wrapper)
     with pytest.raises(RunError, match=r"^stage2\.block1\.conv3\.\w+ on device 1 differs"):
-        concise.launch(LayerDivergence(framework, all_devices[:2]), request(2), options(framework))
+        concise.launch(worker, request(k), options(framework, wrapper=wrapper))

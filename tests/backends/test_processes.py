@@ -53,23 +53,27 @@ def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
     assert (tmp_path / RECORD).read_text() == "of an earlier run"
 
 
-def test_no_thread_outlives_its_group() -> None:
+@pytest.mark.parametrize("wrapper", ["ddp", "fsdp"])
+def test_no_thread_outlives_its_group(wrapper: str) -> None:
     """One that did would abort the process now and then, as the interpreter ends."""
     require_proc()
     train = "\n".join(
         [
             "import torch",
             "from pathlib import Path",
-            "from torch.nn.parallel import DistributedDataParallel",
-            "from frameworks.pytorch.launch import launch_processes",
+            "from common.backends.devices import DeviceRequest",
+            "from common.chapters.concise import ConciseOptions",
+            "from frameworks.pytorch.wrappers import launch, wrap",
             "def threads():",
             "    names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]",
             "    return sum('gloo' in name for name in names)",
-            "def worker(rank):",
-            "    model = DistributedDataParallel(torch.nn.Linear(2, 1))",
+            "def worker(process):",
+            f"    model = wrap(torch.nn.Linear(2, 1), [torch.device('cpu')], '{wrapper}')",
             "    model(torch.ones(1, 2)).sum().backward()",
+            "    torch.optim.SGD(model.parameters()).step()",
             "    print(threads())",
-            "launch_processes(worker, 1)",
+            f"options = ConciseOptions(1, 'per-device', '{wrapper}')",
+            "launch(worker, DeviceRequest(1, 'cpu', 1), options)",
             "print(threads())",
         ]
     )

@@ -12,10 +12,20 @@ import resnet_judge
 from concise_steps import RATES, Steps, Trained, far
 
 from common.base.arrays import Weights, part
+from common.chapters.concise import BATCH_NORMS
 from common.models.nets import layer_shapes, resnet18_shapes, trainable
 
+Mode = tuple[int, str, str | None]
+
 # Every mode means ten seconds of compiling, or more. The grid has one device, two and four.
-MODES = [(3, "per-device"), (3, "sync")]
+MODES = [
+    *((3, batch_norm, None) for batch_norm in BATCH_NORMS),
+    *(
+        pytest.param((3, batch_norm, wrapper), marks=pytest.mark.only(framework))
+        for framework, wrapper in (("pytorch", "fsdp"), ("jax", "zero3"))
+        for batch_norm in BATCH_NORMS
+    ),
+]
 
 
 def farthest(found: Weights, expected: Weights) -> float:
@@ -23,10 +33,12 @@ def farthest(found: Weights, expected: Weights) -> float:
     return max(far(found[name], expected[name]) for name in expected)
 
 
-@pytest.fixture(scope="session", params=MODES, ids=lambda mode: f"{mode[0]}-{mode[1]}")
-def mode(request: pytest.FixtureRequest) -> tuple[int, str]:
-    """The number of devices, and what batch normalization sees."""
-    found: tuple[int, str] = request.param
+@pytest.fixture(
+    scope="session", params=MODES, ids=lambda mode: "-".join(map(str, filter(None, mode)))
+)
+def mode(request: pytest.FixtureRequest) -> Mode:
+    """The number of devices, what batch normalization sees, and the wrapper if not the default."""
+    found: Mode = request.param
     return found
 
 
@@ -35,17 +47,17 @@ def found(
     framework: str,
     concise: Any,
     all_devices: Sequence[Any],
-    mode: tuple[int, str],
+    mode: Mode,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Weights:
     """What the backend computed in float64."""
-    k, batch_norm = mode
+    k, batch_norm, wrapper = mode
     folder = tmp_path_factory.mktemp("steps")
-    return Steps(framework, all_devices[:k], batch_norm, "float64", folder).run(concise)
+    return Steps(framework, all_devices[:k], batch_norm, "float64", folder, wrapper).run(concise)
 
 
 @pytest.fixture(scope="session")
-def judged(mode: tuple[int, str]) -> tuple[list[float], Weights]:
+def judged(mode: Mode) -> tuple[list[float], Weights]:
     """The losses, and the weights after the last step, as the judge computes them."""
     start, steps = concise_steps.start("float64"), concise_steps.batches("float64")
     return resnet_judge.sgd(start, steps, RATES, concise_steps.split(mode[1], mode[0]))
@@ -57,8 +69,8 @@ def test_logits_are_those_of_the_running_statistics(found: Weights) -> None:
     assert far(found["logits/before"], expected) < 1e-12
 
 
-def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: tuple[int, str]) -> None:
-    k, batch_norm = mode
+def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: Mode) -> None:
+    k, batch_norm, _ = mode
     for before, after in (("saved", "restored"), ("on", "resumed")):
         ours, theirs = part(found, f"{before}/"), part(found, f"{after}/")
         assert ours.keys() == theirs.keys() == resnet18_shapes(concise_steps.WIDTH).keys()
@@ -68,9 +80,7 @@ def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: tuple
     assert len({row.tobytes() for row in statistics}) == (k if batch_norm == "per-device" else 1)
 
 
-def test_running_statistics_are_those_of_the_devices_own_shards(
-    found: Weights, mode: tuple[int, str]
-) -> None:
+def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, mode: Mode) -> None:
     split, own = concise_steps.split(mode[1], mode[0]), part(found, "own/")
     for device in range(min(2, mode[0])):  # the third one has no example in one step
 
@@ -83,7 +93,7 @@ def test_running_statistics_are_those_of_the_devices_own_shards(
             assert far(own[name][device], expected[name]) < 1e-10, (name, device)
 
 
-def test_gradient_is_that_of_the_whole_minibatch(found: Weights, mode: tuple[int, str]) -> None:
+def test_gradient_is_that_of_the_whole_minibatch(found: Weights, mode: Mode) -> None:
     X, y = concise_steps.batches("float64")[0]
     shards = concise_steps.split(mode[1], mode[0])(len(X))
     _, expected, _ = resnet_judge.loss_and_gradients(X, y, concise_steps.start("float64"), shards)
