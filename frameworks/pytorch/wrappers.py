@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, distributed as dist, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.errors import RequestError
@@ -39,11 +38,15 @@ def launch(
             raise RequestError("--wrapper dp trains in one process, on one host; take ddp")
         count = 1
     here = len(process.share_of(range(count)))
-    launch_processes(partial(in_the_end_forgotten, worker), here, process)
+    if options.wrapper == "fsdp":
+        worker = partial(in_the_end_forgotten, worker)
+    launch_processes(worker, here, process)
 
 
 def in_the_end_forgotten(worker: Callable[[Process], None], process: Process) -> None:
     """Calls `worker`, and forgets how split tensors lay: the group's threads would not end."""
+    from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
     try:
         worker(process)
     finally:
