@@ -245,7 +245,9 @@ def notebooks(session: nox.Session) -> None:
     require_known(session, chosen, [*FRAMEWORKS, SHARED])
     for each in chosen or [*available(), SHARED]:
         python = python_of.site(session) if each == SHARED else python_of.notebook(session, each)
-        session.run(python, "-m", "notebooks.execute", each, *flags)
+        # Outputs that are kept tell how long an epoch took, with what JAX compiles in it.
+        kept = {} if "--write" in flags else kept_programs(each)
+        session.run(python, "-m", "notebooks.execute", each, *flags, env=kept)
 
 
 @nox.session(venv_backend="none")

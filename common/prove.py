@@ -1,7 +1,7 @@
 """Proves an environment that you have: what its frameworks compute, on the CPU and on its GPUs.
 
-It needs no network and no nox, and writes only below --out. Each framework makes the runs of the
-grid, then all are compared, and the tests for GPUs run. The folder can be sent to others.
+It needs no network and no nox. Each framework makes the runs of the grid, the tests for GPUs run,
+and then all runs are compared. What comes of it goes to --out, a folder that can be sent to others.
 
 python -m common.prove
 """
@@ -240,13 +240,13 @@ def passes(step: Step, log: IO[str], progress: Iterator[str]) -> bool:
             said = [*said[-9:], line.rstrip()]
             if not step.runs:
                 print(line, end="", flush=True)
-            elif line.startswith("python -m frameworks."):
+            elif line.startswith("python -m frameworks.") and ": error: " not in line:
                 print(f"{next(progress)} {line.split(maxsplit=2)[2].rstrip()}", flush=True)
+        running.wait()
     except BaseException:
         os.killpg(running.pid, signal.SIGTERM)
-        raise
-    finally:
         running.wait()
+        raise
     if running.returncode:
         told = said if step.runs else []  # else it is there already
         print("\n".join([*told, f"FAILED with status {running.returncode}"]), flush=True)
@@ -263,7 +263,8 @@ def prove(flags: argparse.Namespace) -> None:
     gpus = gpus_for(found, flags.gpus, flags.without_gpu)
     on_cpu = [each.framework for each in found if not each.gpus] + [*flags.without_gpu]
     found = [replace(each, gpus=0 if each.framework in on_cpu else gpus) for each in found]
-    steps = [*grids(found, out, more), *tests(found)]
+    compare = [sys.executable, "-m", "common.parity", *comparison(found, out, more)]
+    steps = [*grids(found, out, more), *tests(found), Step(compare)]
     runs = sum(step.runs for step in steps)
     print(f"{runs} runs on {devices(gpus)}, then the comparison; all goes to {out}", flush=True)
     out.mkdir(parents=True, exist_ok=True)
@@ -271,20 +272,13 @@ def prove(flags: argparse.Namespace) -> None:
     progress = (f"{number}/{runs}" for number in range(1, runs + 1))
     with (out / "proof.log").open("w", encoding="utf-8") as log:
         done = {str(step): passes(step, log, progress) for step in steps}
-    compared = comparison(found, out, more)
-    # Read when NumPy is loaded, which is only now: runs are computed again, each on one core.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from common.parity import main as compare
-
-    done[" ".join(["python -m common.parity", *compared])] = compare(compared) == 0
     conclude(found, done, out)
 
 
 def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> None:
     """Writes and prints the verdict. Raises RunError if a command has failed."""
     told = {"passed": all(done.values()), "ended": now(), "machine": describe_machine()}
-    # Where a Python is tells of whose it is.
-    told["frameworks"] = [{k: v for k, v in asdict(x).items() if k != "python"} for x in found]
+    told["frameworks"] = [asdict(each) for each in found]
     told["commands"] = done
     write_text(out / "proof.json", json.dumps(told, indent=2) + "\n")
     for each in found:
@@ -331,7 +325,8 @@ def parser() -> Parser:
         "--gpus",
         type=count(DEVICES, least=0),
         metavar="N",
-        help=f"use N GPUs, and require them; 0: the CPU alone (all that are seen, at most {MOST})",
+        help="use N GPUs, and require them; 0: the CPU alone "
+        f"(as many as each framework sees, at most {MOST})",
     )
     made.add_argument(
         "--without-gpu",

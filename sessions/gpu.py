@@ -24,7 +24,7 @@ def gpu(session: nox.Session) -> None:
     `-- --python jax=/opt/venv/bin/python`: an interpreter of your own, which is not timed.
     """
     prove = [python_of.common(session), "-m", "common.prove", f"--out={FOLDER}", "--more-devices"]
-    if any(each.startswith("--") for each in session.posargs):
+    if any(each.startswith("--python") for each in session.posargs):
         if isinstance(found := accelerators.driver(), str):
             session.error(f"no framework can have a GPU here: {found}; see docs/gpu.md")
         clear()

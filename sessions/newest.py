@@ -45,6 +45,8 @@ def newest(session: nox.Session) -> None:
         for framework in chosen
         if framework != "mxnet" or python == HERE  # its last release is for no later one
     }
+    if not done:
+        session.error("MXNet's last release is for no later Python")
     found = [row(framework, python) for (framework, python) in done if report(framework, python)]
     if "--write" in session.posargs:
         put(PAGE, *TABLE, table(found, parts(PAGE, *TABLE)[1]))

@@ -2,7 +2,7 @@
 
 They share no code with any framework. Every layer returns its output and its way back: a function
 that takes the output's gradient, notes the gradients of the layer's weights, and returns the
-input's gradient. Images are (n, channels, rows, columns).
+input's gradient, unless it is the first convolution. Images are (n, channels, rows, columns).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,10 +86,10 @@ class Pass:
             d_weight = self.gradients[f"{name}.weight"] = (d @ seen.T).reshape(weight.shape)
             self.gradients[f"{name}.bias"] = d.sum(axis=1)
             if not self.flipped:
-                most = SUMS * float((np.abs(d, dtype="f") @ np.abs(seen, dtype="f").T).max())
+                most = SUMS * float((np.abs(d) @ np.abs(seen).T).max())
                 self.added[f"{name}.weight"] = max(most, float(np.abs(d_weight).max()))
                 self.added[f"{name}.bias"] = largest_sum(d, axis=1)
-            if first:  # nobody asks for the gradient of images
+            if first:  # the gradient of images is not needed
                 return d
             parts = (matrix.T @ d).reshape(len(padded), -1, *shape[1:])
             d_padded = np.zeros_like(padded)

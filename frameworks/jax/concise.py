@@ -33,7 +33,7 @@ Device: TypeAlias = jax.Device
 @jax.tree_util.register_dataclass
 @dataclass
 class Replicas:
-    """The parameters, on every device or split, and each one's running statistics, as (k, ...)."""
+    """The parameters, on every device or split, and every device's own statistics, as (k, ...)."""
 
     params: State
     statistics: State

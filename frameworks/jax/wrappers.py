@@ -76,7 +76,7 @@ def program_for_each(
 def program_of_parts(
     loss: Loss, mesh: Mesh, graph: Graph, params: State, statistics: State, shards: Shards
 ) -> Step:
-    """One program, to which each device brings its part of the weights; it keeps its gradient's."""
+    """One program: each device brings its part of the weights, and keeps that of the gradient."""
     value, grads, seen = one_program(loss, mesh, graph, whole(params, mesh), statistics, shards)
     layout = jax.tree.map(lambda grad: part_of(grad.shape, mesh), grads)
     return value, jax.lax.with_sharding_constraint(grads, layout), seen

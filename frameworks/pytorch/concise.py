@@ -27,7 +27,7 @@ Device = torch.device
 
 @dataclass(frozen=True)
 class Replicas:
-    """The wrapped net: this process's replica of it, with DDP, or all replicas, with DP."""
+    """The wrapped net: this process's replica of it, or its part, or with DP all replicas."""
 
     net: Wrapped
     optimizer: torch.optim.Optimizer
@@ -37,7 +37,7 @@ class Replicas:
 def replicate(
     weights: Mapping[str, Array], devices: Sequence[Device], batch_norm: str, wrapper: str
 ) -> Replicas:
-    """ResNet-18 with these weights, on all devices; with DDP, this process has one of them."""
+    """ResNet-18 with these weights, on all devices, of which this process may have one."""
     net = resnet18(len(weights["conv1.bias"]), batch_norm)
     net.to(devices[0], torch.as_tensor(weights["fc.bias"]).dtype)
     load_weights(net, weights)
@@ -59,7 +59,7 @@ def forward_backward(X: Array, y: Array, replicas: Replicas, examples: int) -> T
     replicas.optimizer.zero_grad()
     X_shard, y_shard = scatter(X, replicas), scatter(y, replicas)
     shard_loss: Tensor = loss(replicas.net(X_shard), y_shard).sum() / examples
-    # DDP divides the sum of all gradients by the number of processes.
+    # DDP and FSDP divide the sum of all gradients by the number of processes.
     (shard_loss * dist.get_world_size()).backward()
     mean_loss = shard_loss.detach()
     dist.all_reduce(mean_loss)

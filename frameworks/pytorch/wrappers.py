@@ -39,11 +39,11 @@ def launch(
         count = 1
     here = len(process.share_of(range(count)))
     if options.wrapper == "fsdp":
-        worker = partial(in_the_end_forgotten, worker)
+        worker = partial(forgetting_layouts, worker)
     launch_processes(worker, here, process)
 
 
-def in_the_end_forgotten(worker: Callable[[Process], None], process: Process) -> None:
+def forgetting_layouts(worker: Callable[[Process], None], process: Process) -> None:
     """Calls `worker`, and forgets how split tensors lay: the group's threads would not end."""
     from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
@@ -67,7 +67,7 @@ class DataParallel(nn.DataParallel[nn.Module]):
         return found, [{} for _ in found]
 
 
-class FullyShardedDataParallel(nn.Module):
+class FullySharded(nn.Module):
     """A net with its weights split over the processes; `module`, as other wrappers call it.
 
     A residual block's weights are gathered for its forward pass, and again for its backward pass.
@@ -87,9 +87,7 @@ class FullyShardedDataParallel(nn.Module):
         return output
 
 
-Wrapped: TypeAlias = (
-    nn.parallel.DistributedDataParallel | FullyShardedDataParallel | nn.DataParallel[nn.Module]
-)
+Wrapped: TypeAlias = nn.parallel.DistributedDataParallel | FullySharded | nn.DataParallel[nn.Module]
 
 
 def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapped:
@@ -97,7 +95,7 @@ def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapp
     if wrapper == "dp":  # which PyTorch keeps for old code
         return DataParallel(net, device_ids=[device.index for device in devices])
     if wrapper == "fsdp":
-        return FullyShardedDataParallel(net, devices[0])
+        return FullySharded(net, devices[0])
     gpu = devices if devices[0].type == "cuda" else None
     # By itself it replaces all running statistics, at each step, by those of the first process.
     return nn.parallel.DistributedDataParallel(net, device_ids=gpu, forward_sync_buffers=False)

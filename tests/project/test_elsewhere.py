@@ -41,7 +41,7 @@ if __name__ == "__main__":
 
 def commands() -> Iterator[str]:
     """The modules that can be started."""
-    folders = "common", "frameworks", "bench", "notebooks"
+    folders = "common", "frameworks", "bench", "fuzz", "notebooks", "silent"
     for path in chain.from_iterable(ROOT.glob(f"{folder}/**/*.py") for folder in folders):
         if path.name == "__main__.py" or "\nif __name__ ==" in path.read_text(encoding="utf-8"):
             yield ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")

@@ -66,6 +66,11 @@ def test_neither_notebooks_nor_sessions_import_a_framework(library: str) -> None
             assert list(imported(path, library)) == [], path
 
 
+def test_what_frameworks_get_wrong_is_shown_without_a_backend() -> None:
+    for path in (ROOT / "silent").rglob("*.py"):
+        assert list(imported(path, "frameworks")) == [], path
+
+
 @pytest.mark.parametrize("backend", FRAMEWORKS)
 def test_files_of_a_backend_are_short(backend: str) -> None:
     for path in (ROOT / "frameworks" / backend).rglob("*.py"):
