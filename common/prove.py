@@ -100,7 +100,8 @@ def tell(framework: str) -> None:
     missing, told = lacks(NEEDED), dict[str, Any]()
     told |= {"trouble": f"this Python {without(missing)}"} if missing else load(framework)
     told |= {"version": platform.python_version(), "untested": lacks(FOR_TESTS)}
-    told["packages"] = {each.name: each.version for each in distributions()}
+    # As they are asked for, and not as the one or the other installer writes them.
+    told["packages"] = {each.name.replace("_", "-"): each.version for each in distributions()}
     print(f"\n{json.dumps(told)}")  # a framework may have said something before
 
 
