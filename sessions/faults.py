@@ -27,9 +27,9 @@ def faults(session: nox.Session) -> None:
     kept = RESULTS / "faults.jsonl"
     RESULTS.mkdir(exist_ok=True)
     kept.unlink(missing_ok=True)
-    tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--kills=2", "--numprocesses=3"]
+    tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--numprocesses=3"]
     tests += [f"--figures={kept}"]
-    tests += ["--short"] if "--short" in session.posargs else []
+    tests += ["--short", "--kills=1"] if "--short" in session.posargs else ["--kills=2"]
     passed = [passes(session, python_of.common(session), *tests)]
     for framework in available():
         python = python_of.framework(session, framework)

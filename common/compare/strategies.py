@@ -6,7 +6,7 @@ from typing import Final
 from common.compare import scratch
 from common.compare.tolerances import Tolerance
 
-FLOAT64: Final = scratch.FLOAT64 | {"velocity": Tolerance(1e-10, 1e-15)}
+FLOAT64: Final = scratch.FLOAT64 | {"velocity": Tolerance(1e-10, 2e-15)}
 
 FLOAT32: Final = scratch.FLOAT32 | {"velocity": Tolerance(1.5e-4, 1e-5)}
 
