@@ -59,6 +59,7 @@ def examine(
             "and --chapters; without --suites, all runs that are there are compared"
         )
     for chapter in chapters:
+        needed = {each.alone_in for each in SUITES if each.name in (suites or ())}
         exact: dict[int | None, Reference] = {}
         done: dict[tuple[str, str, int], Run] = {}
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
@@ -68,13 +69,19 @@ def examine(
             names = [each for each in frameworks if each in with_gpu]
             way = SPECS[chapter].way(suite.settings)
             if planned:
-                counts = [] if suites and suite.name not in suites else [*asked_for(suite)]
+                counts = [*asked_for(suite)]
+                if suites and suite.name not in suites:  # others may need its run on one device
+                    counts = [k for k in counts if k == 1 and suite.name in needed]
             else:
                 counts = device_counts(below, chapter, way, names)
             if not counts:
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
             found = gather(below, chapter, way, names, counts, asked, elsewhere)
+            runs = [each.run for each in found if each.run]
+            if suites and suite.name not in suites:
+                done |= {(suite.name, run.record.framework, run.devices): run for run in runs}
+                continue
             references = expected_of(found, exact)
             name = suite.name if planned else _name(found, suite)
             beside = partial(repeats.findings, suite, done)
@@ -82,7 +89,6 @@ def examine(
                 run for (named, _, k), run in done.items() if k == 1 and named == suite.alone_in
             ]
             compared = compare_suite(name, chapter, found, references, beside, alone)
-            runs = [each.run for each in found if each.run]
             instead = {
                 "on the CPU alone": [each for each in frameworks if each not in names],
                 "in processes of one host": repeats.on_one_host(suite, runs),

@@ -14,6 +14,7 @@ from numpy_concise import NumpyConcise
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.errors import RequestError
 from common.base.files import write_text
+from common.chapters.suites import Settings, Suite
 from common.parity import main
 from common.report.text import conclusion
 
@@ -77,6 +78,32 @@ def test_a_suite_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
         judge(tmp_path, suites=("quick", "ring"))
     with pytest.raises(RequestError, match="no run of float64-sync is planned"):
         judge(tmp_path, suites=("quick", "float64-sync"), chapters=["scratch"])
+
+
+def test_a_suite_that_is_named_alone_finds_its_run_on_one_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small: Settings = {
+        "preset": "book",
+        "batch_size": 10,
+        "lr": 0.05,
+        "steps": 4,
+        "dtype": "float64",
+    }
+    alone = Suite("scratch", "float64", "float64", (1, 2), (), small)
+    ring: Settings = {**small, "allreduce": "ring"}
+    suites = alone, Suite("scratch", "ring", "ring", (3,), (), ring, alone_in="float64")
+    for module in ("planned", "folder"):
+        monkeypatch.setattr(f"common.compare.{module}.SUITES", suites)
+    monkeypatch.setattr("common.compare.folder.other_settings", lambda *_, **__: {})
+    numpys, jax = chapters.NumpyChapter(), {"frameworks": ["jax"], "suites": ["ring"]}
+    one = make(tmp_path / "float64", "jax", numpys, 1)
+    make(tmp_path / "ring", "jax", numpys, 3, allreduce="ring")
+    verdict = judge(tmp_path, **jax)
+    assert failed(verdict) == set()
+    assert [comparison.suite for comparison in verdict.comparisons] == ["ring"]
+    one.unlink()
+    assert ("devices", "jax", 3) in failed(judge(tmp_path, **jax))
 
 
 def test_a_run_without_its_like_is_compared_with_numpy_alone(tmp_path: Path) -> None:
