@@ -50,9 +50,11 @@ class BatchNorm2d(nn.BatchNorm2d):
         var = self.total(centred.square().sum((0, 2, 3))) / n.clamp(min=1)
         self.remember(mean.detach(), var.detach(), MOMENTUM * n.clamp(max=1))
         scale = self.weight * torch.rsqrt(var + self.eps)
-        # By mean 0 and variance 1 it only scales and shifts, in one pass.
+        # By mean 0 and variance 1 it only scales and shifts, in one pass. Not every PyTorch takes 0
+        # for eps; this one is lost beside 1.
         identity = torch.zeros_like(self.bias).detach(), torch.ones_like(self.bias).detach()
-        return F.batch_norm(centred, *identity, scale, self.bias, eps=0)
+        tiny = torch.finfo(X.dtype).tiny
+        return F.batch_norm(centred, *identity, scale, self.bias, eps=tiny)
 
     def total(self, sums: Tensor) -> Tensor:
         """Sums (channels,) over the local shard to those over all that is normalized together."""

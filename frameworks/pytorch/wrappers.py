@@ -97,5 +97,8 @@ def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapp
     if wrapper == "fsdp":
         return FullySharded(net, devices[0])
     gpu = devices if devices[0].type == "cuda" else None
+    replica = nn.parallel.DistributedDataParallel(net, device_ids=gpu)
     # By itself it replaces all running statistics, at each step, by those of the first process.
-    return nn.parallel.DistributedDataParallel(net, device_ids=gpu, forward_sync_buffers=False)
+    # As an argument this has one name up to PyTorch 2.12 and another from 2.13 on.
+    replica.broadcast_buffers = False
+    return replica

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import subprocess
+import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -78,6 +80,42 @@ def test_jax_says_in_a_line_why_it_uses_no_gpu(framework: str) -> None:
     assert in_one_line(record)
     assert logging.Formatter().format(record) == f"JAX can use no GPU: {error}"
     assert not in_one_line(logging.makeLogRecord({"levelno": logging.WARNING}))
+
+
+@pytest.mark.only("jax")
+def test_jax_knows_the_flags_that_it_is_given_for_gpus(
+    framework: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices: Any = import_module("frameworks.jax.devices")
+    monkeypatch.setattr(devices, "find_spec", lambda name: True)
+    monkeypatch.setattr(os, "environ", {**os.environ, "XLA_FLAGS": "--xla_gpu_autotune_level=4"})
+    devices.prepare_gpus(DeviceRequest(None, "gpu", 1, deterministic=True))
+    first, own, last = os.environ["XLA_FLAGS"].split()
+    assert (first, last) == (
+        *("--xla_gpu_enable_triton_gemm=false", "--xla_gpu_deterministic_ops=true"),
+    )
+    assert own == "--xla_gpu_autotune_level=4"  # after ours, so that it may take that back
+    # XLA ends a process that gives it a flag that it does not know.
+    subprocess.run([sys.executable, "-c", "import jax; jax.devices('cpu')"], check=True)
+
+
+@pytest.mark.only("pytorch")
+@pytest.mark.parametrize("examples", [5, 0])
+def test_patches_times_a_matrix_is_the_convolution_that_gpus_compute(
+    framework: str, examples: int
+) -> None:
+    torch: Any = import_module("torch")
+    kernels: Any = import_module("frameworks.pytorch.kernels")
+    made = torch.Generator().manual_seed(0)
+    shapes = (examples, 3, 9, 8), (4, 3, 5, 2), (4,)
+    given = [torch.randn(*shape, generator=made, dtype=torch.float64) for shape in shapes]
+    for each in given:
+        each.requires_grad_()
+    found, expected = kernels.patches_times_matrix(*given), kernels.conv2d(*given)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    upstream = torch.randn(found.shape, generator=made, dtype=torch.float64)
+    grads = (torch.autograd.grad(Y, given, upstream) for Y in (found, expected))
+    torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.only("pytorch")

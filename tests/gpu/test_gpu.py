@@ -24,7 +24,8 @@ pytestmark = pytest.mark.gpu
 
 ROOT = Path(__file__).parents[2]
 # Uneven on 3 and 4 devices, and the last minibatch leaves a device without an example.
-FLAGS = "--dataset=synthetic --epochs=2 --batch-size=10 --train-examples=31 --test-examples=50"
+FLAGS = "--dataset=synthetic --preset=book --lr=0.1 --epochs=2 --batch-size=10 --train-examples=31 "
+FLAGS += "--test-examples=50"
 PARTS = ("logits/before", "gradients/", "losses", "weights/", "logits/after")
 GIB = 2**30
 
