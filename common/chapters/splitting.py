@@ -1,13 +1,13 @@
 """The ways to split as the harness runs them: what records and resuming need beside a listing."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.backends.interface import MakeDevices
+from common.backends.interface import Launch, MakeDevices
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
@@ -50,14 +50,90 @@ class Loss:
         return float(sum(self.on_host(each).astype(np.float64) for each in self.parts))
 
 
+class Trainer(Protocol):
+    """LeNet, split over devices in one way. In several processes, all call every method."""
+
+    def train_batch(self, X: Array, y: Array, lr: float, momentum: float, /) -> SupportsFloat:
+        """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
+
+    def gradients(self, X: Array, y: Array, /) -> Weights:
+        """The whole gradient of the mean loss of a minibatch."""
+
+    def predict(self, X: Array, /) -> Array:
+        """The logits (n, 10) of a batch, computed as training computes them."""
+
+    def weights(self) -> Weights:
+        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
+
+    def velocities(self) -> Weights:
+        """The whole velocity of each weight."""
+
+    def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array], /) -> None:
+        """Gives each device its part of the weights and of their velocities."""
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A split of the hand-written listing."""
+
+    listing: Strategies
+    split: Any
+    on_host: Callable[[Any], Array]
+
+    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Loss:
+        """A step of the listing; returns the mean loss, which waits."""
+        return Loss(self.listing.train_batch(X, y, self.split, lr, momentum), self.on_host)
+
+    def gradients(self, X: Array, y: Array) -> Weights:
+        """The whole gradient of the mean loss of a minibatch."""
+        _, grads = self.listing.loss_and_grads(X, y, self.split)
+        found = self._whole(grads, self.split.plan.updated)
+        for kept in grads:
+            kept.clear()
+        return found
+
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch, computed as training computes them."""
+        return np.concatenate([self.on_host(each) for each in self.listing.predict(X, self.split)])
+
+    def weights(self) -> Weights:
+        """The whole weights. Raises RunError if the same part has other bits on another device."""
+        return self._whole(self.split.params, self.split.plan.weights)
+
+    def velocities(self) -> Weights:
+        """The whole velocities; raises RunError as `weights`."""
+        return self._whole(self.split.velocities, self.split.plan.updated)
+
+    def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
+        """Gives each device its part of what was saved, under whatever strategy."""
+        self.listing.put(weights, velocities, self.split)
+
+    def _whole(self, held: Sequence[Mapping[str, Any]], layouts: Any) -> Weights:
+        """Whole tensors on the host, from the parts of all devices."""
+        plan = self.split.plan
+        layouts = {name: layout * plan.replicas for name, layout in layouts.items()}
+        parts = [{name: self.on_host(v) for name, v in each.items()} for each in held]
+        return whole(parts, layouts, plan.shapes)
+
+
+MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], Trainer]
+
+
 @dataclass(frozen=True)
 class BySplitting:
-    """The chapter of strategies. Its replicas are what the devices have, each a part."""
+    """The chapter of strategies: by hand or, with `--native`, by the framework's own means.
+
+    `native` has such a way for each strategy for which there is one; what is missing, the framework
+    `lacks`, in words. `launch_native` starts the processes that these ways need.
+    """
 
     listing: Strategies
     on_host: Callable[[Any], Array]
     devices: MakeDevices
     synchronize: Callable[[Any], None]
+    lacks: str
+    native: Mapping[str, MakeTrainer] = field(default_factory=dict)
+    launch_native: Launch | None = None
 
     def launch(
         self,
@@ -66,7 +142,15 @@ class BySplitting:
         options: StrategiesOptions,
         process: Process = ALONE,
     ) -> None:
-        """Calls `worker` here. Raises RequestError if there are several processes."""
+        """Calls `worker` here, or where the framework's own means need it.
+
+        Raises RequestError if the framework has none, or cannot do it in several processes.
+        """
+        if options.native and options.strategy not in self.native:
+            raise RequestError(f"--native --strategy {options.strategy}: {self.lacks}")
+        if options.native and self.launch_native:
+            self.launch_native(worker, request, options, process)
+            return
         if process.count > 1:
             raise RequestError(
                 "the chapter of strategies moves tensors within one process: "
@@ -76,63 +160,58 @@ class BySplitting:
 
     def replicate(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
-    ) -> Any:
-        """Each device's part of the weights."""
-        return self.listing.distribute(weights, devices, options.plan(len(devices)))
+    ) -> Trainer:
+        """Each device's part of the weights, and a velocity of 0."""
+        if options.native:
+            return self.native[options.strategy](weights, devices, options)
+        split = self.listing.distribute(weights, devices, options.plan(len(devices)))
+        return ByHand(self.listing, split, self.on_host)
 
     def train_batch(
         self,
         X: Array,
         y: Array,
-        replicas: Any,
+        replicas: Trainer,
         devices: Sequence[Any],
         lr: float,
         options: StrategiesOptions,
-    ) -> Loss:
-        """A step of the listing; returns the mean loss, which waits."""
-        return Loss(self.listing.train_batch(X, y, replicas, lr, options.momentum), self.on_host)
+    ) -> SupportsFloat:
+        """One step; returns the mean loss, which waits."""
+        return replicas.train_batch(X, y, lr, options.momentum)
 
     def gradients(
         self,
         X: Array,
         y: Array,
-        replicas: Any,
+        replicas: Trainer,
         devices: Sequence[Any],
         options: StrategiesOptions,
     ) -> Weights:
         """The gradient of the mean loss over the minibatch, by canonical names."""
-        _, grads = self.listing.loss_and_grads(X, y, replicas)
-        found = self._whole(grads, replicas.plan.updated, replicas)
-        for kept in grads:
-            kept.clear()
-        return found
+        return replicas.gradients(X, y)
 
-    def predict(self, X: Array, replicas: Any, devices: Sequence[Any]) -> Array:
+    def predict(self, X: Array, replicas: Trainer, devices: Sequence[Any]) -> Array:
         """The logits (n, 10) of a batch, computed as training computes them."""
-        return np.concatenate([self.on_host(each) for each in self.listing.predict(X, replicas)])
+        return replicas.predict(X)
 
-    def export(self, replicas: Any) -> Weights:
+    def export(self, replicas: Trainer) -> Weights:
         """The whole weights. Raises RunError if the same part has other bits on another device."""
-        return self._whole(replicas.params, replicas.plan.weights, replicas)
+        return replicas.weights()
 
-    def save(self, replicas: Any) -> Weights:
+    def save(self, replicas: Trainer) -> Weights:
         """The whole weights and, as `momentum/NAME`, velocities; raises RunError as `export`."""
-        momentum = self._whole(replicas.velocities, replicas.plan.updated, replicas)
-        return self.export(replicas) | {f"momentum/{name}": v for name, v in momentum.items()}
+        velocities = {f"momentum/{name}": v for name, v in replicas.velocities().items()}
+        return self.export(replicas) | velocities
 
-    def restore(self, saved: Mapping[str, Array], replicas: Any, devices: Sequence[Any]) -> None:
+    def restore(
+        self, saved: Mapping[str, Array], replicas: Trainer, devices: Sequence[Any]
+    ) -> None:
         """Gives each device its part of what was saved, under whatever strategy."""
-        weights = {name: saved[name] for name in replicas.plan.shapes}
-        momentum = part(saved, "momentum/") or {name: 0 * v for name, v in weights.items()}
-        self.listing.put(weights, momentum, replicas)
+        velocities = part(saved, "momentum/")
+        weights = {name: v for name, v in saved.items() if "/" not in name}
+        replicas.put(weights, velocities or {name: 0 * v for name, v in weights.items()})
 
-    def usage(self, replicas: Any, examples: int) -> tuple[Usage, list[Event]]:
+    def usage(self, replicas: ByHand, examples: int) -> tuple[Usage, list[Event]]:
         """What the last step sent and kept, and what its devices did."""
-        return replicas.ledger.usage(examples), replicas.ledger.events
-
-    def _whole(self, held: Sequence[Mapping[str, Any]], layouts: Any, replicas: Any) -> Weights:
-        """Whole tensors on the host, from the parts of all devices."""
-        plan = replicas.plan
-        layouts = {name: layout * plan.replicas for name, layout in layouts.items()}
-        parts = [{name: self.on_host(v) for name, v in each.items()} for each in held]
-        return whole(parts, layouts, plan.shapes)
+        ledger = replicas.split.ledger
+        return ledger.usage(examples), ledger.events

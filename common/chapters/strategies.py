@@ -37,10 +37,10 @@ class StrategiesOptions(Options):
     """By which of `STRATEGIES` training is split, over how many replicas, into how many parts.
 
     `stages` has the number of layers of each stage of a pipeline; if it is empty, stages have as
-    equal work as can be.
+    equal work as can be. `native`: by the framework's own means.
     """
 
-    MEANS: ClassVar = ("strategy", "replicas", "microbatches", "schedule", "stages")
+    MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
     strategy: Annotated[str, OneOf(STRATEGIES)] = "data"
     replicas: Annotated[int, UpTo(DEVICES)] = 1
@@ -49,6 +49,7 @@ class StrategiesOptions(Options):
     stages: tuple[Annotated[int, UpTo(DEVICES)], ...] = ()
     momentum: Annotated[float, UpTo(1.0, least=0.0)] = 0.9
     depth: Annotated[int, UpTo(DEPTH, least=0)] = 0
+    native: bool = False
 
     def net(self) -> str:
         """The net, in words."""
@@ -106,9 +107,9 @@ class StrategiesOptions(Options):
             told = f"the first layer's {CHANNELS} channels cannot be cut for {group} devices"
         return told
 
-    def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
-        """What a step on so many examples sends and keeps, by formula."""
-        return predicted(self.plan(devices), examples, itemsize)
+    def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
+        """What a step by hand on so many examples sends and keeps, by formula."""
+        return None if self.native else predicted(self.plan(devices), examples, itemsize)
 
     def parts(self, devices: int) -> int:
         """Into how many parts a minibatch is cut, each of which has to get an example."""
@@ -117,11 +118,12 @@ class StrategiesOptions(Options):
     def way(self) -> str:
         """The strategy and, if there are several, the number of replicas."""
         several = self.replicas > 1 and self.strategy != "data"
-        return f"{self.strategy}x{self.replicas}" if several else self.strategy
+        way = f"{self.strategy}x{self.replicas}" if several else self.strategy
+        return f"native-{way}" if self.native else way
 
     def in_words(self) -> str:
         """What an introduction says of the options."""
-        found = [self.strategy, f"momentum {self.momentum:g}"]
+        found = [self.strategy, *["native"] * self.native, f"momentum {self.momentum:g}"]
         if self.replicas > 1:
             found.append(f"{self.replicas} replicas")
         if self.strategy == "pipeline":
@@ -147,6 +149,11 @@ def add_flags(add: Callable[..., Any], framework: str) -> None:
     """Adds the chapter's own flags."""
     ways = "; ".join(f"{name}: {what}" for name, what in STRATEGIES.items())
     add("--strategy", choices=STRATEGIES, default="data", help=f"{ways} (%(default)s)")
+    add(
+        "--native",
+        action="store_true",
+        help="by the framework's own means, in place of those written by hand",
+    )
     add(
         "--replicas",
         type=count(DEVICES),

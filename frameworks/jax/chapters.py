@@ -11,6 +11,10 @@ from frameworks.jax.devices import devices, synchronize
 from frameworks.jax.hosts import launch
 
 
+LACKS = "JAX has no such way of its own"
+"""Why `--native` is refused for a strategy."""
+
+
 def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.jax import scratch
@@ -33,4 +37,4 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.jax.strategies import mesh
 
-    return BySplitting(mesh, np.asarray, devices, synchronize)
+    return BySplitting(mesh, np.asarray, devices, synchronize, LACKS)

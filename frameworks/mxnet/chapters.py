@@ -11,6 +11,10 @@ from frameworks.mxnet.hosts import launch
 from frameworks.mxnet.layouts import on_host
 
 
+LACKS = "MXNet has no such way of its own"
+"""Why `--native` is refused for a strategy."""
+
+
 def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.mxnet import scratch
@@ -31,4 +35,4 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.mxnet.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize)
+    return BySplitting(mesh, on_host, devices, synchronize, LACKS)

@@ -11,6 +11,10 @@ from frameworks.pytorch.launch import launch
 from frameworks.pytorch.layouts import on_host
 
 
+LACKS = "PyTorch has no such way of its own"
+"""Why `--native` is refused for a strategy."""
+
+
 def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.pytorch import scratch
@@ -31,4 +35,4 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.pytorch.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize)
+    return BySplitting(mesh, on_host, devices, synchronize, LACKS)

@@ -10,6 +10,10 @@ from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
 
 
+LACKS = "TensorFlow has no such way of its own that trains LeNet in float64"
+"""Why `--native` is refused for a strategy."""
+
+
 def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.tensorflow import scratch
@@ -32,4 +36,4 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.tensorflow.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize)
+    return BySplitting(mesh, on_host, devices, synchronize, LACKS)

@@ -129,8 +129,9 @@ def test_a_part_that_has_other_bits_on_another_device_is_named(
 ) -> None:
     options, devices = StrategiesOptions("tensor"), all_devices[:2]
     replicas = strategies.replicate(numbers(options), devices, options)
-    replicas.params[1]["fc2.bias"] = replicas.params[1]["fc2.bias"] + 1
-    replicas.params[1]["conv1.bias"] = 2 * replicas.params[1]["conv1.bias"]  # a slice of its own
+    params = replicas.split.params[1]
+    params["fc2.bias"] = params["fc2.bias"] + 1
+    params["conv1.bias"] = 2 * params["conv1.bias"]  # a slice of its own
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
         strategies.export(replicas)
 
