@@ -10,7 +10,6 @@ from frameworks.jax import collectives, hosts, kernels
 from frameworks.jax.devices import devices, synchronize
 from frameworks.jax.hosts import launch
 
-
 LACKS = "JAX has no such way of its own"
 """Why `--native` is refused for a strategy."""
 

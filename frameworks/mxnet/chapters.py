@@ -10,7 +10,6 @@ from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.hosts import launch
 from frameworks.mxnet.layouts import on_host
 
-
 LACKS = "MXNet has no such way of its own"
 """Why `--native` is refused for a strategy."""
 

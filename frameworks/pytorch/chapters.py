@@ -10,7 +10,6 @@ from frameworks.pytorch.devices import devices, synchronize
 from frameworks.pytorch.launch import launch
 from frameworks.pytorch.layouts import on_host
 
-
 LACKS = "PyTorch has no such way of its own"
 """Why `--native` is refused for a strategy."""
 

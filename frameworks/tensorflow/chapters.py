@@ -9,7 +9,6 @@ from frameworks.tensorflow import collectives, hosts, kernels
 from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
 
-
 LACKS = "TensorFlow has no such way of its own that trains LeNet in float64"
 """Why `--native` is refused for a strategy."""
 
