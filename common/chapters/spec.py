@@ -73,6 +73,9 @@ class Options:
     momentum = 0.0
     """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
 
+    native = False
+    """Whether the framework moves what it will by its own means, and the run does not count it."""
+
     def net(self) -> str:
         """The net, in words."""
         raise NotImplementedError

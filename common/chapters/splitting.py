@@ -1,7 +1,7 @@
 """The ways to split as the harness runs them: what records and resuming need beside a listing."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
@@ -120,11 +120,21 @@ MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], 
 
 
 @dataclass(frozen=True)
+class Native:
+    """A framework's own means: for each strategy that has such a way, what trains in it.
+
+    `launch` starts the processes that they need; None: this one is enough.
+    """
+
+    ways: Mapping[str, MakeTrainer]
+    launch: Launch | None = None
+
+
+@dataclass(frozen=True)
 class BySplitting:
     """The chapter of strategies: by hand or, with `--native`, by the framework's own means.
 
-    `native` has such a way for each strategy for which there is one; what is missing, the framework
-    `lacks`, in words. `launch_native` starts the processes that these ways need.
+    What is missing there, the framework `lacks`, in words.
     """
 
     listing: Strategies
@@ -132,8 +142,7 @@ class BySplitting:
     devices: MakeDevices
     synchronize: Callable[[Any], None]
     lacks: str
-    native: Mapping[str, MakeTrainer] = field(default_factory=dict)
-    launch_native: Launch | None = None
+    native: Callable[[], Native] = lambda: Native({})
 
     def launch(
         self,
@@ -142,14 +151,15 @@ class BySplitting:
         options: StrategiesOptions,
         process: Process = ALONE,
     ) -> None:
-        """Calls `worker` here, or where the framework's own means need it.
+        """Calls `worker` here, or in the processes that the framework's own means need.
 
-        Raises RequestError if the framework has none, or cannot do it in several processes.
+        Raises RequestError if it has none for the strategy, or if there are too many processes.
         """
-        if options.native and options.strategy not in self.native:
+        native = self.native() if options.native else Native({})
+        if options.native and options.strategy not in native.ways:
             raise RequestError(f"--native --strategy {options.strategy}: {self.lacks}")
-        if options.native and self.launch_native:
-            self.launch_native(worker, request, options, process)
+        if native.launch:
+            native.launch(worker, request, options, process)
             return
         if process.count > 1:
             raise RequestError(
@@ -163,7 +173,7 @@ class BySplitting:
     ) -> Trainer:
         """Each device's part of the weights, and a velocity of 0."""
         if options.native:
-            return self.native[options.strategy](weights, devices, options)
+            return self.native().ways[options.strategy](weights, devices, options)
         split = self.listing.distribute(weights, devices, options.plan(len(devices)))
         return ByHand(self.listing, split, self.on_host)
 
@@ -211,7 +221,7 @@ class BySplitting:
         weights = {name: v for name, v in saved.items() if "/" not in name}
         replicas.put(weights, velocities or {name: 0 * v for name, v in weights.items()})
 
-    def usage(self, replicas: ByHand, examples: int) -> tuple[Usage, list[Event]]:
+    def usage(self, replicas: Any, examples: int) -> tuple[Usage, list[Event]]:
         """What the last step sent and kept, and what its devices did."""
         ledger = replicas.split.ledger
         return ledger.usage(examples), ledger.events

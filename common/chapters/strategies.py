@@ -107,9 +107,9 @@ class StrategiesOptions(Options):
             told = f"the first layer's {CHANNELS} channels cannot be cut for {group} devices"
         return told
 
-    def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
-        """What a step by hand on so many examples sends and keeps, by formula."""
-        return None if self.native else predicted(self.plan(devices), examples, itemsize)
+    def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
+        """What a step on so many examples sends and keeps, by formula."""
+        return predicted(self.plan(devices), examples, itemsize)
 
     def parts(self, devices: int) -> int:
         """Into how many parts a minibatch is cut, each of which has to get an example."""

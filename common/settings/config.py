@@ -120,6 +120,8 @@ class Config(BaseModel):
 
     def usage(self, examples: int) -> Usage | None:
         """What a step on so many examples sends and keeps, if runs of the chapter count that."""
+        if self.options.native:
+            return None
         return self.options.usage(self.devices, examples, ITEMSIZE[self.dtype])
 
     def shards(self) -> int | None:

@@ -7,17 +7,14 @@ from typing import Any
 import judge
 import numpy as np
 import pytest
+from momentum_steps import RATES, OneDevice, numbers
 from scratch_steps import batches, far
 
 from common.backends.devices import DeviceRequest, Process
-from common.base.arrays import Array, Weights
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.compare import numpy_nets
-from common.models.initial import initial_weights
 
-RATES = (0.1, 0.05, 0.2)
-MOMENTUM = 0.9
 LIMIT = 1e-12
 FURTHER = {
     "gpipe": StrategiesOptions("pipeline", schedule="gpipe", microbatches=4, depth=1),
@@ -25,26 +22,6 @@ FURTHER = {
     "uneven": StrategiesOptions("tensor", microbatches=2, depth=1),
 }
 CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER
-
-
-def numbers(options: StrategiesOptions) -> Weights:
-    """Weights from which the first steps already train."""
-    return {k: 8 * v for k, v in initial_weights(options.shapes(), 3, "float64").items()}
-
-
-class OneDevice:
-    """SGD with momentum, by NumPy."""
-
-    def __init__(self, weights: Weights) -> None:
-        self.weights = {name: values.copy() for name, values in weights.items()}
-        self.velocity = {name: 0 * values for name, values in weights.items()}
-
-    def step(self, X: Array, y: Array, lr: float) -> float:
-        found = numpy_nets.step("strategies", X, y, self.weights, [(0, len(y))])
-        for name, gradient in found.gradients.items():
-            self.velocity[name] = MOMENTUM * self.velocity[name] + gradient
-            self.weights[name] = self.weights[name] - lr * self.velocity[name]
-        return found.loss
 
 
 def require_same(chapter: Any, replicas: Any, right: OneDevice) -> None:

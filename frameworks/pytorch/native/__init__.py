@@ -1,0 +1,1 @@
+"""LeNet, split by PyTorch's own means: one process for each device."""

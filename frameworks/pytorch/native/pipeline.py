@@ -1,0 +1,124 @@
+"""Consecutive layers in each process, by `torch.distributed.pipelining`.
+
+Its microbatches must have one size: what is missing is filled up with images that do not count.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, distributed as dist, nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.pipelining.schedules import PipelineScheduleSingle
+
+from common.base.arrays import Array, Weights
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.replicas import joined
+from frameworks.pytorch import hosts
+from frameworks.pytorch.layouts import on_host
+from frameworks.pytorch.native.lenet import lenet, whole
+from frameworks.pytorch.native.training import Training, cross_entropy, on_device
+from frameworks.pytorch.native.zero import rows
+
+SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+
+
+class Staged(Training):
+    """Each process of a row has a stage of the net; a row is a pipeline."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[torch.device],
+        options: StrategiesOptions,
+    ) -> None:
+        (self.device,) = devices
+        self.plan = options.plan(dist.get_world_size())
+        self.mesh = rows(options, self.device)
+        self.row, self.stage = (self.mesh.get_local_rank(each) for each in ("replica", "part"))
+        layers = dict(lenet(options.depth).named_children())
+        own = {name: layers[name] for name in self.plan.stages[self.stage]}
+        self.dtype = torch.as_tensor(weights["fc2.bias"]).dtype
+        self.net = nn.Sequential(OrderedDict(own)).to(self.device, self.dtype)
+        self.optimizer = torch.optim.SGD(self.net.parameters())
+        self.schedules: dict[tuple[int, bool], PipelineScheduleSingle] = {}
+        self.put(weights, {name: 0 * values for name, values in weights.items()})
+
+    @property
+    def last(self) -> bool:
+        """Whether this process has the last stage."""
+        return self.stage == self.plan.devices - 1
+
+    def schedule(self, examples: int, training: bool) -> PipelineScheduleSingle:
+        """The order of passes for batches of this size: a stage knows what comes, and goes back."""
+        if (examples, training) not in self.schedules:
+            stage = PipelineStage(
+                self.net,
+                self.stage,
+                self.plan.devices,
+                self.device,
+                group=self.mesh.get_group("part"),
+            )
+            loss = self.loss if training else None
+            self.schedules[examples, training] = SCHEDULES[self.plan.schedule](
+                stage, self.plan.microbatches, loss, scale_grads=False
+            )
+        return self.schedules[examples, training]
+
+    def loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        """A microbatch's part of the mean loss."""
+        return cross_entropy(logits, y, self.examples)
+
+    def filled_up(self, X: Array, y: Array) -> list[Tensor]:
+        """The examples of this row, as many as microbatches of one size have."""
+        here = self.plan.rows_of(len(X))[self.row]
+        size = -(-max(1, len(X[here])) // self.plan.microbatches)
+        missing = size * self.plan.microbatches - len(X[here])
+        images = np.concatenate([X[here], np.zeros((missing, *X.shape[1:]), X.dtype)])
+        return on_device(
+            (images, np.concatenate([y[here], np.full(missing, -100, y.dtype)])), self.device
+        )
+
+    def forward_backward(self, X: Array, y: Array) -> Tensor:
+        """The mean loss of a minibatch; its gradient is left in the parameters."""
+        self.optimizer.zero_grad()
+        self.examples = len(X)
+        images, classes = self.filled_up(X, y)
+        losses: list[Tensor] = []
+        schedule, given = self.schedule(len(images), training=True), [images] * (self.stage == 0)
+        if self.last:
+            schedule.step(*given, target=classes, losses=losses)
+        else:
+            schedule.step(*given)
+        columns = self.mesh.get_group("replica")
+        for param in self.net.parameters():
+            assert param.grad is not None
+            dist.all_reduce(param.grad, group=columns)
+        mean_loss = torch.stack(losses).sum() if losses else images.new_zeros(())
+        mean_loss = mean_loss.detach()
+        dist.all_reduce(mean_loss)
+        return mean_loss
+
+    @torch.no_grad()
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch, which the last stage has."""
+        self.examples = len(X)
+        images, _ = self.filled_up(X, np.zeros(len(X), np.int64))
+        logits = self.schedule(len(images), training=False).eval(*[images] * (self.stage == 0))
+        here = self.plan.rows_of(len(X))[self.row]
+        found = on_host(logits)[: len(X[here])] if self.last else np.zeros((0, 10), X.dtype)
+        return joined(found, hosts)
+
+    def together(self, tensors: Mapping[str, Tensor]) -> Weights:
+        """All tensors of the net: those of each stage come from the process that has it."""
+        ranks = dist.get_process_group_ranks(self.mesh.get_group("part"))
+        found = {}
+        for name, shape in self.plan.shapes.items():
+            stage = next(i for i, own in enumerate(self.plan.stages) if name.split(".")[0] in own)
+            room = torch.empty(shape[::-1] if len(shape) == 2 else shape, dtype=self.dtype)
+            found[name] = (
+                tensors[name].detach().clone() if name in tensors else room.to(self.device)
+            )
+            dist.broadcast(found[name], ranks[stage], group=self.mesh.get_group("part"))
+        return whole(found)

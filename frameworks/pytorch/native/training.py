@@ -1,0 +1,85 @@
+"""What all of PyTorch's own ways to split share: the step, and what it leaves on each process."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from common.base.arrays import Array, Weights
+from common.parallel.replicas import same_everywhere
+from frameworks.pytorch import hosts
+from frameworks.pytorch.native.lenet import fill, whole
+
+
+class Training:
+    """A net of which this process trains its part, and the optimizer of this part."""
+
+    net: nn.Module
+    optimizer: torch.optim.Optimizer
+    device: torch.device
+
+    def forward_backward(self, X: Array, y: Array) -> Tensor:
+        """The mean loss of a minibatch; its gradient is left in the parameters."""
+        raise NotImplementedError
+
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch."""
+        raise NotImplementedError
+
+    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Tensor:
+        """One step of SGD with momentum on a minibatch; returns its mean loss."""
+        mean_loss = self.forward_backward(X, y)
+        for group in self.optimizer.param_groups:
+            group["lr"], group["momentum"] = lr, momentum
+        self.optimizer.step()
+        return mean_loss
+
+    def gradients(self, X: Array, y: Array) -> Weights:
+        """The whole gradient of the mean loss of a minibatch."""
+        self.forward_backward(X, y)
+        params = dict(self.net.named_parameters())
+        return self.together({name: p.grad for name, p in params.items() if p.grad is not None})
+
+    def weights(self) -> Weights:
+        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
+        return same_everywhere([self.together(dict(self.net.named_parameters()))], hosts)
+
+    def velocities(self) -> Weights:
+        """The whole velocity of each weight."""
+        return self.together({name: self.buffers[p] for name, p in self.net.named_parameters()})
+
+    def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
+        """Gives this process its part of the weights and of their velocities."""
+        for name, param in self.net.named_parameters():
+            fill(weights[name], param)
+            fill(velocities[name], self.buffers[param])
+
+    def together(self, tensors: Mapping[str, Tensor]) -> Weights:
+        """Whole tensors, of what each process has."""
+        return whole(tensors)
+
+    @property
+    def buffers(self) -> dict[Any, Tensor]:
+        """The velocity of each parameter that this process updates."""
+        return {param: self._buffer(self.optimizer, param) for param in self.net.parameters()}
+
+    @staticmethod
+    def _buffer(optimizer: torch.optim.Optimizer, param: Any) -> Tensor:
+        """A parameter's velocity: SGD makes one at its first step."""
+        state = optimizer.state[param]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(param)
+        buffer: Tensor = state["momentum_buffer"]
+        return buffer
+
+
+def cross_entropy(logits: Tensor, y: Tensor, examples: int) -> Tensor:
+    """Some examples' part of the mean loss over all `examples`; a class of -100 does not count."""
+    return F.cross_entropy(logits, y, reduction="sum", ignore_index=-100) / examples
+
+
+def on_device(arrays: Sequence[Array], device: torch.device) -> list[Tensor]:
+    """Arrays of the host on a device."""
+    return [torch.as_tensor(array).to(device) for array in arrays]

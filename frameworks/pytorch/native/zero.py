@@ -1,0 +1,147 @@
+"""Replicas of the net, and what of training they share out: DDP, a ZeRO optimizer, FSDP.
+
+With replicas of a whole group, FSDP's mesh has two dimensions: it splits along the second one.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, distributed as dist, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+from common.base.arrays import Array, Weights
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.replicas import joined
+from common.parallel.shards import shard_bounds
+from frameworks.pytorch import hosts
+from frameworks.pytorch.layouts import on_host
+from frameworks.pytorch.native.lenet import lenet
+from frameworks.pytorch.native.training import Training, cross_entropy, on_device
+
+
+class Replicated(Training):
+    """By DDP: a replica of the net in each process, which takes a shard of each minibatch."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[torch.device],
+        options: StrategiesOptions,
+    ) -> None:
+        (self.device,) = devices
+        self.microbatches = options.microbatches or 1
+        self.net = lenet(options.depth).to(self.device, torch.as_tensor(weights["fc2.bias"]).dtype)
+        self.wrapped = self.wrap(options)
+        self.optimizer = self.optimize(options)
+        self.put(weights, {name: 0 * values for name, values in weights.items()})
+
+    def wrap(self, options: StrategiesOptions) -> nn.Module:
+        """What sums the gradients of all processes."""
+        gpu = [self.device] if self.device.type == "cuda" else None
+        return nn.parallel.DistributedDataParallel(self.net, device_ids=gpu)
+
+    def optimize(self, options: StrategiesOptions) -> torch.optim.Optimizer:
+        """What updates the weights."""
+        return torch.optim.SGD(self.net.parameters())
+
+    def until_the_last(self) -> AbstractContextManager[Any]:
+        """In which gradients add up, and are not yet summed over the processes."""
+        assert isinstance(self.wrapped, nn.parallel.DistributedDataParallel)
+        return self.wrapped.no_sync()
+
+    def forward_backward(self, X: Array, y: Array) -> Tensor:
+        """The mean loss of a minibatch; its gradient is left in the parameters."""
+        self.optimizer.zero_grad()
+        here = slice(*shard_bounds(len(X), dist.get_world_size())[dist.get_rank()])
+        X_shard, y_shard = on_device((X[here], y[here]), self.device)
+        mean_loss = X_shard.new_zeros(())
+        bounds = shard_bounds(len(X_shard), self.microbatches)
+        for left, (start, stop) in zip(range(len(bounds))[::-1], bounds, strict=True):
+            # The processes' gradients are summed once.
+            with self.until_the_last() if left else nullcontext():
+                logits = self.wrapped(X_shard[start:stop])
+                loss = cross_entropy(logits, y_shard[start:stop], len(X))
+                # DDP and FSDP divide the sum of all gradients by the number of processes.
+                (loss * dist.get_world_size()).backward()
+            mean_loss += loss.detach()
+        dist.all_reduce(mean_loss)
+        return mean_loss
+
+    @torch.no_grad()
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch, each process computing those of its shard."""
+        here = slice(*shard_bounds(len(X), dist.get_world_size())[dist.get_rank()])
+        return joined(on_host(self.net(*on_device([X[here]], self.device))), hosts)
+
+
+class Zero1(Replicated):
+    """By DDP and a ZeRO optimizer: each process has the momentum of some whole weights."""
+
+    def optimize(self, options: StrategiesOptions) -> torch.optim.Optimizer:
+        """What updates some weights in each process of a group, and hands them round."""
+        with warnings.catch_warnings():  # PyTorch warns of how it makes this package
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from torch.distributed.optim import ZeroRedundancyOptimizer
+        self.group = rows(options, self.device).get_group("part")
+        return ZeroRedundancyOptimizer(
+            self.net.parameters(),
+            optimizer_class=torch.optim.SGD,
+            process_group=self.group,
+            lr=0.1,
+        )
+
+    @property
+    def buffers(self) -> dict[Any, Tensor]:
+        """The velocity of each parameter that this process updates, and room for the others."""
+        optimizer: Any = self.optimizer
+        own = {id(param) for group in optimizer.optim.param_groups for param in group["params"]}
+        return {
+            param: self._buffer(optimizer.optim, param)
+            if id(param) in own
+            else torch.zeros_like(param)
+            for param in self.net.parameters()
+        }
+
+    def velocities(self) -> Weights:
+        """The whole velocity of each weight."""
+        buffers = {name: self.buffers[p] for name, p in self.net.named_parameters()}
+        for each in buffers.values():
+            dist.all_reduce(buffer := each.clone(), group=self.group)
+            each.copy_(buffer)
+        return self.together(buffers)
+
+
+class Zero2(Replicated):
+    """By FSDP, which keeps the whole weights from the way there until the way back is done."""
+
+    reshard = False
+
+    def wrap(self, options: StrategiesOptions) -> nn.Module:
+        """A net of which each process has a part, gathered layer by layer."""
+        mesh = rows(options, self.device)
+        if options.replicas == 1:
+            mesh = mesh["part"]
+        for layer in [*self.net.children(), self.net]:
+            fully_shard(layer, mesh=mesh, reshard_after_forward=self.reshard)
+        return self.net
+
+    def until_the_last(self) -> AbstractContextManager[Any]:
+        """Nothing: gradients add up in the part that each process has."""
+        return nullcontext()
+
+
+class Zero3(Zero2):
+    """By FSDP, which gathers the weights of a layer when it is computed, and lets them go."""
+
+    reshard = True
+
+
+def rows(options: StrategiesOptions, device: torch.device) -> dist.device_mesh.DeviceMesh:
+    """The processes as a mesh: a row is a group that shares a net."""
+    length = dist.get_world_size() // options.replicas
+    shape = (options.replicas, length)
+    return init_device_mesh(device.type, shape, mesh_dim_names=("replica", "part"))

@@ -1,0 +1,33 @@
+"""Every way to split that a framework has of its own, against NumPy on one device."""
+
+from pathlib import Path
+
+import pytest
+from native_steps import CASES, Trained, cases, require_right
+from safetensors.numpy import load_file
+
+from common.backends.devices import DeviceRequest
+from common.backends.loading import backend
+from common.base.errors import RequestError
+from common.chapters.strategies import StrategiesOptions
+
+LIMIT = 1e-12
+
+
+@pytest.mark.only("pytorch", "jax")
+@pytest.mark.parametrize("devices", [3, 4])
+def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
+    framework: str, devices: int, tmp_path: Path
+) -> None:
+    chapter = backend(framework, "strategies")
+    request = DeviceRequest(devices, "cpu", 1)
+    chapter.launch(Trained(framework, devices, tmp_path), request, CASES["zero3"])
+    for name, options in cases(framework, devices).items():
+        require_right(load_file(tmp_path / f"{name}.safetensors"), options, LIMIT)
+
+
+@pytest.mark.only("tensorflow", "mxnet")
+def test_what_a_framework_lacks_is_refused_in_a_line(framework: str) -> None:
+    chapter = backend(framework, "strategies")
+    with pytest.raises(RequestError, match=r"^--native --strategy zero3: \w+ has no "):
+        chapter.launch(print, DeviceRequest(2, "cpu", 1), StrategiesOptions("zero3", native=True))
