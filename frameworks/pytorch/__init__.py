@@ -8,7 +8,7 @@ DISTRIBUTIONS = ("torch",)
 PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
 """Modules that all processes need. They are forked from one that has imported these."""
 
-ENGINES = {"scratch": "torch.distributed", "concise": "torch.distributed"}
+ENGINES = dict.fromkeys(("scratch", "concise", "strategies"), "torch.distributed")
 """What joins the processes of a run over several hosts."""
 
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}

@@ -59,7 +59,7 @@ def first_cases(framework: str) -> list[Case]:
 def cases(framework: str) -> Iterator[Case]:
     """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap.
 
-    And all ways to split, on 3.
+    And all ways to split, by hand and by the framework's own means, on 3.
     """
     for name in ALLREDUCES:
         for devices in (1, 2, 3) if name == "star" else (3,):
@@ -70,7 +70,10 @@ def cases(framework: str) -> Iterator[Case]:
                 options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
                 yield Case("concise", devices, options)
     for name in STRATEGIES:
-        yield Case("strategies", 3, (f"--strategy={name}", "--microbatches=2"), name)
+        options = f"--strategy={name}", "--microbatches=3", "--schedule=gpipe"
+        yield Case("strategies", 3, options, name)
+        if framework in ("pytorch", "jax"):
+            yield Case("strategies", 3, (*options, "--native"), f"native-{name}")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def launch(
     if options.strategy == "pipeline":
         if options.schedule == "naive":
             raise RequestError("PyTorch's own pipelines are --schedule gpipe and 1f1b")
-        stages = process.count * count // options.replicas
+        stages = count // options.replicas
         if options.schedule == "1f1b" and (options.microbatches or 4) < stages:
             raise RequestError(
                 f"PyTorch's 1f1b takes as many --microbatches as there are stages, {stages}, or "
