@@ -60,6 +60,7 @@ class Trained:
                 losses.append(float(chapter.train_batch(X, y, replicas, devices, lr, options)))
             after = chapter.save(replicas)
             again = chapter.replicate(numbers(options), devices, options)
+            chapter.predict(STEPS[-1][0], again, devices)  # it leaves nothing behind
             chapter.restore(before, again, devices)
             chapter.train_batch(*STEPS[-1], again, devices, RATES[-1], options)
             for key, values in chapter.save(again).items():
