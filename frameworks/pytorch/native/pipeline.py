@@ -91,10 +91,10 @@ class Staged(Training):
             schedule.step(*given, target=classes, losses=losses)
         else:
             schedule.step(*given)
-        columns = self.mesh.get_group("replica")
-        for param in self.net.parameters():
-            assert param.grad is not None
-            dist.all_reduce(param.grad, group=columns)
+        if self.plan.replicas > 1:
+            for param in self.net.parameters():
+                assert param.grad is not None
+                dist.all_reduce(param.grad, group=self.mesh.get_group("replica"))
         mean_loss = torch.stack(losses).sum() if losses else images.new_zeros(())
         mean_loss = mean_loss.detach()
         dist.all_reduce(mean_loss)

@@ -83,11 +83,12 @@ class Sliced(Training):
             loss = cross_entropy(self.forward(X_row[each]), y_row[each], len(X))
             loss.backward()
             mean_loss += loss.detach()
-        columns = self.mesh.get_group("replica")
-        for param in self.net.parameters():
-            assert isinstance(param.grad, DTensor)
-            dist.all_reduce(param.grad.to_local(), group=columns)
-        dist.all_reduce(mean_loss, group=columns)
+        if self.plan.replicas > 1:
+            columns = self.mesh.get_group("replica")
+            for param in self.net.parameters():
+                assert isinstance(param.grad, DTensor)
+                dist.all_reduce(param.grad.to_local(), group=columns)
+            dist.all_reduce(mean_loss, group=columns)
         return mean_loss
 
     @torch.no_grad()
