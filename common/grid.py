@@ -31,9 +31,14 @@ Command = tuple[str, list[str]]
 
 
 def commands(
-    results: Path, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
+    framework: str,
+    results: Path,
+    *,
+    more_devices: bool = False,
+    over_hosts: int = 0,
+    gpus: int = 0,
 ) -> list[Command]:
-    """The runs of one framework: on 1 and 2 devices, or those on more that the suites have.
+    """The runs of a framework: on 1 and 2 devices, or those on more that its suites have.
 
     With `gpus`, these on GPUs, as far as there are so many. Or, instead, those on one host with
     which runs over several are compared, on at most `over_hosts`.
@@ -41,6 +46,7 @@ def commands(
     planned = [
         (suite.chapter, suite.flags(k, results))
         for suite in SUITES
+        if framework not in suite.lacking
         for k in _counts(suite, more_devices, over_hosts, gpus)
     ]
     # The presets train longest: begun first, they leave no core idle at the end.
@@ -167,7 +173,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         todo = [each for c in flags.chapter for each in seed_commands(flags.out, c, flags.seeds)]
     else:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
-        todo = [each for each in commands(flags.out, **extent) if each[0] in flags.chapter]
+        planned = commands(flags.framework, flags.out, **extent)
+        todo = [each for each in planned if each[0] in flags.chapter]
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
     with interruptible(signal.SIGTERM):

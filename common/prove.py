@@ -194,10 +194,11 @@ def grids(found: Iterable[Found], out: Path, more_devices: bool) -> Iterator[Ste
     for each in found:
         for number in sorted({0, each.gpus}):
             for more in (False, True)[: 1 + more_devices]:
-                if runs := len(commands(out, more_devices=more, gpus=number)):
+                made = commands(each.framework, out, more_devices=more, gpus=number)
+                if made:
                     flags = [f"--gpus={number}"] * bool(number) + ["--more-devices"] * more
                     grid = [each.python, "-m", "common.grid", each.framework, f"--out={out}"]
-                    yield Step([*grid, *flags], runs)
+                    yield Step([*grid, *flags], len(made))
 
 
 def tests(found: Iterable[Found]) -> Iterator[Step]:

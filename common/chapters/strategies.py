@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Annotated, Any, ClassVar, Final, Self
 
+from common.backends.frameworks import NO_NATIVE
 from common.chapters.scratch import POSITIONS
 from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
 from common.chapters.suites import Settings, Suite
@@ -213,13 +215,18 @@ def _suite(dtype: str, name: str, *more_devices: int, **settings: str | int) -> 
     """Runs that `nox -s grid` adds, from the weights and over the minibatches of all others."""
     folder = f"strategies/{dtype}-{name}"
     given: Settings = {**_SHORT, **_SIZES[dtype], "dtype": dtype, **settings}
-    return Suite("strategies", f"{dtype}-{name}", folder, (), more_devices, given)
+    suite = Suite("strategies", f"{dtype}-{name}", folder, (), more_devices, given)
+    return replace(suite, lacking=NO_NATIVE) if "native" in settings else suite
 
 
 def _suites() -> Iterator[Suite]:
     """Every strategy, and further orders of a pipeline, meshes, and stages: one answer for all."""
     for name in STRATEGIES:  # of runs that are made by hand
-        yield Suite("strategies", name, ".", (), (), {"preset": "quick", "strategy": name})
+        given: Settings = {"preset": "quick", "strategy": name}
+        suite = Suite("strategies", name, ".", (), (), given)
+        own: Settings = {**given, "native": True}
+        yield suite
+        yield replace(suite, name=f"native-{name}", settings=own, lacking=NO_NATIVE)
     for dtype, name in product(("float64", "float32"), STRATEGIES):
         more = (3, 4) if dtype == "float64" else ()
         alone = "" if name == "data" else f"{dtype}-data"
@@ -230,6 +237,12 @@ def _suites() -> Iterator[Suite]:
     for name in STRATEGIES:
         if name != "data":
             further.append(_suite("float64", f"{name}-mesh", 4, 6, strategy=name, replicas=2))
+    native = partial(_suite, "float64", native=True)
+    for name in STRATEGIES:
+        order = {"schedule": "gpipe"} if name == "pipeline" else {}
+        suite = native(f"native-{name}", 3, strategy=name, **order)
+        further.append(replace(suite, devices=(2,)))
+    further.append(native("native-tensor-mesh", 4, strategy="tensor", replicas=2))
     yield from (replace(suite, alone_in="float64-data") for suite in further)
     yield _suite("float64", "deep", 1, 8, strategy="pipeline", depth=4)
 

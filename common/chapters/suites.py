@@ -23,7 +23,8 @@ class Suite:
     many hosts there are for each number of devices. All devices are of one `kind`, "cpu" or "gpu";
     those on GPUs are run as far as there are so many. Runs over hosts, or on GPUs, have to give the
     numbers of those of the suite that theirs `repeats`. Runs on several devices have to give those
-    of one device, which may be a run of another suite: the one that they are `alone_in`.
+    of one device, which may be a run of another suite: the one that they are `alone_in`. Some
+    frameworks may be `lacking` what it takes, in words: they have no such runs.
     """
 
     chapter: str
@@ -36,6 +37,7 @@ class Suite:
     kind: str = "cpu"
     repeats: str = ""
     alone_in: str = ""
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     def counts(
         self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0

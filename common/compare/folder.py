@@ -41,7 +41,8 @@ def examine(
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
-    Every framework is expected to have a record for every device count. `suites` names the only
+    Every framework is expected to have a record for every device count, but for suites for which
+    it is lacking something: whatever it has of these is left out. `suites` names the only
     suites that are compared, and must be there just as they are planned; if it is empty, all that
     are. They are planned on 1 and 2 devices or, with `more_devices`, on all, or over hosts, on at
     most `over_hosts`; those on GPUs only of the frameworks that `gpus` names, on at most as many as
@@ -52,11 +53,15 @@ def examine(
     elsewhere: dict[Figures, str] = {}
     most = max(gpus.values()) if gpus else 0
     asked_for = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
-    known = [each.name for each in SUITES if each.chapter in chapters and asked_for(each)]
+    known = [
+        each.name
+        for each in SUITES
+        if each.chapter in chapters and asked_for(each) and {*frameworks} - each.lacking.keys()
+    ]
     if idle := [name for name in suites or () if name not in known]:
         raise RequestError(
-            f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus "
-            "and --chapters; without --suites, all runs that are there are compared"
+            f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus, "
+            "--frameworks and --chapters; without --suites, all runs that are there are compared"
         )
     for chapter in chapters:
         needed = {each.alone_in for each in SUITES if each.name in (suites or ())}
@@ -65,8 +70,9 @@ def examine(
         for suite in (suite for suite in SUITES if suite.chapter == chapter):
             planned = suites is not None
             below = folder / suite.folder
+            able = [each for each in frameworks if each not in suite.lacking]
             with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
-            names = [each for each in frameworks if each in with_gpu]
+            names = [each for each in able if each in with_gpu]
             way = SPECS[chapter].way(suite.settings)
             if planned:
                 counts = [*asked_for(suite)]
@@ -74,7 +80,7 @@ def examine(
                     counts = [k for k in counts if k == 1 and suite.name in needed]
             else:
                 counts = device_counts(below, chapter, way, names)
-            if not counts:
+            if not (counts and names):
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)
             found = gather(below, chapter, way, names, counts, asked, elsewhere)
@@ -90,14 +96,15 @@ def examine(
             ]
             compared = compare_suite(name, chapter, found, references, beside, alone)
             instead = {
-                "on the CPU alone": [each for each in frameworks if each not in names],
+                "on the CPU alone": [each for each in able if each not in names],
                 "in processes of one host": repeats.on_one_host(suite, runs),
             }
             told = [f"{where}: {', '.join(those)}" for where, those in instead.items() if those]
             compared.notes = [*told, *compared.notes]
+            compared.lacking = {k: why for k, why in suite.lacking.items() if k in frameworks}
             examined.append(SuiteResult(compared, found, references))
             done |= {(suite.name, run.record.framework, run.devices): run for run in runs}
-            if suite.name.startswith("float64"):
+            if suite.name.startswith("float64") and not suite.lacking:
                 exact |= references_of(found)
     if not examined:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")

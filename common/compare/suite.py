@@ -36,7 +36,8 @@ class Comparison(BaseModel):
     """One suite of one chapter: what was computed, what it is compared with, and every check.
 
     `notes` say what else has to be known of the runs: on which devices or hosts they were instead
-    of those that the suite asks for, and which variables that may change rounding were set.
+    of those that the suite asks for, and which variables that may change rounding were set. What
+    some frameworks are `lacking` is why they have no such runs.
     """
 
     suite: str
@@ -46,6 +47,7 @@ class Comparison(BaseModel):
     compared_with: str
     checks: list[Check]
     notes: list[str] = []
+    lacking: dict[str, str] = {}
 
 
 class Verdict(BaseModel):

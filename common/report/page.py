@@ -20,7 +20,7 @@ from common.compare.tolerances import Tolerance
 from common.diagnose.suspects import Suspect, suspects
 from common.report import provenance, speed as speeds
 from common.report.figures import Picture, dots, epochs, losses
-from common.report.text import conclusion, frameworks, layer_rows, subtitle
+from common.report.text import columns, conclusion, frameworks, layer_rows, subtitle
 from common.seeds import text as seeds_text
 from common.seeds.spread import read_spread
 from common.terminal.text import printable
@@ -192,7 +192,7 @@ def section(examined: SuiteResult) -> Section:
             framework: [
                 cell(each, examined) for each in examined.found if each.framework == framework
             ]
-            for framework in frameworks(comparison)
+            for framework in columns(comparison)
         },
         pictures=pictures,
         long=long,

@@ -14,6 +14,9 @@ from common.compare.layerwise import Layer, LayerTable
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
+Cell = tuple[str, bool | None]
+"""A figure, and whether it has passed; None: there is no run."""
+
 
 def print_verdict(verdict: Verdict) -> None:
     """Prints a table for each comparison, what failed, and the conclusion."""
@@ -28,7 +31,7 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def _table(comparison: Comparison) -> Table:
-    headings = ["check", *frameworks(comparison), "limit"]
+    headings = ["check", *columns(comparison), "limit"]
     made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
     for heading, cells, limit in _rows(comparison):
         made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
@@ -39,7 +42,7 @@ def markdown(verdict: Verdict) -> str:
     """The same as a Markdown page."""
     lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
     for comparison in verdict.comparisons:
-        headings = ["check", *frameworks(comparison), "limit"]
+        headings = ["check", *columns(comparison), "limit"]
         rows = [
             [heading, *(text for text, _ in cells), limit]
             for heading, cells, limit in _rows(comparison)
@@ -50,16 +53,20 @@ def markdown(verdict: Verdict) -> str:
     return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
 
 
-def _rows(comparison: Comparison) -> list[tuple[str, list[tuple[str, bool]], str]]:
+def _rows(comparison: Comparison) -> list[tuple[str, list[Cell], str]]:
     """Of each check: heading, each framework's worst figure and whether it passed, limit."""
-    made = []
+    made, names = [], columns(comparison)
     for name, heading in HEADINGS.items():
         checks = [each for each in comparison.checks if each.check == name]
         if checks:
             limits = [f"{each.tolerance:g}" for each in checks if each.tolerance is not None]
             bound = "≥" if name == "accuracy" else "≤"
-            of_each = ([x for x in checks if x.framework == who] for who in frameworks(comparison))
-            cells = [_cell(own) for own in of_each]
+            cells: list[Cell] = [
+                _cell([each for each in checks if each.framework == who])
+                if who not in comparison.lacking
+                else ("none", None)
+                for who in names
+            ]
             made.append((heading, cells, f"{bound} {limits[0]}" if limits else "exact"))
     return made
 
@@ -69,13 +76,19 @@ def frameworks(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(check.framework for check in comparison.checks))
 
 
+def columns(comparison: Comparison) -> list[str]:
+    """These, and those that have no such runs, in order."""
+    return sorted({*frameworks(comparison), *comparison.lacking}, key=FRAMEWORKS.index)
+
+
 def subtitle(comparison: Comparison) -> str:
     """The setting, and what the runs are compared with."""
     config, data = comparison.config, comparison.data
     if config is None or data is None:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
-    told = "".join(f"; {each}" for each in (*comparison.notes, *unseen(comparison)))
+    without = [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
+    told = "".join(f"; {each}" for each in (*without, *comparison.notes, *unseen(comparison)))
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
@@ -107,10 +120,12 @@ def conclusion(verdict: Verdict) -> str:
 
 def agreement(verdict: Verdict) -> str:
     """Who computed the same, in words: no more than was compared."""
-    on_cpus = [each for each in verdict.comparisons if not each.suite.startswith(ON_GPUS)]
-    on_gpus = [each for each in verdict.comparisons if each not in on_cpus]
-    told = [_agreement(on_cpus)] if on_cpus else []
-    return "; ".join([*told, *([f"on GPUs, {_agreement(on_gpus)}"] if on_gpus else [])])
+    groups: dict[str, list[Comparison]] = {}
+    for each in verdict.comparisons:
+        where = "on GPUs, " if each.suite.startswith(ON_GPUS) else ""
+        which = "in what not all can run, " if each.lacking else ""
+        groups.setdefault(where + which, []).append(each)
+    return "; ".join(f"{which}{_agreement(those)}" for which, those in groups.items())
 
 
 def _agreement(comparisons: Sequence[Comparison]) -> str:

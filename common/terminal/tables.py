@@ -26,9 +26,9 @@ def table(
     return made
 
 
-def judged(text: str, passed: bool) -> Text:
-    """A cell that says whether something passed."""
-    return Text(text, style="green" if passed else "red bold")
+def judged(text: str, passed: bool | None) -> Text:
+    """A cell that says whether something passed; None: there was nothing to pass."""
+    return Text(text, style={True: "green", False: "red bold", None: "dim"}[passed])
 
 
 def markdown(

@@ -2,6 +2,7 @@
 
 import mxnet as mx
 
+from common.backends.frameworks import NO_NATIVE
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting
@@ -9,9 +10,6 @@ from frameworks.mxnet import collectives, hosts, kernels
 from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.hosts import launch
 from frameworks.mxnet.layouts import on_host
-
-LACKS = "MXNet has no such way of its own"
-"""Why `--native` is refused for a strategy."""
 
 
 def scratch() -> FromScratch:
@@ -34,4 +32,4 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.mxnet.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize, LACKS)
+    return BySplitting(mesh, on_host, devices, synchronize, NO_NATIVE["mxnet"])

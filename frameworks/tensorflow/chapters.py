@@ -2,15 +2,13 @@
 
 import tensorflow as tf
 
+from common.backends.frameworks import NO_NATIVE
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting
 from frameworks.tensorflow import collectives, hosts, kernels
 from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
-
-LACKS = "TensorFlow has no such way of its own that trains LeNet in float64"
-"""Why `--native` is refused for a strategy."""
 
 
 def scratch() -> FromScratch:
@@ -35,4 +33,4 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.tensorflow.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize, LACKS)
+    return BySplitting(mesh, on_host, devices, synchronize, NO_NATIVE["tensorflow"])

@@ -10,6 +10,7 @@ import pytest
 
 from common import grid
 from common.chapters.chapters import CHAPTERS, SUITES
+from common.chapters.strategies import STRATEGIES
 from common.settings.arguments import parser
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,10 @@ FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size
 
 
 def test_every_suite_runs_on_its_devices() -> None:
-    first, more = grid.commands(Path("r")), grid.commands(Path("r"), more_devices=True)
+    first, more = (
+        grid.commands("jax", Path("r")),
+        grid.commands("jax", Path("r"), more_devices=True),
+    )
     on_cpus = [suite for suite in SUITES if suite.kind == "cpu"]
     assert len(first) == sum(len(suite.devices) for suite in on_cpus)
     assert len(more) == sum(len(suite.more_devices) for suite in on_cpus)
@@ -31,13 +35,35 @@ def test_every_suite_runs_on_its_devices() -> None:
         parser("jax", chapter).parse_args(flags)
 
 
+def test_a_framework_runs_what_it_can() -> None:
+    whole, less = (
+        [
+            each
+            for more in (False, True)
+            for each in grid.commands(name, Path("r"), more_devices=more)
+        ]
+        for name in ("pytorch", "mxnet")
+    )
+    (chapter,) = {chapter for chapter, flags in whole if (chapter, flags) not in less}
+    own = [flags for _, flags in whole if "--native" in flags]
+    assert chapter == "strategies"
+    assert [each for each in whole if each[1] not in own] == less
+    assert {flag for flags in own for flag in flags if flag[:10] == "--strategy"} == {
+        f"--strategy={name}" for name in STRATEGIES
+    }
+    assert len({(flags[0], out) for flags in own for out in flags if out[:5] == "--out"}) == 13
+
+
 @pytest.mark.parametrize("gpus", [1, 3])
 def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) -> None:
     def on_gpus(flag: re.Match[str]) -> str:
         return f"{flag[1]}gpu" if flag[1] else f"{flag[2]}/gpu"
 
     same = ["--deterministic"]
-    on_cpus = [*grid.commands(Path("r")), *grid.commands(Path("r"), more_devices=True)]
+    on_cpus = [
+        *grid.commands("jax", Path("r")),
+        *grid.commands("jax", Path("r"), more_devices=True),
+    ]
     expected = [
         (
             chapter,
@@ -46,8 +72,8 @@ def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) 
         for chapter, flags in on_cpus
         if int(flags[0].removeprefix("--devices=")) <= gpus
     ]
-    found = grid.commands(Path("r"), gpus=gpus)
-    found += grid.commands(Path("r"), gpus=gpus, more_devices=True)
+    found = grid.commands("jax", Path("r"), gpus=gpus)
+    found += grid.commands("jax", Path("r"), gpus=gpus, more_devices=True)
     assert all("--device-kind=gpu" in flags for _, flags in found)
     assert sorted(found) == sorted(expected)
 
