@@ -19,6 +19,7 @@ import pytest
 from disks import disk as disk
 from figures import figures as figures, pytest_runtest_makereport as pytest_runtest_makereport
 from hurt_runs import hurt as hurt
+from momentum_steps import MOST_DEVICES
 from replays import steps_computed_once as steps_computed_once
 
 from bench.d2l_package import home
@@ -29,8 +30,6 @@ from common.records.store import read_record
 
 if find_spec("playwright"):
     from browser_tabs import browser as browser, tab as tab
-
-MOST_DEVICES = 5
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -5,7 +5,7 @@ import numpy as np
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting
+from common.chapters.splitting import BySplitting, Native
 from frameworks.jax import collectives, hosts, kernels
 from frameworks.jax.devices import devices, synchronize
 from frameworks.jax.hosts import launch
@@ -36,4 +36,12 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.jax.strategies import mesh
 
-    return BySplitting(mesh, np.asarray, devices, synchronize, LACKS)
+    return BySplitting(mesh, np.asarray, devices, synchronize, LACKS, native)
+
+
+def native() -> Native:
+    """LeNet, split by JAX's own means."""
+    from frameworks.jax.native import pipeline, program
+
+    ways = dict.fromkeys(program.LAYOUTS, program.make)
+    return Native({**ways, "pipeline": pipeline.make})

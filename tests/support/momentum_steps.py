@@ -10,6 +10,9 @@ RATES = (0.1, 0.05, 0.2)
 
 MOMENTUM = 0.9
 
+MOST_DEVICES = 5
+"""How many virtual devices any test takes: some frameworks fix their number at the start."""
+
 
 def numbers(options: StrategiesOptions) -> Weights:
     """Weights from which the first steps already train."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from momentum_steps import RATES, OneDevice, numbers
+from momentum_steps import MOST_DEVICES, RATES, OneDevice, numbers
 from scratch_steps import batches, far
 
 from common.backends.devices import DeviceRequest, Process
@@ -49,7 +49,10 @@ class Trained:
     def __call__(self, process: Process) -> None:
         """Saves what a case gives."""
         chapter = backend(self.framework, "strategies")
-        devices = chapter.devices(process, DeviceRequest(self.devices, "cpu", 1)).local
+        # In the tests' own process, JAX has the devices that it got at the start: `all_devices`.
+        count = self.devices if process.count > 1 else MOST_DEVICES
+        local = chapter.devices(process, DeviceRequest(count, "cpu", 1)).local
+        devices = local[: self.devices]
         for name, options in cases(self.framework, self.devices).items():
             replicas = chapter.replicate(numbers(options), devices, options)
             grads = chapter.gradients(*STEPS[0], replicas, devices, options)
