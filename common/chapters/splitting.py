@@ -141,7 +141,7 @@ class BySplitting:
     on_host: Callable[[Any], Array]
     devices: MakeDevices
     synchronize: Callable[[Any], None]
-    lacks: str
+    lacks: str = ""
     native: Callable[[], Native] = lambda: Native({})
 
     def launch(

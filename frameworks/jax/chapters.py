@@ -5,13 +5,10 @@ import numpy as np
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, Native
+from common.chapters.splitting import BySplitting
 from frameworks.jax import collectives, hosts, kernels
 from frameworks.jax.devices import devices, synchronize
 from frameworks.jax.hosts import launch
-
-LACKS = "JAX has no such way of its own"
-"""Why `--native` is refused for a strategy."""
 
 
 def scratch() -> FromScratch:
@@ -34,14 +31,7 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.jax.native.ways import native
     from frameworks.jax.strategies import mesh
 
-    return BySplitting(mesh, np.asarray, devices, synchronize, LACKS, native)
-
-
-def native() -> Native:
-    """LeNet, split by JAX's own means."""
-    from frameworks.jax.native import pipeline, program
-
-    ways = dict.fromkeys(program.LAYOUTS, program.make)
-    return Native({**ways, "pipeline": pipeline.make})
+    return BySplitting(mesh, np.asarray, devices, synchronize, native=native)

@@ -4,14 +4,11 @@ import torch
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, MakeTrainer, Native
+from common.chapters.splitting import BySplitting
 from frameworks.pytorch import collectives, hosts, kernels
 from frameworks.pytorch.devices import devices, synchronize
 from frameworks.pytorch.launch import launch
 from frameworks.pytorch.layouts import on_host
-
-LACKS = "PyTorch has no such way of its own"
-"""Why `--native` is refused for a strategy."""
 
 
 def scratch() -> FromScratch:
@@ -32,22 +29,7 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.pytorch.native.ways import native
     from frameworks.pytorch.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize, LACKS, native)
-
-
-def native() -> Native:
-    """LeNet, split by PyTorch's own means."""
-    from frameworks.pytorch.native import pipeline, tensor, zero
-    from frameworks.pytorch.native.launch import launch
-
-    ways: dict[str, MakeTrainer] = {
-        "data": zero.Replicated,
-        "pipeline": pipeline.Staged,
-        "tensor": tensor.Sliced,
-        "zero1": zero.Zero1,
-        "zero2": zero.Zero2,
-        "zero3": zero.Zero3,
-    }
-    return Native(ways, launch)
+    return BySplitting(mesh, on_host, devices, synchronize, native=native)

@@ -5,11 +5,9 @@ from math import prod
 from typing import Any
 
 import pytest
-from momentum_steps import OneDevice, numbers
-from native_steps import CASES
-from scratch_steps import batches, far
+from momentum_steps import numbers
+from scratch_steps import batches
 
-from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import StrategiesOptions
 from common.models.nets import LENET
@@ -80,38 +78,3 @@ def test_a_copy_that_has_other_bits_is_named(strategies: Any, all_devices: Seque
     )
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
         strategies.export(trainer)
-
-
-def bits(saved: Weights) -> dict[str, bytes]:
-    return {name: values.tobytes() for name, values in saved.items()}
-
-
-def test_what_was_trained_by_hand_is_trained_further_and_stays_with_numpy(
-    strategies: Any, all_devices: Sequence[Any]
-) -> None:
-    by_hand, devices = StrategiesOptions(), all_devices[:3]
-    weights = numbers(by_hand)
-    first, *others = batches(8, 11, "float64")
-    trained, right = strategies.replicate(weights, devices, by_hand), OneDevice(weights)
-    strategies.train_batch(*first, trained, devices, 0.05, by_hand)
-    for X, y in (first, *others):
-        right.step(X, y, 0.05)
-    velocities = {f"momentum/{key}": values for key, values in right.velocity.items()}
-    for options in CASES.values():
-        trainer = strategies.replicate(weights, devices, options)
-        strategies.restore(strategies.save(trained), trainer, devices)
-        for X, y in others:
-            strategies.train_batch(X, y, trainer, devices, 0.05, options)
-        assert far(strategies.save(trainer), {**right.weights, **velocities}) < 1e-10
-
-
-def test_gradients_leave_weights_and_velocities_as_they_are(
-    strategies: Any, all_devices: Sequence[Any]
-) -> None:
-    options, devices = CASES["zero1"], all_devices[:3]
-    trainer = strategies.replicate(numbers(options), devices, options)
-    X, y = batches(1, 11, "float64")[0]
-    strategies.train_batch(X, y, trainer, devices, 0.1, options)
-    before = strategies.save(trainer)
-    strategies.gradients(X, y, trainer, devices, options)
-    assert bits(strategies.save(trainer)) == bits(before)
