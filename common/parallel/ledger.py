@@ -35,6 +35,23 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Collective:
+    """What a framework moved of itself in a step by one kind of collective, in bytes.
+
+    It is the size of all tensors together that were summed, broadcast, or whole before they were
+    scattered or after they were gathered. Messages ("send") are those of all devices.
+    """
+
+    kind: str
+    size: int
+
+    def by_star(self, devices: int) -> int:
+        """What all devices would send if one of them had to do it, as plans count."""
+        each = {"send": 1, "all-reduce": 2 * (devices - 1)}
+        return each.get(self.kind, devices - 1) * self.size
+
+
+@dataclass(frozen=True)
 class Event:
     """What a device did with a microbatch, forward or backward, in seconds since the step began."""
 

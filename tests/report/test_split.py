@@ -50,7 +50,7 @@ def test_the_page_has_what_plans_predict_and_every_framework_has_counted_it() ->
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page if line[:1] == "|"]
     found = {
         (parts, row[0], row[1]): row[2:]
-        for parts, table in ((sent, rows[:20]), (kept, rows[20:]))
+        for parts, table in ((sent, rows[:20]), (kept, rows[20:40]))
         for row in table[2:]
     }
     assert len(found) == 2 * 3 * len(STRATEGIES)

@@ -11,8 +11,10 @@ from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
+from common.parallel.ledger import Collective
 from common.parallel.plans import Plan
 from common.parallel.replicas import diverged
+from frameworks.jax.native.moved import moved
 from frameworks.jax.native.net import Params
 
 Batch: TypeAlias = tuple[Tensor, Tensor, Tensor]
@@ -127,10 +129,10 @@ class Split:
         """Waits for the last step."""
         jax.block_until_ready((self.params, self.momenta))
 
-    def program(self, X: Array, y: Array) -> str:
-        """The text of the compiled program that trains on such a minibatch."""
+    def moved(self, X: Array, y: Array) -> list[Collective]:
+        """What the program that trains on such a minibatch moves, by kind: no step is taken."""
         given = self.params, self.momenta, self._batch(X, y), 0.1, 0.9
-        return str(self._step.lower(*given).compile().as_text())
+        return moved(str(self._step.lower(*given).compile().as_text()))
 
     def _on(self, spec: P) -> NamedSharding:
         return NamedSharding(self.way.mesh, spec)
