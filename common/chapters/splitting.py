@@ -162,12 +162,11 @@ class BySplitting:
 
         Raises RequestError if it has none for the strategy, or if there are too many processes.
         """
-        native = self.native() if options.native else Native({})
-        if options.native and options.strategy not in native.ways:
-            raise RequestError(f"--native --strategy {options.strategy}: {self.lacks}")
-        if native.launch:
-            native.launch(worker, request, options, process)
-            return
+        if options.native:
+            self.own_means(options)
+            if launch := self.native().launch:
+                launch(worker, request, options, process)
+                return
         if process.count > 1:
             raise RequestError(
                 "the chapter of strategies moves tensors within one process: "
@@ -175,12 +174,19 @@ class BySplitting:
             )
         worker(process)
 
+    def own_means(self, options: StrategiesOptions) -> MakeTrainer:
+        """What trains so in the framework. Raises RequestError if it has nothing."""
+        ways = self.native().ways
+        if options.strategy not in ways:
+            raise RequestError(f"--native --strategy {options.strategy}: {self.lacks}")
+        return ways[options.strategy]
+
     def replicate(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
     ) -> Trainer:
         """Each device's part of the weights, and a velocity of 0."""
         if options.native:
-            return self.native().ways[options.strategy](weights, devices, options)
+            return self.own_means(options)(weights, devices, options)
         split = self.listing.distribute(weights, devices, options.plan(len(devices)))
         return ByHand(self.listing, split, self.on_host)
 

@@ -114,7 +114,8 @@ class Lesson:
         live = Live(quiet=request.quiet)
         data = loaded(request.dataset, request.data_dir)
         work = Work(request, request.examples(data), weights)
-        if request.options.in_processes():
+        native = self.made.native() if request.options.native else None
+        if request.options.in_processes() or (native and native.launch):
             return in_processes(self.chapter, work, live)
         return work.train(self.chapter, self.devices[:count], self.device_names[:count], live.hear)
 
