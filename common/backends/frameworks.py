@@ -24,10 +24,10 @@ SAME_BITS: Final = {
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
 NO_NATIVE: Final = {
-    "tensorflow": "DTensor refuses split filters of convolutions, and uneven sizes",
-    "mxnet": "group2ctx places stages, and there are no microbatches, slices or ZeRO",
+    "tensorflow": "DTensor trains no LeNet: it refuses split convolutions and uneven sizes",
+    "mxnet": "it places layers on devices, and has no microbatches, slices or ZeRO of its own",
 }
-"""Frameworks that split no net by means of their own, and why not."""
+"""Frameworks that do not split LeNet by means of their own, and why not."""
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
 """The wrappers that take a process for each device; all else takes one for all devices."""

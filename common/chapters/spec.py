@@ -74,7 +74,7 @@ class Options:
     """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
 
     native = False
-    """Whether the framework moves what it will by its own means, and the run does not count it."""
+    """Whether training is split by the framework's own means, whose messages no run counts."""
 
     def net(self) -> str:
         """The net, in words."""

@@ -130,11 +130,13 @@ MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], 
 class Native:
     """A framework's own means: for each strategy that has such a way, what trains in it.
 
-    `launch` starts the processes that they need; None: this one is enough.
+    `launch` starts the processes that they need; None: this one is enough. `refusal` says why they
+    cannot do what is asked for; it is empty if they can.
     """
 
     ways: Mapping[str, MakeTrainer]
     launch: Launch | None = None
+    refusal: Callable[[StrategiesOptions], str] = lambda _: ""
 
 
 @dataclass(frozen=True)
@@ -176,10 +178,11 @@ class BySplitting:
 
     def own_means(self, options: StrategiesOptions) -> MakeTrainer:
         """What trains so in the framework. Raises RequestError if it has nothing."""
-        ways = self.native().ways
-        if options.strategy not in ways:
-            raise RequestError(f"--native --strategy {options.strategy}: {self.lacks}")
-        return ways[options.strategy]
+        native = self.native()
+        refusal = native.refusal(options) if options.strategy in native.ways else self.lacks
+        if refusal:
+            raise RequestError(f"--native --strategy {options.strategy}: {refusal}")
+        return native.ways[options.strategy]
 
     def replicate(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions

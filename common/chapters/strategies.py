@@ -154,7 +154,8 @@ def add_flags(add: Callable[..., Any], framework: str) -> None:
     add(
         "--native",
         action="store_true",
-        help="by the framework's own means, in place of those written by hand",
+        help="by the framework's own means, in place of those written by hand"
+        + (f"; not in {framework}: {NO_NATIVE[framework]}" if framework in NO_NATIVE else ""),
     )
     add(
         "--replicas",
@@ -249,6 +250,8 @@ def _suites() -> Iterator[Suite]:
         further.append(replace(suite, devices=(2,)))
     further.append(native("native-tensor-mesh", 4, strategy="tensor", replicas=2))
     yield from (replace(suite, alone_in="float64-data") for suite in further)
+    single = _suite("float32", "native-zero3", strategy="zero3", native=True)
+    yield replace(single, devices=(2,), alone_in="float32-data")
     yield _suite("float64", "deep", 1, 8, strategy="pipeline", depth=4)
 
 

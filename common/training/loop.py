@@ -179,6 +179,8 @@ class Training:
     def _checkpoint(self) -> None:
         """Writes a checkpoint; all processes save, the first one writes."""
         saved = self.chapter.save(self.replicas)
+        if not self.config.velocities():  # without momentum, the next step needs none
+            saved = {name: v for name, v in saved.items() if not name.startswith("momentum/")}
         require_finite(saved, len(self.progress.losses))
         if self.checkpoints:
             self.checkpoints.write(self.progress, saved, self.trace.tensors)

@@ -52,7 +52,7 @@ def execute_with_others(schedule: Schedule, held: dict[int, list[Tensor]]) -> No
 
 def native(data: Sequence[Tensor]) -> list[Tensor]:
     """The same by NCCL on GPUs, by gloo on CPUs."""
-    # NCCL takes no other layout, and a gradient of channels-last layers has another.
+    # NCCL takes no other layout, and the gradient of a convolution has another.
     summed = [tensor.clone(memory_format=torch.contiguous_format) for tensor in data]
     if summed[0].is_cuda:
         torch.cuda.nccl.all_reduce(summed)

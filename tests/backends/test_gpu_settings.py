@@ -96,7 +96,8 @@ def test_jax_knows_the_flags_that_it_is_given_for_gpus(
     )
     assert own == "--xla_gpu_autotune_level=4"  # after ours, so that it may take that back
     # XLA ends a process that gives it a flag that it does not know.
-    subprocess.run([sys.executable, "-c", "import jax; jax.devices('cpu')"], check=True)
+    command = [sys.executable, "-c", "import jax; jax.devices('cpu')"]
+    subprocess.run(command, env=dict(os.environ), check=True)
 
 
 @pytest.mark.only("pytorch")

@@ -16,7 +16,7 @@ LIMIT = 1e-12
 
 
 @pytest.mark.only("pytorch", "jax")
-@pytest.mark.parametrize("devices", [3, 4])
+@pytest.mark.parametrize("devices", [1, 3, 4])
 def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
     framework: str, devices: int, tmp_path: Path
 ) -> None:

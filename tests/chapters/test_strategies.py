@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import judge
@@ -14,6 +15,7 @@ from common.backends.devices import DeviceRequest, Process
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.compare import numpy_nets
+from common.training.cli import main
 
 LIMIT = 1e-12
 FURTHER = {
@@ -136,3 +138,14 @@ def test_the_judge_of_the_first_chapter_agrees() -> None:
     X, y = batches(1, 11, "float64")[0]
     _, gradients = judge.loss_and_gradients(X, y, weights)
     assert far(numpy_nets.step("strategies", X, y, weights, [(0, 11)]).gradients, gradients) < LIMIT
+
+
+@pytest.mark.only("pytorch")
+def test_a_run_without_momentum_resumes(framework: str, tmp_path: Path) -> None:
+    flags = ["--momentum=0", "--dataset=synthetic", "--train-examples=20", "--test-examples=20"]
+    flags += ["--batch-size=10", "--device-kind=cpu", "--devices=1", f"--out={tmp_path}"]
+    flags += ["--epochs=2", "--quiet", f"--checkpoint-dir={tmp_path}", "--checkpoint-every=3"]
+    assert main(framework, "strategies", flags) == 0
+    for last in tmp_path.glob("*-step4.*"):
+        last.unlink()
+    assert main(framework, "strategies", [*flags, "--resume"]) == 0

@@ -13,7 +13,7 @@ from signal import SIGKILL
 import numpy as np
 from started import SECONDS, alive, children
 
-from common.backends.frameworks import WRAPPERS
+from common.backends.frameworks import NO_NATIVE, WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
 from common.chapters.strategies import STRATEGIES
@@ -70,10 +70,11 @@ def cases(framework: str) -> Iterator[Case]:
                 options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
                 yield Case("concise", devices, options)
     for name in STRATEGIES:
-        options = f"--strategy={name}", "--microbatches=3", "--schedule=gpipe"
-        yield Case("strategies", 3, options, name)
-        if framework in ("pytorch", "jax"):
-            yield Case("strategies", 3, (*options, "--native"), f"native-{name}")
+        split = f"--strategy={name}", "--microbatches=2"
+        yield Case("strategies", 3, split, name)
+        if framework not in NO_NATIVE:
+            own = (*split, "--native", "--schedule=gpipe")
+            yield Case("strategies", 3, own, f"native-{name}")
 
 
 @dataclass(frozen=True)

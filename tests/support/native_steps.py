@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from momentum_steps import MOST_DEVICES, RATES, OneDevice, numbers
+from momentum_steps import MOST_DEVICES, OneDevice, numbers
 from scratch_steps import batches, far
 
 from common.backends.devices import DeviceRequest, Process
@@ -15,8 +15,18 @@ from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.compare import numpy_nets
 from common.models.weights_file import save_weights
 
-STEPS: Sequence[tuple[Array, Array]] = [*batches(2, 11, "float64"), *batches(1, 2, "float64")]
-"""The third leaves a device, or a whole row of them, without an example."""
+STEPS: Sequence[tuple[Array, Array]] = [
+    *batches(2, 11, "float64"),
+    *(batches(1, n, "float64")[0] for n in (2, 1)),
+]
+"""The third leaves a device without an example, and the fourth a whole row of them."""
+
+RATES = (0.1, 0.05, 0.2, 0.1)
+
+PAGE = Path(__file__).parents[2] / "docs/splitting.md"
+
+KINDS = {"sums": "all-reduce", "gathers": "all-gather", "hands round": "broadcast", "sends": "send"}
+"""What the page calls collectives."""
 
 CASES = {
     name: StrategiesOptions(name, native=True, schedule="gpipe", microbatches=4)
@@ -25,7 +35,9 @@ CASES = {
 
 
 def cases(framework: str, devices: int) -> dict[str, StrategiesOptions]:
-    """By name: on three devices every strategy, uneven, and on four some on a mesh."""
+    """By name: on three devices every strategy, uneven, on four some on a mesh, on one some."""
+    if devices == 1:
+        return {name: CASES[name] for name in ("pipeline", "tensor", "zero3")}
     if devices == 4:
         return {
             f"{name} on a mesh": replace(options, replicas=2)
@@ -57,11 +69,18 @@ class Trained:
             replicas = chapter.replicate(numbers(options), devices, options)
             grads = chapter.gradients(*STEPS[0], replicas, devices, options)
             found = {f"gradients/{key}": value for key, value in grads.items()}
-            losses, before = [], dict[str, Array]()
-            for (X, y), lr in zip(STEPS, RATES, strict=True):
+            # The first step is one by hand.
+            by_hand, one = StrategiesOptions(microbatches=1, depth=options.depth), devices[:1]
+            single = chapter.replicate(numbers(options), one, by_hand)
+            losses = [float(chapter.train_batch(*STEPS[0], single, one, RATES[0], by_hand))]
+            before = chapter.save(single)
+            chapter.restore(before, replicas, devices)
+            for (X, y), lr in zip(STEPS[1:], RATES[1:], strict=True):
                 before = chapter.save(replicas)
                 losses.append(float(chapter.train_batch(X, y, replicas, devices, lr, options)))
             after = chapter.save(replicas)
+            chapter.restore(after, single, one)
+            assert far(chapter.save(single), after) == 0, name
             again = chapter.replicate(numbers(options), devices, options)
             chapter.predict(STEPS[-1][0], again, devices)  # it leaves nothing behind
             chapter.restore(before, again, devices)
@@ -76,6 +95,22 @@ class Trained:
                 save_weights(
                     self.folder / f"{name}.safetensors", found | {"losses": np.array(losses)}
                 )
+
+
+def told_of_moved(framework: str) -> dict[str, tuple[dict[str, int], int]]:
+    """By strategy, what a page says that 12 images move between two devices, in numbers.
+
+    By kind, and sent if one device adds up and hands round.
+    """
+    lines = PAGE.read_text(encoding="utf-8").split("What they move is counted, too")[1].splitlines()
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
+    column = [heading.lower() for heading in rows[0]].index(framework)
+    found = {}
+    for row in rows[2 : 2 + len(STRATEGIES)]:
+        moved = (each.rsplit(" ", 1) for each in row[column].split(", "))
+        sizes = {KINDS[word]: int(size.replace(",", "")) for word, size in moved}
+        found[row[0]] = sizes, int(row[column + 1].replace(",", ""))
+    return found
 
 
 def require_right(found: Weights, options: StrategiesOptions, limit: float) -> None:

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from math import prod
 
+from common.base.errors import RunError
 from common.parallel.ledger import Collective
 
 KIND = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
-# What an asynchronous one results in, the line says in which it is done.
-COLLECTIVE = re.compile(rf" = (\([^()]*\)|\S+) ({KIND})(?:-done)?\(")
+COLLECTIVE = re.compile(rf" = (\([^()]*\)|\S+) ({KIND})(-start)?\(")
 TENSOR = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
 ALONE = re.compile(r"replica_groups=\{(\{\d+\},?)+\}")  # each device with itself
 PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)+)\}")
@@ -39,6 +39,8 @@ def collectives(text: str) -> Iterator[tuple[str, int]]:
     def within(name: str, times: int) -> Iterator[tuple[str, int]]:
         for line in computations[name][1:]:
             found = COLLECTIVE.search(line)
+            if found and found[3]:
+                raise RunError(f"a program with {found[2]}-start is not counted: no CPU has one")
             if found and not ALONE.search(line):
                 # Each pair of a device and its neighbour is a message of its own.
                 pairs = PAIRS.search(line)

@@ -16,7 +16,6 @@ from jax import Array as Tensor, numpy as jnp
 from jax.sharding import Mesh, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
-from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.plans import Plan
 from frameworks.jax.kernels import images
@@ -159,11 +158,6 @@ def filled(values: Tensor, width: int) -> Tensor:
 def make(
     weights: Mapping[str, Array], devices: Sequence[jax.Device], options: StrategiesOptions
 ) -> Split:
-    """LeNet as a pipeline. Raises RequestError for an order that JAX's gradient has not."""
-    if options.schedule != "gpipe":
-        raise RequestError(
-            f"--native --schedule {options.schedule}: JAX's gradient of a pipeline goes back in "
-            "the order of GPipe: ask for --schedule gpipe"
-        )
+    """LeNet as a pipeline, in the order of GPipe."""
     plan = options.plan(len(devices))
     return begin(Pipeline(plan, mesh_of(devices, plan)), weights)

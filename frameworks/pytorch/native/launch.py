@@ -19,17 +19,15 @@ def launch(
 ) -> None:
     """Calls `worker` in a process for each device.
 
-    Raises RequestError for an order of a pipeline that PyTorch does not have.
+    Raises RequestError if a pipeline has more stages than its order can serve.
     """
     _, count = settled(request)
-    if options.strategy == "pipeline":
-        if options.schedule == "naive":
-            raise RequestError("PyTorch's own pipelines are --schedule gpipe and 1f1b")
-        stages = count // options.replicas
-        if options.schedule == "1f1b" and (options.microbatches or 4) < stages:
-            raise RequestError(
-                f"PyTorch's 1f1b takes as many --microbatches as there are stages, {stages}, or "
-                "more: ask for them, or for --schedule gpipe"
-            )
+    stages = count * (process.count // process.local_count) // options.replicas
+    too_few = (options.filled({}).microbatches or 1) < stages
+    if options.strategy == "pipeline" and options.schedule == "1f1b" and too_few:
+        raise RequestError(
+            f"PyTorch's 1f1b takes as many --microbatches as there are stages, {stages}, or more: "
+            "ask for them, or for --schedule gpipe"
+        )
     here = len(process.share_of(range(count)))
     launch_processes(partial(forgetting_layouts, worker), here, process)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from torch import distributed as dist
 from torch.profiler import ProfilerActivity, profile
 
+from common.base.errors import RunError
 from common.base.machine import native_errors_held_back
 from common.parallel.ledger import Collective
 from frameworks.pytorch.hosts import gathered_values
@@ -27,6 +28,8 @@ def moved(step: Callable[[], object], itemsize: int) -> list[Collective]:
     watched = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
     with native_errors_held_back(), watched as seen:  # it says when it begins and ends
         step()
+    if any(event.name.startswith("nccl:") for event in seen.events() or ()):
+        raise RunError("what NCCL moves is not counted: ask for --device-kind cpu")
     sizes = Counter[str]()
     for event in seen.events() or ():
         engine, _, name = event.name.partition(":")

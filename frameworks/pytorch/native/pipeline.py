@@ -19,7 +19,7 @@ from frameworks.pytorch import hosts
 from frameworks.pytorch.layouts import on_host
 from frameworks.pytorch.native.lenet import lenet, whole
 from frameworks.pytorch.native.training import Training, cross_entropy, on_device
-from frameworks.pytorch.native.zero import rows
+from frameworks.pytorch.native.zero import mesh_of
 
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
@@ -35,7 +35,7 @@ class Staged(Training):
     ) -> None:
         (self.device,) = devices
         self.plan = options.plan(dist.get_world_size())
-        self.mesh = rows(options, self.device)
+        self.mesh = mesh_of(options, self.device)
         self.row, self.stage = (self.mesh.get_local_rank(each) for each in ("replica", "part"))
         layers = dict(lenet(options.depth).named_children())
         own = {name: layers[name] for name in self.plan.stages[self.stage]}

@@ -20,13 +20,12 @@ from torch.distributed.tensor.parallel import (
 from common.base.arrays import Array
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import joined
-from common.parallel.shards import shard_bounds
 from frameworks.pytorch import hosts
 from frameworks.pytorch.kernels import avg_pool2d, conv2d, relu
 from frameworks.pytorch.layouts import on_host
 from frameworks.pytorch.native.lenet import lenet
 from frameworks.pytorch.native.training import Training, cross_entropy, on_device
-from frameworks.pytorch.native.zero import rows
+from frameworks.pytorch.native.zero import mesh_of
 
 WHOLE, OUTPUTS, INPUTS, SUMMAND = Replicate(), Shard(0), Shard(1), Partial()
 
@@ -42,7 +41,7 @@ class Sliced(Training):
     ) -> None:
         (self.device,) = devices
         self.plan = options.plan(dist.get_world_size())
-        self.mesh = rows(options, self.device)
+        self.mesh = mesh_of(options, self.device)
         self.slices = self.mesh["part"]
         net = lenet(options.depth).to(self.device, torch.as_tensor(weights["fc2.bias"]).dtype)
         slice_images(net, self.slices)
@@ -94,9 +93,8 @@ class Sliced(Training):
     @torch.no_grad()
     def predict(self, X: Array) -> Array:
         """The logits (n, 10) of a batch; in a row, each process computes them all."""
-        bounds = shard_bounds(len(X), self.plan.replicas)
-        start, stop = bounds[self.mesh.get_local_rank("replica")]
-        logits = on_host(self.forward(*on_device([X[start:stop]], self.device)))
+        here = self.plan.rows_of(len(X))[self.mesh.get_local_rank("replica")]
+        logits = on_host(self.forward(*on_device([X[here]], self.device)))
         if self.mesh.get_local_rank("part"):  # another one of the row has them, too
             logits = logits[:0]
         return joined(logits, hosts)

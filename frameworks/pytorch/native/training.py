@@ -11,6 +11,7 @@ from common.base.arrays import Array, Weights
 from common.parallel.ledger import Collective
 from common.parallel.replicas import same_everywhere
 from frameworks.pytorch import hosts
+from frameworks.pytorch.kernels import to_device
 from frameworks.pytorch.native.lenet import fill, whole
 from frameworks.pytorch.native.moved import moved
 
@@ -60,13 +61,15 @@ class Training:
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""
-        return self.together({name: self.buffers[p] for name, p in self.net.named_parameters()})
+        buffers = self.buffers
+        return self.together({name: buffers[p] for name, p in self.net.named_parameters()})
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
         """Gives this process its part of the weights and of their velocities."""
+        buffers = self.buffers
         for name, param in self.net.named_parameters():
             fill(weights[name], param)
-            fill(velocities[name], self.buffers[param])
+            fill(velocities[name], buffers[param])
 
     def together(self, tensors: Mapping[str, Tensor]) -> Weights:
         """Whole tensors, of what each process has."""
@@ -94,4 +97,4 @@ def cross_entropy(logits: Tensor, y: Tensor, examples: int) -> Tensor:
 
 def on_device(arrays: Sequence[Array], device: torch.device) -> list[Tensor]:
     """Arrays of the host on a device."""
-    return [torch.as_tensor(array).to(device) for array in arrays]
+    return [to_device(torch.as_tensor(array), device) for array in arrays]

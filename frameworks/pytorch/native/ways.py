@@ -1,6 +1,7 @@
 """For each strategy, what of PyTorch trains so."""
 
 from common.chapters.splitting import MakeTrainer, Native
+from common.chapters.strategies import StrategiesOptions
 
 
 def native() -> Native:
@@ -16,4 +17,11 @@ def native() -> Native:
         "zero2": zero.Zero2,
         "zero3": zero.Zero3,
     }
-    return Native(ways, launch)
+    return Native(ways, launch, refusal)
+
+
+def refusal(options: StrategiesOptions) -> str:
+    """Why PyTorch cannot do what is asked for; empty if it can."""
+    if options.strategy == "pipeline" and options.schedule == "naive":
+        return "PyTorch's pipelines are --schedule gpipe and 1f1b"
+    return ""

@@ -61,7 +61,7 @@ class Replicated(Training):
         mean_loss = X_shard.new_zeros(())
         bounds = shard_bounds(len(X_shard), self.microbatches)
         for left, (start, stop) in zip(range(len(bounds))[::-1], bounds, strict=True):
-            # The processes' gradients are summed once.
+            # DDP sums the processes' gradients once; FSDP adds those of each microbatch.
             with self.until_the_last() if left else nullcontext():
                 logits = self.wrapped(X_shard[start:stop])
                 loss = cross_entropy(logits, y_shard[start:stop], len(X))
@@ -86,7 +86,7 @@ class Zero1(Replicated):
         with warnings.catch_warnings():  # PyTorch warns of how it makes this package
             warnings.simplefilter("ignore", DeprecationWarning)
             from torch.distributed.optim import ZeroRedundancyOptimizer
-        self.group = rows(options, self.device).get_group("part")
+        self.group = mesh_of(options, self.device).get_group("part")
         return ZeroRedundancyOptimizer(
             self.net.parameters(),
             optimizer_class=torch.optim.SGD,
@@ -108,11 +108,11 @@ class Zero1(Replicated):
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""
-        buffers = {name: self.buffers[p] for name, p in self.net.named_parameters()}
-        for each in buffers.values():
-            dist.all_reduce(buffer := each.clone(), group=self.group)
-            each.copy_(buffer)
-        return self.together(buffers)
+        buffers = self.buffers
+        summed = {name: buffers[param].clone() for name, param in self.net.named_parameters()}
+        for each in summed.values():
+            dist.all_reduce(each, group=self.group)
+        return self.together(summed)
 
 
 class Zero2(Replicated):
@@ -122,7 +122,7 @@ class Zero2(Replicated):
 
     def wrap(self, options: StrategiesOptions) -> nn.Module:
         """A net of which each process has a part, gathered layer by layer."""
-        mesh = rows(options, self.device)
+        mesh = mesh_of(options, self.device)
         if options.replicas == 1:
             mesh = mesh["part"]
         for layer in [*self.net.children(), self.net]:
@@ -130,7 +130,7 @@ class Zero2(Replicated):
         return self.net
 
     def until_the_last(self) -> AbstractContextManager[Any]:
-        """Nothing: gradients add up in the part that each process has."""
+        """In which nothing is put off: gradients add up in the part that each process has."""
         return nullcontext()
 
     def predict(self, X: Array) -> Array:
@@ -148,7 +148,7 @@ class Zero3(Zero2):
     reshard = True
 
 
-def rows(options: StrategiesOptions, device: torch.device) -> dist.device_mesh.DeviceMesh:
+def mesh_of(options: StrategiesOptions, device: torch.device) -> dist.device_mesh.DeviceMesh:
     """The processes as a mesh: a row is a group that shares a net."""
     length = dist.get_world_size() // options.replicas
     shape = (options.replicas, length)
