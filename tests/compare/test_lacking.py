@@ -50,10 +50,10 @@ def test_what_is_lacking_is_told_and_not_missed(
     assert main([str(folder), "--suites"]) == 0
     said = capsys.readouterr().out
     assert f"no runs of mxnet: {WHY}" in " ".join(said.split())
-    assert said.replace("\n", "").endswith(
+    assert (
         "checks passed: every framework computed the same; in what not all can run, pytorch and "
         "tensorflow and jax computed the same; not compared: mxnet"
-    )
+    ) in said.replace("\n", "")
     kept = json.loads((folder / "parity.json").read_text())
     for_all, for_some = kept["comparisons"]
     assert (for_all["lacking"], for_some["lacking"]) == ({}, {"mxnet": WHY})

@@ -51,7 +51,7 @@ def test_a_framework_runs_what_it_can() -> None:
     assert {flag for flags in own for flag in flags if flag[:10] == "--strategy"} == {
         f"--strategy={name}" for name in STRATEGIES
     }
-    assert len({(flags[0], out) for flags in own for out in flags if out[:5] == "--out"}) == 13
+    assert len({(flags[0], out) for flags in own for out in flags if out[:5] == "--out"}) == 14
 
 
 @pytest.mark.parametrize("gpus", [1, 3])
