@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
 from common.base.errors import RequestError, RunError
 from common.chapters.chapters import SUITES
 from common.chapters.suites import Settings, Suite
-from common.parity import main
+from common.parity import PAGE_NEEDS, main
 from common.report.text import conclusion
 
 SIZES: Settings = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
@@ -63,9 +64,10 @@ def test_what_is_lacking_is_told_and_not_missed(
     rows = [line.split(" | ") for line in table.splitlines() if line[:1] == "|"][2:]
     assert {row[4] for row in rows} == {"none"}
     assert all("✓" in row[3] for row in rows)
-    page = (folder / "parity.html").read_text()
-    assert page.count('<div class="runs">none</div>') == 1
-    assert f"no runs of mxnet: {WHY}" in page
+    if all(map(find_spec, PAGE_NEEDS)):  # which all have, but for what has NumPy 1.23
+        page = (folder / "parity.html").read_text()
+        assert page.count('<div class="runs">none</div>') == 1
+        assert f"no runs of mxnet: {WHY}" in page
 
 
 def test_a_record_of_it_is_left_out(folder: Path) -> None:
