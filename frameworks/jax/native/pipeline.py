@@ -37,11 +37,6 @@ class Pipeline:
     mesh: Mesh
 
     @property
-    def microbatches(self) -> int:
-        """Into how many parts a minibatch is cut."""
-        return self.plan.microbatches
-
-    @property
     def weights(self) -> Specs:
         """Each device has the weights of its stage."""
         return {STAGES: ROWS}

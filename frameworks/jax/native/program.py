@@ -75,11 +75,6 @@ class OneProgram:
     mesh: Mesh
 
     @property
-    def microbatches(self) -> int:
-        """Into how many parts a minibatch is cut."""
-        return self.plan.microbatches
-
-    @property
     def layout(self) -> Layout:
         """What devices have, in this strategy."""
         return LAYOUTS[self.plan.strategy]

@@ -48,8 +48,8 @@ class Way(Protocol):
         """The axes of the mesh over which examples are divided."""
 
     @property
-    def microbatches(self) -> int:
-        """Into how many parts a minibatch is cut."""
+    def plan(self) -> Plan:
+        """How the net is split."""
 
     def kept(self, tensors: Mapping[str, Array]) -> Weights:
         """Tensors in the form in which devices keep them: JAX takes even parts alone."""
@@ -150,7 +150,7 @@ class Split:
 
     def _batch(self, X: Array, y: Array) -> Batch:
         """A minibatch on the devices; zeros that fill up its parts have no share of the mean."""
-        count, shares = self.way.microbatches, np.full(len(y), 1 / len(y), X.dtype)
+        count, shares = self.way.plan.microbatches, np.full(len(y), 1 / len(y), X.dtype)
         return self._cut(X, count), self._cut(y, count), self._cut(shares, count)
 
     def _cut(self, rows: Array, microbatches: int) -> Tensor:

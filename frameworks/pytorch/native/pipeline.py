@@ -4,7 +4,7 @@ Its microbatches must have one size: what is missing is filled up with images th
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -13,13 +13,11 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle
 
 from common.base.arrays import Array, Weights
-from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import joined
 from frameworks.pytorch import hosts
 from frameworks.pytorch.layouts import on_host
-from frameworks.pytorch.native.lenet import lenet, whole
+from frameworks.pytorch.native.lenet import whole
 from frameworks.pytorch.native.training import Training, cross_entropy, on_device
-from frameworks.pytorch.native.zero import mesh_of
 
 SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
@@ -27,23 +25,13 @@ SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 class Staged(Training):
     """Each process of a row has a stage of the net; a row is a pipeline."""
 
-    def __init__(
-        self,
-        weights: Mapping[str, Array],
-        devices: Sequence[torch.device],
-        options: StrategiesOptions,
-    ) -> None:
-        (self.device,) = devices
-        self.plan = options.plan(dist.get_world_size())
-        self.mesh = mesh_of(options, self.device)
+    def split(self, net: nn.Sequential) -> nn.Module:
+        """The layers of a stage."""
         self.row, self.stage = (self.mesh.get_local_rank(each) for each in ("replica", "part"))
-        layers = dict(lenet(options.depth).named_children())
-        own = {name: layers[name] for name in self.plan.stages[self.stage]}
-        self.dtype = torch.as_tensor(weights["fc2.bias"]).dtype
-        self.net = nn.Sequential(OrderedDict(own)).to(self.device, self.dtype)
-        self.optimizer = torch.optim.SGD(self.net.parameters())
         self.schedules: dict[tuple[int, bool], PipelineScheduleSingle] = {}
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+        layers = dict(net.named_children())
+        own = {name: layers[name] for name in self.plan.stages[self.stage]}
+        return nn.Sequential(OrderedDict(own))
 
     @property
     def last(self) -> bool:

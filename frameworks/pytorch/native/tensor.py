@@ -3,7 +3,7 @@
 DTensor's own convolution gives wrong numbers: its slices have to be computed by hand.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, distributed as dist, nn
@@ -18,14 +18,11 @@ from torch.distributed.tensor.parallel import (
 )
 
 from common.base.arrays import Array
-from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import joined
 from frameworks.pytorch import hosts
 from frameworks.pytorch.kernels import avg_pool2d, conv2d, relu
 from frameworks.pytorch.layouts import on_host
-from frameworks.pytorch.native.lenet import lenet
 from frameworks.pytorch.native.training import Training, cross_entropy, on_device
-from frameworks.pytorch.native.zero import mesh_of
 
 WHOLE, OUTPUTS, INPUTS, SUMMAND = Replicate(), Shard(0), Shard(1), Partial()
 
@@ -33,21 +30,11 @@ WHOLE, OUTPUTS, INPUTS, SUMMAND = Replicate(), Shard(0), Shard(1), Partial()
 class Sliced(Training):
     """Each process of a row has a slice of each layer, and the same part of it as its column."""
 
-    def __init__(
-        self,
-        weights: Mapping[str, Array],
-        devices: Sequence[torch.device],
-        options: StrategiesOptions,
-    ) -> None:
-        (self.device,) = devices
-        self.plan = options.plan(dist.get_world_size())
-        self.mesh = mesh_of(options, self.device)
+    def split(self, net: nn.Sequential) -> nn.Module:
+        """A slice of every layer."""
         self.slices = self.mesh["part"]
-        net = lenet(options.depth).to(self.device, torch.as_tensor(weights["fc2.bias"]).dtype)
         slice_images(net, self.slices)
-        self.net = parallelize_module(net, self.slices, dense_styles(options.layers()[2:]))
-        self.optimizer = torch.optim.SGD(self.net.parameters())
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+        return parallelize_module(net, self.slices, dense_styles(self.plan.layers[2:]))
 
     def forward(self, X: Tensor) -> Tensor:
         """The logits of a batch, whole in each process of the row."""

@@ -4,24 +4,49 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed as dist, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn import functional as F
 
 from common.base.arrays import Array, Weights
+from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Collective
 from common.parallel.replicas import same_everywhere
 from frameworks.pytorch import hosts
 from frameworks.pytorch.kernels import to_device
-from frameworks.pytorch.native.lenet import fill, whole
+from frameworks.pytorch.native.lenet import fill, lenet, whole
 from frameworks.pytorch.native.moved import moved
 
 
 class Training:
-    """A net of which this process trains its part, and the optimizer of this part."""
+    """A net of which this process trains its part, and the optimizer of this part.
 
-    net: nn.Module
-    optimizer: torch.optim.Optimizer
-    device: torch.device
+    All processes are a `mesh`: a row is a group that shares a net.
+    """
+
+    def __init__(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[torch.device],
+        options: StrategiesOptions,
+    ) -> None:
+        (self.device,) = devices
+        self.plan = options.plan(dist.get_world_size())
+        shape = (options.replicas, dist.get_world_size() // options.replicas)
+        names = ("replica", "part")
+        self.mesh = init_device_mesh(self.device.type, shape, mesh_dim_names=names)
+        self.dtype = torch.as_tensor(weights["fc2.bias"]).dtype
+        self.net = self.split(lenet(options.depth).to(self.device, self.dtype))
+        self.optimizer = self.optimize()
+        self.put(weights, {name: 0 * values for name, values in weights.items()})
+
+    def split(self, net: nn.Sequential) -> nn.Module:
+        """What this process has of the net."""
+        raise NotImplementedError
+
+    def optimize(self) -> torch.optim.Optimizer:
+        """What updates the weights that this process has."""
+        return torch.optim.SGD(self.net.parameters())
 
     def forward_backward(self, X: Array, y: Array) -> Tensor:
         """The mean loss of a minibatch; its gradient is left in the parameters."""

@@ -4,49 +4,33 @@ With replicas of a whole group, FSDP's mesh has two dimensions: it splits along 
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, distributed as dist, nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 from common.base.arrays import Array, Weights
-from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import joined
 from common.parallel.shards import shard_bounds
 from frameworks.pytorch import hosts
 from frameworks.pytorch.layouts import on_host
-from frameworks.pytorch.native.lenet import lenet
 from frameworks.pytorch.native.training import Training, cross_entropy, on_device
 
 
 class Replicated(Training):
     """By DDP: a replica of the net in each process, which takes a shard of each minibatch."""
 
-    def __init__(
-        self,
-        weights: Mapping[str, Array],
-        devices: Sequence[torch.device],
-        options: StrategiesOptions,
-    ) -> None:
-        (self.device,) = devices
-        self.microbatches = options.microbatches or 1
-        self.net = lenet(options.depth).to(self.device, torch.as_tensor(weights["fc2.bias"]).dtype)
-        self.wrapped = self.wrap(options)
-        self.optimizer = self.optimize(options)
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+    def split(self, net: nn.Sequential) -> nn.Module:
+        """All of it, within what sums the gradients of all processes."""
+        self.wrapped = self.wrap(net)
+        return net
 
-    def wrap(self, options: StrategiesOptions) -> nn.Module:
+    def wrap(self, net: nn.Sequential) -> nn.Module:
         """What sums the gradients of all processes."""
         gpu = [self.device] if self.device.type == "cuda" else None
-        return nn.parallel.DistributedDataParallel(self.net, device_ids=gpu)
-
-    def optimize(self, options: StrategiesOptions) -> torch.optim.Optimizer:
-        """What updates the weights."""
-        return torch.optim.SGD(self.net.parameters())
+        return nn.parallel.DistributedDataParallel(net, device_ids=gpu)
 
     def until_the_last(self) -> AbstractContextManager[Any]:
         """In which gradients add up, and are not yet summed over the processes."""
@@ -59,7 +43,7 @@ class Replicated(Training):
         here = slice(*shard_bounds(len(X), dist.get_world_size())[dist.get_rank()])
         X_shard, y_shard = on_device((X[here], y[here]), self.device)
         mean_loss = X_shard.new_zeros(())
-        bounds = shard_bounds(len(X_shard), self.microbatches)
+        bounds = shard_bounds(len(X_shard), self.plan.microbatches)
         for left, (start, stop) in zip(range(len(bounds))[::-1], bounds, strict=True):
             # DDP sums the processes' gradients once; FSDP adds those of each microbatch.
             with self.until_the_last() if left else nullcontext():
@@ -81,18 +65,14 @@ class Replicated(Training):
 class Zero1(Replicated):
     """By DDP and a ZeRO optimizer: each process has the momentum of some whole weights."""
 
-    def optimize(self, options: StrategiesOptions) -> torch.optim.Optimizer:
+    def optimize(self) -> torch.optim.Optimizer:
         """What updates some weights in each process of a group, and hands them round."""
         with warnings.catch_warnings():  # PyTorch warns of how it makes this package
             warnings.simplefilter("ignore", DeprecationWarning)
             from torch.distributed.optim import ZeroRedundancyOptimizer
-        self.group = mesh_of(options, self.device).get_group("part")
-        return ZeroRedundancyOptimizer(
-            self.net.parameters(),
-            optimizer_class=torch.optim.SGD,
-            process_group=self.group,
-            lr=0.1,
-        )
+        self.group = self.mesh.get_group("part")
+        params, sgd = self.net.parameters(), torch.optim.SGD
+        return ZeroRedundancyOptimizer(params, sgd, process_group=self.group)
 
     @property
     def buffers(self) -> dict[Any, Tensor]:
@@ -120,14 +100,12 @@ class Zero2(Replicated):
 
     reshard = False
 
-    def wrap(self, options: StrategiesOptions) -> nn.Module:
+    def wrap(self, net: nn.Sequential) -> nn.Module:
         """A net of which each process has a part, gathered layer by layer."""
-        mesh = mesh_of(options, self.device)
-        if options.replicas == 1:
-            mesh = mesh["part"]
-        for layer in [*self.net.children(), self.net]:
+        mesh = self.mesh if self.plan.replicas > 1 else self.mesh["part"]
+        for layer in [*net.children(), net]:
             fully_shard(layer, mesh=mesh, reshard_after_forward=self.reshard)
-        return self.net
+        return net
 
     def until_the_last(self) -> AbstractContextManager[Any]:
         """In which nothing is put off: gradients add up in the part that each process has."""
@@ -146,10 +124,3 @@ class Zero3(Zero2):
     """By FSDP, which gathers the weights of a layer when it is computed, and lets them go."""
 
     reshard = True
-
-
-def mesh_of(options: StrategiesOptions, device: torch.device) -> dist.device_mesh.DeviceMesh:
-    """The processes as a mesh: a row is a group that shares a net."""
-    length = dist.get_world_size() // options.replicas
-    shape = (options.replicas, length)
-    return init_device_mesh(device.type, shape, mesh_dim_names=("replica", "part"))
