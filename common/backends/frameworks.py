@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
@@ -23,11 +24,22 @@ SAME_BITS: Final = {
 }
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
-NO_NATIVE: Final = {
-    "tensorflow": "DTensor trains no LeNet: it refuses split convolutions and uneven sizes",
-    "mxnet": "it places layers on devices, and has no microbatches, slices or ZeRO of its own",
+_NO_LENET = "DTensor trains no LeNet: it refuses split convolutions and uneven sizes"
+_NO_MXNET = "it places layers on devices, and has no microbatches, slices or ZeRO of its own"
+_WAYS = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
+NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
+    "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
+    "tensorflow": dict.fromkeys(_WAYS, _NO_LENET),
+    "jax": dict.fromkeys(
+        ("1f1b", "naive"),
+        "JAX's gradient of a pipeline goes back in GPipe's order: ask for --schedule gpipe",
+    ),
+    "mxnet": dict.fromkeys(_WAYS, _NO_MXNET),
 }
-"""Frameworks that do not split LeNet by means of their own, and why not."""
+"""The ways to split, and the orders of a pipeline, that a framework has no means of its own for.
+
+And why: in words that a run is refused with, and that stand in tables.
+"""
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
 """The wrappers that take a process for each device; all else takes one for all devices."""

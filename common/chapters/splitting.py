@@ -130,28 +130,23 @@ MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], 
 class Native:
     """A framework's own means: for each strategy that has such a way, what trains in it.
 
-    `launch` starts the processes that they need; None: this one is enough. `refusal` says why they
-    cannot do what is asked for; it is empty if they can.
+    `launch` starts the processes that they need; None: this one is enough.
     """
 
     ways: Mapping[str, MakeTrainer]
     launch: Launch | None = None
-    refusal: Callable[[StrategiesOptions], str] = lambda _: ""
 
 
 @dataclass(frozen=True)
 class BySplitting:
-    """The chapter of strategies: by hand or, with `--native`, by the framework's own means.
+    """The chapter of strategies: by hand or, with `--native`, by the framework's own means."""
 
-    What is missing there, the framework `lacks`, in words.
-    """
-
+    framework: str
     listing: Strategies
     on_host: Callable[[Any], Array]
     devices: MakeDevices
     synchronize: Callable[[Any], None]
-    lacks: str = ""
-    native: Callable[[], Native] = lambda: Native({})
+    native: Callable[[], Native]
 
     def launch(
         self,
@@ -178,11 +173,9 @@ class BySplitting:
 
     def own_means(self, options: StrategiesOptions) -> MakeTrainer:
         """What trains so in the framework. Raises RequestError if it has nothing."""
-        native = self.native()
-        refusal = native.refusal(options) if options.strategy in native.ways else self.lacks
-        if refusal:
-            raise RequestError(f"--native --strategy {options.strategy}: {refusal}")
-        return native.ways[options.strategy]
+        if lacking := options.no_native(self.framework):
+            raise RequestError(f"--native --strategy {options.strategy}: {lacking}")
+        return self.native().ways[options.strategy]
 
     def replicate(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from common.backends.frameworks import NO_NATIVE
+from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
 from common.chapters.scratch import POSITIONS
 from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
 from common.chapters.suites import Settings, Suite
@@ -109,6 +109,16 @@ class StrategiesOptions(Options):
             told = f"the first layer's {CHANNELS} channels cannot be cut for {group} devices"
         return told
 
+    def no_native(self, framework: str) -> str:
+        """Why a framework has no means of its own to train so; empty if it has."""
+        asked = [self.strategy]
+        if self.strategy == "pipeline":
+            asked.append(self.schedule)
+        if self.replicas > 1 and self.strategy != "data":
+            asked.append("replicas")
+        lacks = NO_NATIVE[framework]
+        return next((lacks[each] for each in asked if each in lacks), "")
+
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
         """What a step on so many examples sends and keeps, by formula."""
         return predicted(self.plan(devices), examples, itemsize)
@@ -154,8 +164,8 @@ def add_flags(add: Callable[..., Any], framework: str) -> None:
     add(
         "--native",
         action="store_true",
-        help="by the framework's own means, in place of those written by hand"
-        + (f"; not in {framework}: {NO_NATIVE[framework]}" if framework in NO_NATIVE else ""),
+        help="by the framework's own means, in place of those written by hand; it has none for: "
+        + ", ".join(NO_NATIVE[framework]),
     )
     add(
         "--replicas",
@@ -217,7 +227,16 @@ def _suite(dtype: str, name: str, *more_devices: int, **settings: str | int) -> 
     folder = f"strategies/{dtype}-{name}"
     given: Settings = {**_SHORT, **_SIZES[dtype], "dtype": dtype, **settings}
     suite = Suite("strategies", f"{dtype}-{name}", folder, (), more_devices, given)
-    return replace(suite, lacking=NO_NATIVE) if "native" in settings else suite
+    return _told_of_lacking(suite) if "native" in settings else suite
+
+
+def _told_of_lacking(suite: Suite) -> Suite:
+    """A suite of runs by frameworks' own means; some frameworks may have none."""
+    names = "strategy", "schedule", "replicas"
+    given: dict[str, Any] = {k: v for k, v in suite.settings.items() if k in names}
+    options = StrategiesOptions(**given)
+    lacking = {name: why for name in FRAMEWORKS if (why := options.no_native(name))}
+    return replace(suite, lacking=lacking)
 
 
 def _suites() -> Iterator[Suite]:
@@ -227,7 +246,7 @@ def _suites() -> Iterator[Suite]:
         suite = Suite("strategies", name, ".", (), (), given)
         own: Settings = {**given, "native": True}
         yield suite
-        yield replace(suite, name=f"native-{name}", settings=own, lacking=NO_NATIVE)
+        yield _told_of_lacking(replace(suite, name=f"native-{name}", settings=own))
     for dtype, name in product(("float64", "float32"), STRATEGIES):
         few = name in ("zero1", "zero2")  # which go through what ZeRO-3 goes through
         if few and dtype == "float32":
@@ -244,9 +263,10 @@ def _suites() -> Iterator[Suite]:
             meshes = (4, 6) if name == "tensor" else (6,)
             further.append(_suite("float64", f"{name}-mesh", *meshes, strategy=name, replicas=2))
     native = partial(_suite, "float64", native=True)
-    for name in STRATEGIES:
-        order = {"schedule": "gpipe"} if name == "pipeline" else {}
-        suite = native(f"native-{name}", 3, strategy=name, **order)
+    for name in (*STRATEGIES, "naive"):
+        orders = {"pipeline": "gpipe", "naive": "naive"}
+        way = {"strategy": "pipeline", "schedule": orders[name]} if name in orders else {}
+        suite = native(f"native-{name}", 3, **{"strategy": name, **way})
         further.append(replace(suite, devices=(2,)))
     further.append(native("native-tensor-mesh", 4, strategy="tensor", replicas=2))
     yield from (replace(suite, alone_in="float64-data") for suite in further)

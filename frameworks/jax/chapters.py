@@ -34,4 +34,4 @@ def strategies() -> BySplitting:
     from frameworks.jax.native.ways import native
     from frameworks.jax.strategies import mesh
 
-    return BySplitting(mesh, np.asarray, devices, synchronize, native=native)
+    return BySplitting("jax", mesh, np.asarray, devices, synchronize, native)

@@ -2,7 +2,6 @@
 
 import mxnet as mx
 
-from common.backends.frameworks import NO_NATIVE
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting
@@ -30,6 +29,7 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.mxnet.native.ways import native
     from frameworks.mxnet.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize, NO_NATIVE["mxnet"])
+    return BySplitting("mxnet", mesh, on_host, devices, synchronize, native)

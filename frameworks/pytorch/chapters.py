@@ -32,4 +32,4 @@ def strategies() -> BySplitting:
     from frameworks.pytorch.native.ways import native
     from frameworks.pytorch.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize, native=native)
+    return BySplitting("pytorch", mesh, on_host, devices, synchronize, native)

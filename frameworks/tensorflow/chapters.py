@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from common.backends.frameworks import NO_NATIVE
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting
@@ -31,6 +30,7 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.tensorflow.native.ways import native
     from frameworks.tensorflow.strategies import mesh
 
-    return BySplitting(mesh, on_host, devices, synchronize, NO_NATIVE["tensorflow"])
+    return BySplitting("tensorflow", mesh, on_host, devices, synchronize, native)

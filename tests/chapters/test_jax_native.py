@@ -9,8 +9,7 @@ from momentum_steps import numbers
 from native_steps import told_of_moved
 from scratch_steps import batches
 
-from common.backends.devices import DeviceRequest
-from common.base.errors import RequestError, RunError
+from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.models.nets import LENET
 
@@ -44,13 +43,6 @@ def test_a_device_keeps_its_part_of_the_weights(
     trainer = made(strategies, all_devices[:3], name)
     sizes = [t.addressable_shards[0].data.size for t in trainer.params.values()]
     assert sum(sizes) == pytest.approx(kept * NUMBERS, rel=0.03)
-
-
-@pytest.mark.parametrize("schedule", ["1f1b", "naive"])
-def test_another_order_of_a_pipeline_is_refused(strategies: Any, schedule: str) -> None:
-    options = StrategiesOptions("pipeline", native=True, schedule=schedule)
-    with pytest.raises(RequestError, match="ask for --schedule gpipe"):
-        strategies.launch(print, DeviceRequest(2, "cpu", 1), options)
 
 
 def test_a_copy_that_has_other_bits_is_named(strategies: Any, all_devices: Sequence[Any]) -> None:

@@ -10,12 +10,11 @@ from common.backends.devices import DeviceRequest
 from common.backends.frameworks import NO_NATIVE
 from common.backends.loading import backend
 from common.base.errors import RequestError
-from common.chapters.strategies import StrategiesOptions
+from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 
 LIMIT = 1e-12
 
 
-@pytest.mark.only("pytorch", "jax")
 @pytest.mark.parametrize("devices", [1, 3, 4])
 def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
     framework: str, devices: int, tmp_path: Path
@@ -27,8 +26,11 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
         require_right(load_file(tmp_path / f"{name}.safetensors"), options, LIMIT)
 
 
-@pytest.mark.only(*NO_NATIVE)
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str) -> None:
     chapter = backend(framework, "strategies")
-    with pytest.raises(RequestError, match=f"^--native --strategy zero3: {NO_NATIVE[framework]}"):
-        chapter.launch(print, DeviceRequest(2, "cpu", 1), StrategiesOptions("zero3", native=True))
+    for lacking, why in NO_NATIVE[framework].items():
+        order = lacking if lacking in SCHEDULES else "gpipe"
+        strategy = lacking if lacking in STRATEGIES else "pipeline"
+        options = StrategiesOptions(strategy, native=True, schedule=order)
+        with pytest.raises(RequestError, match=f"^--native --strategy {options.strategy}: {why}$"):
+            chapter.launch(print, DeviceRequest(2, "cpu", 1), options)

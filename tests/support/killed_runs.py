@@ -13,10 +13,10 @@ from signal import SIGKILL
 import numpy as np
 from started import SECONDS, alive, children
 
-from common.backends.frameworks import NO_NATIVE, WRAPPERS
+from common.backends.frameworks import WRAPPERS
 from common.chapters.concise import BATCH_NORMS
 from common.chapters.scratch import ALLREDUCES
-from common.chapters.strategies import STRATEGIES
+from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.records.record import Record, run_name
 from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
@@ -72,9 +72,11 @@ def cases(framework: str) -> Iterator[Case]:
     for name in STRATEGIES:
         split = f"--strategy={name}", "--microbatches=2"
         yield Case("strategies", 3, split, name)
-        if framework not in NO_NATIVE:
-            own = (*split, "--native", "--schedule=gpipe")
-            yield Case("strategies", 3, own, f"native-{name}")
+        for order in SCHEDULES:  # a framework's own means give few of them
+            if not StrategiesOptions(name, schedule=order).no_native(framework):
+                own = (*split, "--native", f"--schedule={order}")
+                yield Case("strategies", 3, own, f"native-{name}")
+                break
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from scratch_steps import batches, far
 from common.backends.devices import DeviceRequest, Process
 from common.backends.loading import backend
 from common.base.arrays import Array, Weights, part
-from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.compare import numpy_nets
 from common.models.weights_file import save_weights
 
@@ -32,22 +32,24 @@ CASES = {
     name: StrategiesOptions(name, native=True, schedule="gpipe", microbatches=4)
     for name in STRATEGIES
 }
+CASES |= {x: replace(CASES["pipeline"], schedule=x) for x in SCHEDULES if x != "gpipe"}
 
 
 def cases(framework: str, devices: int) -> dict[str, StrategiesOptions]:
-    """By name: on three devices every strategy, uneven, on four some on a mesh, on one some."""
+    """By name, what a framework has means for: on three devices all, uneven.
+
+    On four, some on a mesh; on one, some.
+    """
+    chosen = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
     if devices == 1:
-        return {name: CASES[name] for name in ("pipeline", "tensor", "zero3")}
+        chosen = {name: CASES[name] for name in ("pipeline", "tensor", "zero3")}
     if devices == 4:
-        return {
+        chosen = {
             f"{name} on a mesh": replace(options, replicas=2)
             for name, options in CASES.items()
-            if name not in ("data", "zero2")
+            if name not in ("data", "zero2", "1f1b", "naive")
         }
-    further = {"tensor, uneven": replace(CASES["tensor"], depth=1)}
-    if framework == "pytorch":
-        further["1f1b"] = replace(CASES["pipeline"], schedule="1f1b")
-    return CASES | further
+    return {name: options for name, options in chosen.items() if not options.no_native(framework)}
 
 
 @dataclass(frozen=True)

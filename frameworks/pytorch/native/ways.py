@@ -1,7 +1,6 @@
 """For each strategy, what of PyTorch trains so."""
 
 from common.chapters.splitting import MakeTrainer, Native
-from common.chapters.strategies import StrategiesOptions
 
 
 def native() -> Native:
@@ -17,11 +16,4 @@ def native() -> Native:
         "zero2": zero.Zero2,
         "zero3": zero.Zero3,
     }
-    return Native(ways, launch, refusal)
-
-
-def refusal(options: StrategiesOptions) -> str:
-    """Why PyTorch cannot do what is asked for; empty if it can."""
-    if options.strategy == "pipeline" and options.schedule == "naive":
-        return "PyTorch's pipelines are --schedule gpipe and 1f1b"
-    return ""
+    return Native(ways, launch)

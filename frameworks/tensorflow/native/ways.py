@@ -1,0 +1,8 @@
+"""For each strategy, what of TensorFlow trains so."""
+
+from common.chapters.splitting import Native
+
+
+def native() -> Native:
+    """LeNet, split by TensorFlow's own means: they are loaded for runs that ask for them."""
+    return Native({})
