@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 from common.chapters.spec import ChapterSpec, OneOf, Options, Preset
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import LENET, Shapes
+from common.parallel.nets import lenet
 from common.parallel.schedules import SCHEDULES, Traffic
 
 ALLREDUCES: Final = {
@@ -19,9 +20,6 @@ ALLREDUCES: Final = {
     "native": "the framework's own collective",
 }
 """The ways to sum gradients over devices, in words; the first is the default."""
-
-POSITIONS: Final = {"conv1": 26 * 26, "conv2": 9 * 9, "fc1": 1, "fc2": 1}
-"""At how many positions of an image each layer of LeNet is applied."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class ScratchOptions(Options):
 
     def positions(self, layer: str) -> int:
         """At how many positions of an image a layer is applied."""
-        return POSITIONS[layer]
+        return lenet(0).positions[layer]
 
     def set_apart(self, suite: str) -> list[str]:
         """The allreduce, in the suite that is there for it."""

@@ -7,12 +7,12 @@ from itertools import product
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
-from common.chapters.scratch import POSITIONS
 from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes, lenet_shapes
 from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
+from common.parallel.nets import lenet
 from common.parallel.plans import Plan
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, count, counts, distance
 
@@ -63,21 +63,14 @@ class StrategiesOptions(Options):
 
     def positions(self, layer: str) -> int:
         """At how many positions of an image a layer is applied."""
-        return POSITIONS.get(layer, 1)
-
-    def layers(self) -> list[str]:
-        """The names of the net's layers, in order."""
-        return [k.removesuffix(".weight") for k in self.shapes() if k.endswith(".weight")]
+        return lenet(self.depth).positions[layer]
 
     def plan(self, devices: int) -> Plan:
         """How the net is split over so many devices."""
-        layers = self.layers()
         replicas = devices if self.strategy == "data" else self.replicas
         return Plan(
-            strategy=self.strategy,
-            shapes=self.shapes(),
-            positions={name: self.positions(name) for name in layers},
-            inputs={name: INPUTS.get(name, 128) for name in layers},
+            self.strategy,
+            *lenet(self.depth),
             devices=devices // replicas,
             replicas=replicas,
             microbatches=self.microbatches or 1,
@@ -88,7 +81,7 @@ class StrategiesOptions(Options):
     def refusal(self, devices: int) -> str:
         """Why so many devices cannot train so, and what to ask for; empty if they can."""
         group, over = divmod(devices, self.replicas)
-        layers, told = len(self.layers()), ""
+        layers, told = len(lenet(self.depth).units), ""
         if self.strategy == "data":
             if self.replicas not in (1, devices):
                 told = "--strategy data has a replica on each device: --replicas is for the others"
@@ -116,7 +109,7 @@ class StrategiesOptions(Options):
             asked.append(self.schedule)
         if self.replicas > 1 and self.strategy != "data":
             asked.append("replicas")
-        lacks = NO_NATIVE[framework]
+        lacks = NO_NATIVE.get(framework, {})
         return next((lacks[each] for each in asked if each in lacks), "")
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
@@ -150,9 +143,6 @@ class StrategiesOptions(Options):
         return replace(super().filled(settings), microbatches=self.microbatches or default)
 
 
-INPUTS: Final = {"conv1": 28 * 28, "conv2": 20 * 13 * 13, "fc1": 50 * 4 * 4}
-"""How many numbers of an image a layer is given; all others: 128."""
-
 CHANNELS: Final = 20
 """Channels of the first layer."""
 
@@ -165,7 +155,7 @@ def add_flags(add: Callable[..., Any], framework: str) -> None:
         "--native",
         action="store_true",
         help="by the framework's own means, in place of those written by hand; it has none for: "
-        + ", ".join(NO_NATIVE[framework]),
+        + ", ".join(NO_NATIVE.get(framework, {})),
     )
     add(
         "--replicas",

@@ -12,8 +12,13 @@ from common.parallel.plans import Plan
 from common.parallel.shards import shard_sizes
 
 
-def predicted(plan: Plan, examples: int, itemsize: int) -> Usage:
-    """What a step on so many examples moves and keeps, if a number has `itemsize` bytes."""
+def predicted(plan: Plan, examples: int, itemsize: int, state: int | None = None) -> Usage:
+    """What a step on so many examples moves and keeps, if a number has `itemsize` bytes.
+
+    The optimizer keeps `state` bytes for each number that it updates; None: one number, as SGD with
+    momentum does.
+    """
+    state = itemsize if state is None else state
     count = plan.replicas * plan.devices
     moved, kept, live = Moved(), Counter[tuple[str, int]](), Counter[int]()
     for replica, rows in enumerate(plan.rows_of(examples)):
@@ -38,7 +43,10 @@ def predicted(plan: Plan, examples: int, itemsize: int) -> Usage:
         received={kind: [itemsize * moved.received[kind, i] for i in every] for kind in MOVED},
         messages=[moved.messages[i] for i in every],
         live=[live[i] for i in every],
-        peak={kind: [itemsize * kept[kind, i] for i in every] for kind in KEPT},
+        peak={
+            kind: [(state if kind == "momentum" else itemsize) * kept[kind, i] for i in every]
+            for kind in KEPT
+        },
     )
 
 
@@ -186,7 +194,7 @@ def gradients_kept(plan: Plan, device: int, several: bool) -> int:
         return sum(own.values())
     if plan.strategy == "zero1":
         return sum(map(math.prod, plan.shapes.values())) + sum(own.values())
-    layers = [[f"{layer}.weight", f"{layer}.bias"] for layer in plan.layers[::-1]]
+    layers = [plan.tensors(layer) for layer in plan.layers[::-1]]
     slices = list(accumulate(sum(own[name] for name in names) for names in layers))
     whole = [sum(math.prod(plan.shapes[name]) for name in names) for names in layers]
     left = slices[-1:] * len(layers) if several else slices

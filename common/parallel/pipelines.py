@@ -138,13 +138,15 @@ def balanced(work: Sequence[float], stages: int) -> list[range]:
     if not 0 < stages <= len(work):
         raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
 
+    before = list(accumulate(work, initial=0))
+
     @cache
     def slowest(begin: int, left: int) -> float:
         """The least work of the slowest of the stages that are left, from this layer on."""
         if left == 1:
-            return sum(work[begin:])
+            return before[-1] - before[begin]
         ends = range(begin + 1, len(work) - left + 2)
-        return min(max(sum(work[begin:end]), slowest(end, left - 1)) for end in ends)
+        return min(max(before[end] - before[begin], slowest(end, left - 1)) for end in ends)
 
     cuts, limit = [0], slowest(0, stages)
     for left in range(stages - 1, 0, -1):

@@ -15,14 +15,15 @@ from common.parallel.shards import shard_bounds
 class Plan:
     """A way to split a net over `devices`; there are `replicas` such groups of devices.
 
-    `shapes` are those of the weights. For each layer, in order, `positions` tells at how many
-    places of an image it is applied, and `inputs` how many numbers it is given for an image.
+    What it has to know of the net is what a `Net` has.
     """
 
     strategy: str
     shapes: Shapes
     positions: Mapping[str, int]
     inputs: Mapping[str, int]
+    pairs: Sequence[tuple[str, str]]
+    units: Sequence[Sequence[str]]
     devices: int
     replicas: int = 1
     microbatches: int = 1
@@ -34,9 +35,13 @@ class Plan:
         """The names of the layers, in order."""
         return list(self.positions)
 
+    def tensors(self, layer: str) -> list[str]:
+        """The names of a layer's weights."""
+        return [name for name in self.shapes if name.rpartition(".")[0] == layer]
+
     def size(self, layer: str) -> int:
-        """How many numbers the weight and the bias of a layer have."""
-        return sum(math.prod(self.shapes[f"{layer}.{kind}"]) for kind in ("weight", "bias"))
+        """How many numbers the weights of a layer have."""
+        return sum(math.prod(self.shapes[name]) for name in self.tensors(layer))
 
     def output(self, layer: str) -> int:
         """How many numbers a layer makes of an image, before any pooling."""
@@ -44,7 +49,8 @@ class Plan:
 
     def work(self, layer: str) -> int:
         """How many multiplications a layer takes for an image."""
-        return self.positions[layer] * math.prod(self.shapes[f"{layer}.weight"])
+        shapes = [self.shapes[name] for name in self.tensors(layer)]
+        return self.positions[layer] * sum(math.prod(each) for each in shapes if len(each) > 1)
 
     @cached_property
     def stages(self) -> list[list[str]]:
@@ -52,18 +58,15 @@ class Plan:
         if self.layers_by_hand:
             ranges = by_hand(self.layers_by_hand)
         else:
-            ranges = balanced(list(map(self.work, self.layers)), self.devices)
-        return [[self.layers[i] for i in each] for each in ranges]
-
-    @cached_property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Pairs of layers of which tensor parallelism cuts the first by columns, then by rows."""
-        return list(zip(self.layers[::2], self.layers[1::2], strict=False))
+            work = [sum(map(self.work, unit)) for unit in self.units]
+            ranges = balanced(work, self.devices)
+        return [[name for i in each for name in self.units[i]] for each in ranges]
 
     @cached_property
     def unpaired(self) -> list[str]:
-        """The last layer, if it has no partner: tensor parallelism leaves it whole."""
-        return self.layers[2 * len(self.pairs) :]
+        """The layers without a partner: tensor parallelism leaves them whole."""
+        paired = {name for pair in self.pairs for name in pair}
+        return [name for name in self.layers if name not in paired]
 
     def rows_of(self, examples: int) -> list[slice]:
         """The examples of each replica; the last ones may have none."""
