@@ -21,7 +21,7 @@ class Pass(NamedTuple):
 
 
 Order = Sequence[Sequence[Pass]]
-"""For each stage, its passes one after the other."""
+"""For each device, its passes one after the other. Each has one stage, but for `interleaved`."""
 
 
 def naive(stages: int, microbatches: int) -> Order:
@@ -65,12 +65,43 @@ def _alternating(stage: int, ahead: int, microbatches: int) -> Iterator[Pass]:
             yield Pass(stage, i - ahead + 1, forward=False)
 
 
+def interleaved(devices: int, microbatches: int) -> Order:
+    """1F1B with two stages on each device, so that it waits half as long (Narayanan et al., 2021).
+
+    Device d has stages d and d + devices. Microbatches go in groups of as many as there are
+    devices: raises ValueError if a group is not full.
+    """
+    if microbatches % devices:
+        raise ValueError(f"{microbatches} microbatches are no groups of {devices}")
+    total = CHUNKS * microbatches
+
+    def passed(number: int, device: int, forward: bool) -> Pass:
+        """The pass that is so many passes of its kind after the first one."""
+        group, place = divmod(number, CHUNKS * devices)
+        chunk, within = divmod(place, devices)
+        stage = device + devices * (chunk if forward else CHUNKS - 1 - chunk)
+        return Pass(stage, group * devices + within, forward)
+
+    def passes(device: int) -> Iterator[Pass]:
+        ahead = min(total, 2 * (devices - device - 1) + (CHUNKS - 1) * devices)
+        for i in range(total + ahead):
+            if i < total:
+                yield passed(i, device, forward=True)
+            if i >= ahead:
+                yield passed(i - ahead, device, forward=False)
+
+    return [list(passes(device)) for device in range(devices)]
+
+
+CHUNKS: Final = 2
+"""How many stages a device has where they are interleaved."""
+
 ORDERS: Final[dict[str, Callable[[int, int], Order]]] = {
     "naive": naive,
     "gpipe": gpipe,
     "1f1b": one_forward_one_backward,
 }
-"""By name: the order for so many stages and microbatches."""
+"""By name: the order for so many stages and microbatches. Runs know these."""
 
 
 @dataclass(frozen=True)
@@ -100,25 +131,27 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
     events = []
     waiting = [list(reversed(passes)) for passes in order]
     free = [0.0] * len(order)
+    stages = 1 + max(one.stage for passes in order for one in passes)
     while any(waiting):
         ready = []
-        for stage, passes in enumerate(waiting):
-            before = needed(passes[-1], len(order)) if passes else []
+        for device, passes in enumerate(waiting):
+            before = needed(passes[-1], stages) if passes else []
             if passes and ends.keys() >= set(before):
-                ready.append((max([free[stage], *map(ends.__getitem__, before)]), passes[-1]))
+                begin = max([free[device], *map(ends.__getitem__, before)])
+                ready.append((begin, passes[-1], device))
         if not ready:
             raise ValueError("these stages wait for each other for ever")
-        begin, one = min(ready)
-        free[one.stage] = ends[one] = begin + seconds(one)
+        begin, one, device = min(ready)
+        free[device] = ends[one] = begin + seconds(one)
         events.append(Event(one, begin, ends[one]))
-        waiting[one.stage].pop()
+        waiting[device].pop()
     return events
 
 
-def bubble(events: Sequence[Event], stages: int) -> float:
-    """The part of all stages' time in which they wait, between 0 and 1."""
+def bubble(events: Sequence[Event], devices: int) -> float:
+    """The part of all devices' time in which they wait, between 0 and 1."""
     busy = sum(event.end - event.begin for event in events)
-    return 1 - busy / (stages * max(event.end for event in events))
+    return 1 - busy / (devices * max(event.end for event in events))
 
 
 def most_live(passes: Sequence[Pass]) -> int:

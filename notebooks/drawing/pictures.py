@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from common.base.errors import RunError
+from common.drawing import svg
+from common.drawing.parts import who_has_what as who_has_what
+from common.drawing.timelines import memory as memory, timelines as timelines
 from common.parallel.shards import shard_sizes
-from notebooks.drawing import svg
-from notebooks.drawing.parts import who_has_what as who_has_what
 from notebooks.drawing.storyboard import allreduce as allreduce
-from notebooks.drawing.timelines import memory as memory, timelines as timelines
 
 WIDTH: Final = 480
 LEFT: Final = 16

@@ -7,10 +7,10 @@ reader sees the storyboard of a ring.
 import json
 from typing import Any, Final
 
+from common.drawing.theme import style
 from common.parallel.schedules import SCHEDULES, Schedule
 from notebooks.drawing.frames import Frame, frames, gaps, words
 from notebooks.drawing.pictures import allreduce
-from notebooks.drawing.theme import style
 
 DEVICES: Final = range(2, 17)
 """The numbers of devices to choose from."""

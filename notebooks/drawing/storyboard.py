@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from common.drawing import svg
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
-from notebooks.drawing import svg
 from notebooks.drawing.frames import Frame, devices_in, frames, gaps, sums_fit, tops, words
 
 WIDTH: Final = 480

@@ -19,7 +19,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from common.base.errors import RunError
-from notebooks.drawing import pictures
+from notebooks.drawing import explore_memory, explore_pipeline, explore_shards, pictures
 from notebooks.drawing.stepper import fragment
 from notebooks.text.sources import ROOT
 from notebooks.web.outputs import unsearched
@@ -36,6 +36,13 @@ TYPES: Final = {
 MATHML: Final = "http://www.w3.org/1998/Math/MathML"
 
 FONT: Final = DOCS / "_static" / "stix-two-math.woff2"
+
+
+EXPLORERS: Final = {
+    "pipeline": explore_pipeline.fragment,
+    "memory": explore_memory.fragment,
+    "shards": explore_shards.fragment,
+}
 
 
 class Picture(SphinxDirective):
@@ -57,6 +64,17 @@ class Stepper(SphinxDirective):
         """The figure; its script lies in the folder of assets."""
         assets = "../" * self.env.docname.count("/") + "_static"
         return [nodes.raw("", unsearched(fragment(assets)), format="html")]
+
+
+class Explorer(SphinxDirective):
+    """A figure in which a reader changes a plan: `pipeline`, `memory` or `shards`."""
+
+    required_arguments: ClassVar[int] = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The figure; its scripts lie in the folder of assets."""
+        assets = "../" * self.env.docname.count("/") + "_static"
+        return [nodes.raw("", unsearched(EXPLORERS[self.arguments[0]](assets)), format="html")]
 
 
 class CommandHelp(Directive):
@@ -168,6 +186,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Registers all of it."""
     app.add_directive("picture", Picture)
     app.add_directive("stepper", Stepper)
+    app.add_directive("explorer", Explorer)
     app.add_directive("command-help", CommandHelp)
     app.connect("source-read", relink_source)
     app.connect("autodoc-process-signature", shorter_signature)

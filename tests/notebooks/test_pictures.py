@@ -11,8 +11,9 @@ import pytest
 import walked
 from drawn import SVG, of_class, texts
 
+from common.drawing import theme
 from common.parallel.schedules import SCHEDULES
-from notebooks.drawing import pictures, theme
+from notebooks.drawing import pictures
 from notebooks.drawing.shown import shown
 
 ROOT = Path(__file__).parents[2]

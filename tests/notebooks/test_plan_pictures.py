@@ -9,9 +9,10 @@ import pytest
 from drawn import SVG, of_class, texts
 
 from common.chapters.strategies import StrategiesOptions
+from common.drawing import timelines
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import ORDERS, simulate
-from notebooks.drawing import pictures, timelines
+from notebooks.drawing import pictures
 
 
 def numbers(rect: Element, *names: str) -> list[float]:

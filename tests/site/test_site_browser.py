@@ -8,7 +8,7 @@ import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits, rgb
 from playwright.sync_api import Browser, Page as Tab
 
-from notebooks.drawing import theme
+from common.drawing import theme
 from notebooks.text.sources import ROOT
 
 pytestmark = NEEDED

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
+from common.drawing import svg
 from common.parallel.layouts import Part
 from common.parallel.plans import Plan
-from notebooks.drawing import svg
 
 WIDTH: Final = 480
 MARGIN: Final = 16

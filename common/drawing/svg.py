@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from notebooks.drawing.theme import style
+from common.drawing.theme import style
 
 SIZE: Final = 12
 """The size of text, in units, where nothing else is said."""

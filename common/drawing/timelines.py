@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
+from common.drawing import svg
 from common.parallel.ledger import KEPT
 from common.parallel.pipelines import ORDERS, Event, bubble, most_live, simulate
-from notebooks.drawing import svg
 
 WIDTH: Final = 480
 MARGIN: Final = 16

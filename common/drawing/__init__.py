@@ -1,0 +1,1 @@
+"""Pictures of plans as SVG: colours, shapes, timelines, memory, and who has what."""

@@ -1,0 +1,68 @@
+"""What the explorers share, figures in which a reader changes a plan: controls, and their frame.
+
+Their scripts lie in `docs/_static`. They compute what they show as `common/parallel` does.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any, Final
+
+from common.drawing.theme import style
+
+SHARED: Final = ("pipelines.js", "explorer.js")
+"""Scripts that every explorer takes, in the order in which they are loaded."""
+
+
+def choice(name: str, options: Mapping[str, str], chosen: str, label: str = "") -> str:
+    """A list to choose from: values, and what they are called."""
+    made = [
+        f'<option value="{key}"{" selected" if key == chosen else ""}>{escape(words)}</option>'
+        for key, words in options.items()
+    ]
+    chooser = f'<select name="{name}" autocomplete="off">{"".join(made)}</select>'
+    return f'<label data-for="{name}">{escape(label or name)} {chooser}</label>'
+
+
+def count(
+    name: str, value: float, least: float, most: float, *, label: str = "", step: float = 1
+) -> str:
+    """A number to type, or to change by arrow keys."""
+    field = f'<input type="number" name="{name}" value="{value}" min="{least}" max="{most}"'
+    field += f' step="{step}" autocomplete="off">'
+    return f'<label data-for="{name}">{escape(label or name)} {field}</label>'
+
+
+def figure(
+    name: str,
+    title: str,
+    still: str,
+    controls: Iterable[Iterable[str]],
+    body: str,
+    *,
+    data: Any,
+    scripts: Iterable[str],
+    assets: str,
+) -> str:
+    """An explorer as HTML: `controls` in rows, and a `body` that its scripts fill.
+
+    `still` is what is seen without scripts. They find `data` as JSON, and lie in folder `assets`.
+    """
+    rows = "\n".join(f'<p class="explorer-row">{" ".join(row)}</p>' for row in controls)
+    content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    loaded = "\n".join(
+        f'<script defer src="{assets}/{each}"></script>' for each in (*SHARED, *scripts)
+    )
+    return f"""<figure class="explorer picture" id="{name}">
+<style>{style()}</style>
+<div class="explorer-still">
+{still}
+</div>
+<div class="explorer-live" role="group" aria-label="{escape(title)}" hidden>
+{rows}
+{body}
+</div>
+<script type="application/json">{content}</script>
+{loaded}
+</figure>
+"""
