@@ -12,6 +12,5 @@ def fragment(assets: str = "_static") -> str:
         controls=[],
         body="",
         data={},
-        scripts=["explore-pipeline.js"],
         assets=assets,
     )

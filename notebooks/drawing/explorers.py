@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from common.drawing.theme import style
 
-SHARED: Final = ("pipelines.js", "explorer.js")
-"""Scripts that every explorer takes, in the order in which they are loaded."""
+SCRIPTS: Final = ("pipelines.js", "plans.js", "explorer.js")
+"""What every explorer loads before its own script, in this order."""
 
 
 def choice(name: str, options: Mapping[str, str], chosen: str, label: str = "") -> str:
@@ -39,19 +39,19 @@ def figure(
     still: str,
     controls: Iterable[Iterable[str]],
     body: str,
-    *,
     data: Any,
-    scripts: Iterable[str],
     assets: str,
 ) -> str:
     """An explorer as HTML: `controls` in rows, and a `body` that its scripts fill.
 
-    `still` is what is seen without scripts. They find `data` as JSON, and lie in folder `assets`.
+    `still` is what is seen without scripts. They lie in the folder `assets`, and find `data` as
+    JSON. Explorers of one page load what they share several times, which does no harm.
     """
     rows = "\n".join(f'<p class="explorer-row">{" ".join(row)}</p>' for row in controls)
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     loaded = "\n".join(
-        f'<script defer src="{assets}/{each}"></script>' for each in (*SHARED, *scripts)
+        f'<script defer src="{assets}/{each}"></script>'
+        for each in (*SCRIPTS, f"explore-{name}.js")
     )
     return f"""<figure class="explorer picture" id="{name}">
 <style>{style()}</style>
