@@ -14,6 +14,7 @@ from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
 from common.parallel.nets import lenet
 from common.parallel.plans import Plan
+from common.parallel.scenarios import Scenario
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, count, counts, distance
 
 STRATEGIES: Final = {
@@ -67,16 +68,15 @@ class StrategiesOptions(Options):
 
     def plan(self, devices: int) -> Plan:
         """How the net is split over so many devices."""
-        replicas = devices if self.strategy == "data" else self.replicas
-        return Plan(
-            self.strategy,
-            *lenet(self.depth),
-            devices=devices // replicas,
-            replicas=replicas,
+        return Scenario(
+            depth=self.depth,
+            strategy=self.strategy,
+            devices=devices,
+            replicas=self.replicas,
             microbatches=self.microbatches or 1,
             schedule=self.schedule,
-            layers_by_hand=self.stages,
-        )
+            stages=self.stages,
+        ).plan()
 
     def refusal(self, devices: int) -> str:
         """Why so many devices cannot train so, and what to ask for; empty if they can."""

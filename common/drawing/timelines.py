@@ -5,8 +5,9 @@ from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
-from common.parallel.ledger import KEPT
+from common.parallel.ledger import KEPT, Usage
 from common.parallel.pipelines import ORDERS, Event, bubble, most_live, simulate
+from common.parallel.plans import Plan
 
 WIDTH: Final = 480
 MARGIN: Final = 16
@@ -30,6 +31,9 @@ KINDS: Final = {
 }
 """How each kind of memory is drawn: its colour, and how much of it."""
 
+PASSES: Final = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
+"""How each kind of pass is drawn."""
+
 SAID: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}
 
 
@@ -49,12 +53,50 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
         y += GROUP
         parts += _lanes(y, stages, ends[name], events[name], unit)
         y += stages * LANE + 8
-    parts += _legend(y + 16, {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)})
+    parts += _legend(y + 16, PASSES)
     described = (
         f"{microbatches} microbatches go through {stages} devices, forward and backward. Each pass "
         "takes one unit of time. Empty places in a device's row are times in which it waits."
     )
     return svg.picture(WIDTH, y + 32, "Orders of a pipeline", described, parts)
+
+
+def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
+    """A step of a plan: what each device keeps and, of a pipeline, when it works.
+
+    `run` is what a real pipeline did, on a scale of its own.
+    """
+    parts: list[str] = []
+    y = 8.0
+    if plan.strategy == "pipeline":
+        planned = simulate(plan.order_of(usage.examples))
+        units = max(event.end for event in planned)
+        waits = f"{bubble(planned, plan.devices):.0%} of it waiting"
+        shown: list[tuple[str, str, Sequence[Event]]] = [
+            (SAID[plan.schedule], f"By plan: {units:.0f} units of time, {waits}.", planned)
+        ]
+        if run:
+            told = f"{1000 * max(event.end for event in run):.1f} ms; one process told all devices."
+            shown.append(("A run", told, run))
+        for name, told, events in shown:
+            parts += _heading(y, name, told)
+            y += GROUP
+            end = max(event.end for event in events)
+            parts += _lanes(y, plan.devices, end, events, (WIDTH - 2 * MARGIN - NAMES) / end)
+            y += plan.devices * LANE + 8
+        parts += _legend(y + 16, PASSES)
+        y += 32
+    parts.append(svg.text(MARGIN, y + 18, "Memory", "bold", size=14, anchor="start"))
+    y += GROUP - 20
+    totals = [sum(each) for each in zip(*usage.peak.values(), strict=True)]
+    unit = (WIDTH - 2 * MARGIN - NAMES - MEGABYTES) / max(totals)
+    for device in range(len(totals)):
+        parts += _bar(y, device, {kind: usage.peak[kind][device] for kind in KEPT}, unit)
+        y += LANE
+    parts += _legend(y + 16, KINDS)
+    title = f"A step: {plan.strategy}, {len(totals)} devices"
+    described = "When each device passes which microbatch, and bytes at their most, by kind."
+    return svg.picture(WIDTH, y + 32, title, described, parts)
 
 
 def _lanes(
@@ -69,7 +111,7 @@ def _lanes(
     for event in events:
         at, wide = left + event.begin * unit, (event.end - event.begin) * unit
         label = str(event.done.microbatch)
-        part, share = ("cell", 0.3) if event.done.forward else ("sent-cell", 0.35)
+        part, share = PASSES["forward" if event.done.forward else "backward"]
         top, lines = y + event.done.stage * LANE, [label] if svg.fits(label, wide) else []
         yield svg.box(at, top, wide, LANE - 3, lines, part, share)
 
@@ -105,8 +147,12 @@ def _bar(y: float, device: int, kept: dict[str, int], unit: float) -> Iterator[s
         part, share = KINDS[kind]
         yield svg.rect(x, y, size * unit, LANE - 3, part, radius=0, share=share)
         x += size * unit
-    total = f"{sum(kept.values()) / 1e6:.2f} MB"
-    yield svg.text(x + 6, y + 13, total, anchor="start")
+    yield svg.text(x + 6, y + 13, _size(sum(kept.values())), anchor="start")
+
+
+def _size(count: int) -> str:
+    """A number of bytes in megabytes or, if there are many, in gigabytes."""
+    return f"{count / 1e6:.2f} MB" if count < 1e9 else f"{count / 1e9:,.2f} GB"
 
 
 def _heading(y: float, name: str, told: str) -> Iterator[str]:

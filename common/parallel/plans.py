@@ -94,6 +94,10 @@ class Plan:
         """What each stage of a pipeline does, one after the other."""
         return ORDERS[self.schedule](self.devices, microbatches)
 
+    def order_of(self, examples: int) -> Order:
+        """That of the first replica, in a step on so many examples."""
+        return self.order(len(self.microbatches_of(self.rows_of(examples)[0].stop)))
+
     def passes(self, microbatches: int) -> list[Pass]:
         """All passes of a pipeline, each after those that it needs."""
         return [event.done for event in simulate(self.order(microbatches))]

@@ -24,7 +24,8 @@ OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
 class Scenario:
     """What a plan is made for.
 
-    LeNet has a `depth`, ResNet-18 a `width`, equal dense `layers` a number of `parameters`.
+    LeNet has a `depth`, ResNet-18 a `width`, equal dense `layers` a number of `parameters`. If
+    `stages` is empty, those of a pipeline have as equal work as can be.
     """
 
     net: str = "lenet"
@@ -37,6 +38,7 @@ class Scenario:
     replicas: int = 1
     microbatches: int = 1
     schedule: str = "1f1b"
+    stages: tuple[int, ...] = ()
     examples: int = 256
     precision: str = "float32"
     optimizer: str = "momentum"
@@ -59,6 +61,7 @@ class Scenario:
             replicas=replicas,
             microbatches=self.microbatches,
             schedule=self.schedule,
+            layers_by_hand=self.stages,
         )
 
     def refusal(self) -> str:

@@ -1,0 +1,194 @@
+"""What a step of training keeps and sends on each device, if it is split so; and a picture of it.
+
+python -m common.plan --devices 4                                  all strategies, side by side
+python -m common.plan --strategy pipeline --devices 4 --microbatches 8 --out plan.svg
+python -m common.plan --net resnet18 --strategy zero3 --optimizer adam --precision mixed
+python -m common.plan --net dense --parameters 7e9 --layers 32 --strategy tensor --devices 8
+python -m common.plan --of results/jax-strategies-pipeline-4dev.json --out run.svg
+
+Nothing is trained: the numbers are computed from the plan that a run would execute. `--of` takes
+the plan of a run from its record, and tells what the run has counted, and in which order it went.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from common.base.errors import RequestError
+from common.base.files import require_file, write_text
+from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
+from common.drawing.timelines import step
+from common.parallel.ledger import Usage
+from common.parallel.pipelines import Event, Pass, bubble, simulate
+from common.parallel.plans import Plan
+from common.parallel.scenarios import NETS, OPTIMIZERS, PRECISIONS, Scenario
+from common.records.record import Record
+from common.records.store import read_record
+from common.terminal.command import Parser, status
+from common.terminal.tables import markdown
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count
+
+LAYERS: Final = 200
+"""The most dense layers."""
+
+PARAMETERS: Final = 10**13
+
+EXAMPLES: Final = 2**20
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a plan, what it takes and, if a run took it, what this has `counted` and did."""
+
+    plan: Plan
+    usage: Usage
+    counted: Usage | None = None
+    events: Sequence[Event] = ()
+
+    def lines(self) -> Iterator[str]:
+        """What is printed of it."""
+        plan, usage = self.plan, self.usage
+        groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
+        yield f"{plan.strategy}{groups}; a step on {usage.examples} examples, in bytes:"
+        yield ""
+        kept, sent = (list(zip(*each.values(), strict=True)) for each in (usage.peak, usage.sent))
+        rows = [
+            [
+                str(device),
+                *(f"{size:,}" for size in (*sizes, sum(sizes), sum(sent[device]))),
+                f"{usage.messages[device]:,}",
+                str(usage.live[device]),
+            ]
+            for device, sizes in enumerate(kept)
+        ]
+        kinds = ("weights", "gradients", "optimizer", "activations")
+        yield from markdown(["device", *kinds, "kept", "sent", "messages", "live"], rows)
+        if plan.strategy == "pipeline":
+            yield ""
+            yield from self._order()
+        if self.counted:
+            equal = self.counted == usage
+            yield ""
+            yield f"The run has counted {'just this' if equal else f'this: {self.counted}'}."
+
+    def _order(self) -> Iterator[str]:
+        """Of a pipeline, its stages, how long they wait, and whether a run went in this order."""
+        for stage, names in enumerate(self.plan.stages):
+            yield f"stage {stage}: {', '.join(names)}"
+        order = self.plan.order_of(self.usage.examples)
+        planned = simulate(order)
+        end, waits = max(each.end for each in planned), bubble(planned, self.plan.devices)
+        yield f"{self.plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
+        if self.events:
+            went = [[e.done for e in self.events if e.done.stage == i] for i in range(len(order))]
+            same = went == [list(passes) for passes in order]
+            yield f"The run has gone in {'this' if same else 'another'} order."
+
+
+def of_record(record: Record) -> Step:
+    """The step that a run has counted. Raises RequestError if it has counted none."""
+    split, options = record.split, record.config.options
+    if split is None or not isinstance(options, StrategiesOptions):
+        raise RequestError("this run has counted no step: only those of strategies do, by hand")
+    plan = options.plan(record.config.devices)
+    group = [each for each in split.events if each.device < plan.devices]
+    events = [
+        Event(Pass(each.device, each.microbatch, each.what == "forward"), each.begin, each.end)
+        for each in group
+        if plan.strategy == "pipeline"
+    ]
+    return Step(plan, split.predicted, split.counted, events)
+
+
+def side_by_side(given: Scenario) -> Iterator[str]:
+    """All strategies, as a table."""
+    rows = []
+    for name in STRATEGIES:
+        each = filled(replace(given, strategy=name))
+        cells = [each.refusal(), "", ""]
+        if not cells[0]:
+            usage = each.usage()
+            kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
+            sent = sum(map(sum, usage.sent.values()))
+            cells = [f"{kept:,}", f"{sent:,}", f"{sum(usage.messages):,}"]
+        rows.append([name, *cells])
+    headings = ["strategy", "bytes kept by the fullest device", "sent by all", "messages"]
+    yield from markdown(headings, rows)
+
+
+def filled(given: Scenario) -> Scenario:
+    """A pipeline takes four microbatches, as runs do, and others one, if none are asked for."""
+    default = 4 if given.strategy == "pipeline" else 1
+    return replace(given, microbatches=given.microbatches or default)
+
+
+def parser() -> Parser:
+    """The flags."""
+    made = Parser(
+        prog="python -m common.plan",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    default = Scenario()
+
+    def add(name: str, text: str = "", **how: Any) -> None:
+        """A flag; its help ends with what it is by default."""
+        made.add_argument(f"--{name}", help=f"{text} (%(default)s)".strip(), **how)
+
+    record = "take the plan of a run from its record; other flags of plans do not count"
+    made.add_argument("--of", type=Path, metavar="FILE", help=record)
+    made.add_argument("--out", type=Path, metavar="FILE", help="draw the step as SVG")
+    ways = "how training is split (else all ways, side by side)"
+    made.add_argument("--strategy", choices=STRATEGIES, help=ways)
+    add("devices", type=count(DEVICES), default=default.devices, metavar="N")
+    add("replicas", "groups of devices", type=count(DEVICES), default=1, metavar="R")
+    parts = "parts of a minibatch (1; pipeline: 4)"
+    made.add_argument("--microbatches", type=count(MICROBATCHES), metavar="M", help=parts)
+    add("schedule", "of a pipeline", choices=SCHEDULES, default=default.schedule)
+    add("examples", "of a minibatch", type=count(EXAMPLES), default=default.examples, metavar="N")
+    add("net", "dense: equal layers in a row", choices=NETS, default=default.net)
+    add("depth", "lenet: layers more", type=count(DEPTH, least=0), default=0, metavar="D")
+    add("width", "resnet18: channels", type=count(WIDTH), default=default.width, metavar="W")
+    add("parameters", "dense", type=large, default=default.parameters, metavar="P")
+    add("layers", "dense", type=count(LAYERS), default=default.layers, metavar="L")
+    precision = "mixed: 16 bits, and 32 for what the optimizer keeps"
+    add("precision", precision, choices=PRECISIONS, default=default.precision)
+    add("optimizer", choices=OPTIMIZERS, default=default.optimizer)
+    return made
+
+
+def large(text: str) -> int:
+    """A number of parameters, as 7e9 or 7000000000."""
+    found = above_zero(text)
+    if found > PARAMETERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {PARAMETERS:,}")
+    return int(found)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints what was asked for, and draws it. Raises RequestError, RunError or OSError."""
+    flags = parser().parse_args(argv)
+    if flags.out is not None:
+        require_file(flags.out, "--out")
+    if flags.of is not None:
+        found = of_record(read_record(flags.of))
+    else:
+        given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
+        if flags.strategy is None:
+            if flags.out is not None:
+                raise RequestError("--out draws one --strategy: name it")
+            print("\n".join(side_by_side(Scenario(**given))))
+            return
+        scenario = filled(Scenario(**given))
+        if refusal := scenario.refusal():
+            raise RequestError(refusal)
+        found = Step(scenario.plan(), scenario.usage())
+    print("\n".join(found.lines()))
+    if flags.out is not None:
+        write_text(flags.out, step(found.plan, found.usage, found.events))
+
+
+if __name__ == "__main__":
+    raise SystemExit(status("python -m common.plan", main))
