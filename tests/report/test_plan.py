@@ -1,0 +1,101 @@
+"""The command that tells what a plan takes, and whether a run kept to it."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from drawn import of_class
+
+from common.base.errors import RequestError
+from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.parallel.ledger import Event
+from common.parallel.pipelines import simulate
+from common.plan import main, of_record
+
+
+def rows(said: str) -> list[list[str]]:
+    lines = [line for line in said.splitlines() if line.startswith("| ")]
+    return [[cell.strip().replace(",", "") for cell in line.split("|")[1:-1]] for line in lines[2:]]
+
+
+def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--devices=3", "--examples=31", "--precision=float64"])
+    found = rows(capsys.readouterr().out)
+    assert [row[0] for row in found] == list(STRATEGIES)
+    for name, *told in found:
+        usage = StrategiesOptions(name).filled({}).usage(3, 31, 8)
+        kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
+        sent = sum(map(sum, usage.sent.values()))
+        assert told == [str(kept), str(sent), str(sum(usage.messages))]
+
+
+def test_a_step_is_told_by_device_and_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.svg"
+    flags = ["--strategy=pipeline", "--devices=4", "--microbatches=8", "--examples=30"]
+    main([*flags, "--optimizer=adam", f"--out={path}"])
+    said = capsys.readouterr().out
+    usage = StrategiesOptions("pipeline", microbatches=8).usage(4, 30, 4)
+    for device, row in enumerate(rows(said)):
+        weights, gradients, momentum, activations = (each[device] for each in usage.peak.values())
+        sizes = [weights, gradients, 2 * momentum, activations]
+        sent = sum(each[device] for each in usage.sent.values())
+        counts = [usage.messages[device], usage.live[device]]
+        assert row == [str(each) for each in (device, *sizes, sum(sizes), sent, *counts)]
+    assert "1f1b: 22 units of time, 27.3% of it waiting" in said
+    assert len(list(of_class(ElementTree.parse(path).getroot(), "box"))) == 2 * 4 * 8
+
+
+def record(*swapped: int) -> Any:
+    """That of a run; the events of these numbers have changed places."""
+    options = StrategiesOptions("pipeline", microbatches=3)
+    usage = options.usage(2, 7, 4)
+    events = [
+        Event(
+            e.done.stage, "forward" if e.done.forward else "backward", e.done.microbatch, i, i + 1
+        )
+        for i, e in enumerate(simulate(options.plan(2).order(3)))
+    ]
+    for i, j in zip(swapped[::2], swapped[1::2], strict=True):
+        events[i], events[j] = events[j], events[i]
+    split = SimpleNamespace(predicted=usage, counted=usage, events=events)
+    return SimpleNamespace(split=split, config=SimpleNamespace(options=options, devices=2))
+
+
+def test_a_run_is_held_to_its_plan() -> None:
+    said = "\n".join(of_record(record()).lines())
+    assert "The run has gone in this order." in said
+    assert said.endswith("The run has counted just this.")
+    stages = [each.device for each in record().split.events]
+    last = [i for i, stage in enumerate(stages) if stage == 1][-2:]
+    assert "The run has gone in another order." in "\n".join(of_record(record(*last)).lines())
+    other = record()
+    other.split.counted = replace(other.split.predicted, live=[2, 2])
+    assert "The run has counted this: " in "\n".join(of_record(other).lines())
+
+
+def test_a_run_that_has_counted_nothing_is_refused() -> None:
+    with pytest.raises(RequestError, match="this run has counted no step"):
+        of_record(SimpleNamespace(split=None, config=record().config))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--out"], "--out draws one --strategy: name it"),
+        (["--strategy=pipeline", "--devices=5", "--out"], "4 stages at most, not 5"),
+        (["--strategy=tensor", "--devices=3", "--replicas=2", "--out"], "2 groups of one size"),
+        (["--strategy=tensor", "--devices=21", "--out"], "20 channels, too few for 21 devices"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
+    tmp_path: Path, flags: list[str], said: str
+) -> None:
+    path = tmp_path / "plan.svg"
+    with pytest.raises(RequestError, match=said):
+        main([*flags, str(path)])
+    assert not path.exists()
