@@ -26,7 +26,10 @@ from notebooks.text.notebook import (
 )
 from notebooks.text.sources import ROOT
 
-FIGURES: Final = {ROOT / "docs" / "data-parallelism.svg": pictures.data_parallelism}
+FIGURES: Final = {
+    ROOT / "docs" / "data-parallelism.svg": pictures.data_parallelism,
+    ROOT / "docs" / "pipeline.svg": pictures.planned_pipeline,
+}
 """Pictures that are files, because the README shows them."""
 
 SHOWN: Final = 4

@@ -151,8 +151,11 @@ def _bar(y: float, device: int, kept: dict[str, int], unit: float) -> Iterator[s
 
 
 def _size(count: int) -> str:
-    """A number of bytes in megabytes or, if there are many, in gigabytes."""
-    return f"{count / 1e6:.2f} MB" if count < 1e9 else f"{count / 1e9:,.2f} GB"
+    """A number of bytes in megabytes or, if they are many, in gigabytes or terabytes."""
+    units = (1e12, "TB"), (1e9, "GB"), (1e6, "MB")
+    unit, name = next((each for each in units if count >= each[0]), units[-1])
+    value = count / unit
+    return f"{value:.2f} {name}" if value < 100 else f"{value:.0f} {name}"
 
 
 def _heading(y: float, name: str, told: str) -> Iterator[str]:

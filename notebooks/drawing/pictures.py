@@ -6,7 +6,8 @@ from typing import Final
 from common.base.errors import RunError
 from common.drawing import svg
 from common.drawing.parts import who_has_what as who_has_what
-from common.drawing.timelines import memory as memory, timelines as timelines
+from common.drawing.timelines import memory as memory, step, timelines as timelines
+from common.parallel.scenarios import Scenario
 from common.parallel.shards import shard_sizes
 from notebooks.drawing.storyboard import allreduce as allreduce
 
@@ -27,6 +28,12 @@ BETWEEN: Final = 30
 """From one device to the next one below."""
 
 Point = tuple[float, float]
+
+
+def planned_pipeline() -> str:
+    """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
+    net = Scenario(net="dense", layers=32, strategy="pipeline", microbatches=8, examples=8192)
+    return step(net.plan(), net.usage())
 
 
 def three_splits() -> str:
