@@ -42,12 +42,12 @@ def cases(framework: str, devices: int) -> dict[str, StrategiesOptions]:
     """
     chosen = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
     if devices == 1:
-        chosen = {name: CASES[name] for name in ("pipeline", "tensor", "zero3")}
+        chosen = {name: CASES[name] for name in ("data", "pipeline", "naive", "tensor", "zero3")}
     if devices == 4:
         chosen = {
             f"{name} on a mesh": replace(options, replicas=2)
             for name, options in CASES.items()
-            if name not in ("data", "zero2", "1f1b", "naive")
+            if name not in ("data", "zero2", "1f1b")
         }
     return {name: options for name, options in chosen.items() if not options.no_native(framework)}
 
