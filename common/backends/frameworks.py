@@ -26,7 +26,7 @@ SAME_BITS: Final = {
 
 _NO_LENET = "DTensor trains no LeNet: it refuses split convolutions and uneven sizes"
 _NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
-_NO_ORDER = "MXNet places layers on devices and has no orders of microbatches: ask for naive"
+_NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
 _WAYS = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
