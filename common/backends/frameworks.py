@@ -25,7 +25,8 @@ SAME_BITS: Final = {
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
 _NO_LENET = "DTensor trains no LeNet: it refuses split convolutions and uneven sizes"
-_NO_MXNET = "it places layers on devices, and has no microbatches, slices or ZeRO of its own"
+_NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
+_NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
 _WAYS = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
@@ -34,7 +35,10 @@ NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
         ("1f1b", "naive"),
         "JAX's gradient of a pipeline goes back in GPipe's order: ask for --schedule gpipe",
     ),
-    "mxnet": dict.fromkeys(_WAYS, _NO_MXNET),
+    "mxnet": {
+        **dict.fromkeys(("tensor", "zero1", "zero2", "zero3"), _NO_SLICES),
+        **dict.fromkeys(("gpipe", "1f1b"), _NO_ORDER),
+    },
 }
 """The ways to split, and the orders of a pipeline, that a framework has no means of its own for.
 

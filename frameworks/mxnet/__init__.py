@@ -42,6 +42,8 @@ ENVIRONMENT = Environment(
         "MXNET_USE_FUSION": "0",
         # cuDNN is a later one than that which MXNet was built with; it would warn of it.
         "MXNET_CUDNN_LIB_CHECKING": "0",
+        # A Symbol's executor would say by which library it computes.
+        "MXNET_SUBGRAPH_VERBOSE": "0",
         # Threads that spin while they wait for work would keep the threads of its engine, and
         # Python, from the cores. `common/base/waiting.py` has the others spin for a moment.
         "OMP_WAIT_POLICY": "passive",

@@ -21,7 +21,7 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
 ) -> None:
     chapter = backend(framework, "strategies")
     request = DeviceRequest(devices, "cpu", 1)
-    chapter.launch(Trained(framework, devices, tmp_path), request, CASES["zero3"])
+    chapter.launch(Trained(framework, devices, tmp_path), request, CASES["data"])
     for name, options in cases(framework, devices).items():
         require_right(load_file(tmp_path / f"{name}.safetensors"), options, LIMIT)
 

@@ -42,12 +42,12 @@ def cases(framework: str, devices: int) -> dict[str, StrategiesOptions]:
     """
     chosen = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
     if devices == 1:
-        chosen = {name: CASES[name] for name in ("pipeline", "tensor", "zero3")}
+        chosen = {name: CASES[name] for name in ("data", "pipeline", "naive", "tensor", "zero3")}
     if devices == 4:
         chosen = {
             f"{name} on a mesh": replace(options, replicas=2)
             for name, options in CASES.items()
-            if name not in ("data", "zero2", "1f1b", "naive")
+            if name not in ("data", "zero2", "1f1b")
         }
     return {name: options for name, options in chosen.items() if not options.no_native(framework)}
 
@@ -102,13 +102,15 @@ class Trained:
 def told_of_moved(framework: str) -> dict[str, tuple[dict[str, int], int]]:
     """By strategy, what a page says that 12 images move between two devices, in numbers.
 
-    By kind, and sent if one device adds up and hands round.
+    By kind, and sent if one device adds up and hands round. Of what there is not, nothing.
     """
     lines = PAGE.read_text(encoding="utf-8").split("What they move is counted, too")[1].splitlines()
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
     column = [heading.lower() for heading in rows[0]].index(framework)
     found = {}
     for row in rows[2 : 2 + len(STRATEGIES)]:
+        if row[column] == "none":
+            continue
         moved = (each.rsplit(" ", 1) for each in row[column].split(", "))
         sizes = {KINDS[word]: int(size.replace(",", "")) for word, size in moved}
         found[row[0]] = sizes, int(row[column + 1].replace(",", ""))

@@ -1,1 +1,1 @@
-"""LeNet split over devices by what MXNet itself has for it: contexts."""
+"""LeNet split over devices by what MXNet itself has for it: contexts, and a kvstore."""

@@ -1,0 +1,118 @@
+"""Stages on devices by context groups: MXNet's executor copies what one hands to the next.
+
+A microbatch goes there and back before the next one begins. With several groups of devices, a
+kvstore adds up their gradients.
+"""
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+
+import numpy
+from mxnet import Context, autograd, executor, np
+
+from common.base.arrays import Array
+from common.chapters.splitting import Loss
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.ledger import Collective
+from common.parallel.parts import parts_of
+from frameworks.mxnet.layouts import Tensor, on_host
+from frameworks.mxnet.native.moved import copied, summed
+from frameworks.mxnet.native.net import group_of, lenet
+from frameworks.mxnet.native.training import Params, Training, turned
+from frameworks.mxnet.scratch import loss
+
+
+class Staged(Training):
+    """Each device of a row has a stage of the net; a row is a pipeline."""
+
+    def __init__(
+        self, weights: Mapping[str, Array], devices: Sequence[Context], options: StrategiesOptions
+    ) -> None:
+        super().__init__(weights, devices, options)
+        self.net = lenet(self.plan)
+        self.executors: dict[tuple[int, int], executor.Executor] = {}
+        for name, values in weights.items():
+            self.store.init(name, np.array(turned(values), self.dtype))
+
+    def make(self, weights: Mapping[str, Array]) -> list[list[Params]]:
+        """Each device has the weights of its stage."""
+        parts = [parts_of(weights, self.layouts, number) for number in range(len(self.devices))]
+        return [
+            [
+                {k: np.zeros(turned(v).shape, self.dtype, ctx=device) for k, v in part.items()}
+                for part, device in zip(parts, self.devices, strict=True)
+            ]
+            for _ in ("weights", "gradients")
+        ]
+
+    def bound(self, row: int, examples: int) -> executor.Executor:
+        """What takes so many examples through a row: all that do so add to the same gradients."""
+        if (row, examples) not in self.executors:
+            here = slice(row * self.plan.devices, (row + 1) * self.plan.devices)
+            params, grads = (dict(ChainMap(*held[here])) for held in (self.params, self.grads))
+            devices = self.devices[here]
+            images = np.zeros((examples, 1, 28, 28), self.dtype, ctx=devices[0])
+            self.executors[row, examples] = self.net.bind(
+                devices[0],
+                {**params, "data": images},
+                grads,
+                grad_req="add",
+                group2ctx={group_of(stage): device for stage, device in enumerate(devices)},
+            )
+        return self.executors[row, examples]
+
+    def logits(self, row: int, X: Array, *, training: bool) -> Tensor:
+        """The logits (n, 10) of some examples, on the device of the last stage."""
+        bound = self.bound(row, len(X))
+        bound.arg_dict["data"][:] = X
+        (found,) = bound.forward(is_train=training)
+        return found.as_np_ndarray()
+
+    def there_and_back(self, row: int, X: Array, y: Array, examples: int) -> Tensor:
+        """A microbatch's part of the mean loss over `examples`; its gradient is added up."""
+        logits = self.logits(row, X, training=True)
+        logits.attach_grad()
+        with autograd.record():
+            part = loss(logits, np.array(y, y.dtype, ctx=logits.ctx)).sum() / examples
+        part.backward()
+        self.bound(row, len(X)).backward(logits.grad.as_nd_ndarray())
+        return part
+
+    def forward_backward(self, X: Array, y: Array) -> Loss:
+        """The mean loss of a minibatch; its gradient is left in `grads`."""
+        for grad in (grad for own in self.grads for grad in own.values()):
+            grad[:] = 0
+        parts = []
+        for row, here in enumerate(self.plan.rows_of(len(X))):
+            X_row, y_row = X[here], y[here]
+            for each in self.plan.microbatches_of(len(X_row)):
+                if len(X_row):
+                    parts.append(self.there_and_back(row, X_row[each], y_row[each], len(X)))
+        if self.plan.replicas > 1:
+            for name in self.plan.shapes:
+                self.store.pushpull(name, [own[name] for own in self.grads if name in own])
+        return Loss(parts, on_host)
+
+    def update(self) -> None:
+        """Each device changes the weights of its stage."""
+        for params, grads, momenta in zip(self.params, self.grads, self.momenta, strict=True):
+            for number, name in enumerate(params):
+                self.optimizer.update(number, params[name], grads[name], momenta[name])
+
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch, each row computing those of its share."""
+        shares = [(row, X[here]) for row, here in enumerate(self.plan.rows_of(len(X)))]
+        found = [self.logits(row, share, training=False) for row, share in shares if len(share)]
+        return numpy.concatenate([on_host(each) for each in found])
+
+    def moved(self, X: Array, y: Array) -> list[Collective]:
+        """What a step on a minibatch moves, whose gradients are computed for that."""
+        self.executors.clear()  # those that are watched are slower
+        self.forward_backward(X, y)
+        watched = list(self.executors.values())
+        sizes = {
+            "all-reduce": summed(self.store, lambda: self.forward_backward(X, y)),
+            "send": copied(watched, lambda: self.forward_backward(X, y)),
+        }
+        self.executors.clear()
+        return [Collective(kind, size) for kind, size in sizes.items() if size]

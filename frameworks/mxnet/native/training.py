@@ -1,0 +1,93 @@
+"""What both of MXNet's own ways to split share: the step, and what each device has."""
+
+from collections.abc import Mapping, Sequence
+
+import mxnet as mx
+from mxnet import np
+
+from common.base.arrays import Array, Weights
+from common.chapters.splitting import Loss
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.ledger import Collective
+from common.parallel.parts import parts_of, whole
+from frameworks.mxnet.layouts import Tensor, on_host
+from frameworks.mxnet.optimizer import Momentum
+
+Params = dict[str, Tensor]
+
+
+class Training:
+    """LeNet; `params`, `grads` and `momenta` are what each device has."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, Array],
+        devices: Sequence[mx.Context],
+        options: StrategiesOptions,
+    ) -> None:
+        self.devices, self.plan = devices, options.plan(len(devices))
+        held = self.plan.weights.items()
+        self.layouts = {name: layout * self.plan.replicas for name, layout in held}
+        self.dtype, self.store = weights["fc2.bias"].dtype, mx.kvstore.create("device")
+        self.params, self.grads = self.make(weights)
+        self.momenta = [{k: np.zeros_like(v) for k, v in own.items()} for own in self.params]
+        self.optimizer = Momentum(dict(zip(devices, self.momenta, strict=True)))
+        self.put(weights, {name: 0 * values for name, values in weights.items()})
+
+    def make(self, weights: Mapping[str, Array]) -> list[list[Params]]:
+        """For each device, room for its parameters, and for their gradients."""
+        raise NotImplementedError
+
+    def forward_backward(self, X: Array, y: Array) -> Loss:
+        """The mean loss of a minibatch; its gradient is left in `grads`."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Changes the weights by the gradients."""
+        raise NotImplementedError
+
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch, computed as training computes them."""
+        raise NotImplementedError
+
+    def moved(self, X: Array, y: Array) -> list[Collective]:
+        """What a step on a minibatch moves, whose gradients are computed for that."""
+        raise NotImplementedError
+
+    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Loss:
+        """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
+        mean_loss = self.forward_backward(X, y)
+        self.optimizer.set_learning_rate(lr)
+        self.optimizer.momentum = momentum
+        self.update()
+        return mean_loss
+
+    def gradients(self, X: Array, y: Array) -> Weights:
+        """The whole gradient of the mean loss of a minibatch."""
+        self.forward_backward(X, y)
+        return self._whole(self.grads)
+
+    def weights(self) -> Weights:
+        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
+        return self._whole(self.params)
+
+    def velocities(self) -> Weights:
+        """The whole velocities; raises RunError as `weights`."""
+        return self._whole(self.momenta)
+
+    def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
+        """Gives each device its part of the weights and of their velocities."""
+        for given, held in ((weights, self.params), (velocities, self.momenta)):
+            for device, own in enumerate(held):
+                for name, values in parts_of(given, self.layouts, device).items():
+                    own[name][:] = turned(values)
+
+    def _whole(self, held: Sequence[Params]) -> Weights:
+        """Whole tensors on the host, of what all devices have."""
+        parts = [{name: turned(on_host(v)) for name, v in own.items()} for own in held]
+        return whole(parts, self.layouts, self.plan.shapes)
+
+
+def turned(values: Array) -> Array:
+    """A dense layer's weight, (in, out), as MXNet's own layers have it, (out, in), and back."""
+    return values.T if values.ndim == 2 else values
