@@ -29,6 +29,7 @@
   function named(devices) {
     const last = devices.at(-1), consecutive = last - devices[0] === devices.length - 1;
     const few = consecutive && devices.length > 2 ? `${devices[0]}–${last}`
+      : devices.length < 3 ? devices.join(" and ")
       : devices.length < 4 ? devices.join(", ") : `${devices[0]}, ${devices[1]}, … ${last}`;
     return `${devices.length > 1 ? "devices" : "device"} ${few}`;
   }

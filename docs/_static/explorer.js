@@ -76,8 +76,9 @@ globalThis.explorer = (() => {
       const asked = new URLSearchParams(location.search);
       for (const control of controls) {
         const wanted = asked.get(`${id}.${control.name}`) ?? initial(control);
-        const known = control.tagName !== "SELECT" ||
-          [...control.options].some((each) => each.value === wanted);
+        const known = control.tagName === "SELECT"
+          ? [...control.options].some((each) => each.value === wanted)
+          : !["number", "range"].includes(control.type) || (wanted !== "" && isFinite(wanted));
         control.value = known ? wanted : initial(control);
       }
     }
