@@ -3,12 +3,21 @@
 import random
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
-from explorer_page import by_keys, each_of, in_the_address, light_and_dark, page_of, values_of
+from explorer_page import (
+    by_keys,
+    each_of,
+    in_the_address,
+    light_and_dark,
+    linked_to,
+    page_of,
+    values_of,
+)
 from playwright.sync_api import Browser, Page as Tab
-from stepper_page import spilled
+from stepper_page import ASSETS, said, spilled
 
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.parallel.ledger import KEPT, MOVED, Usage
@@ -164,7 +173,8 @@ def test_it_says_what_fits_and_what_is_in_the_way(page: str, tab: Tab) -> None:
         )
     ]
     assert words[0].startswith(
-        "All 4 devices fit a card of 24\u00a0GB: device 0, the fullest, fills less than 1\u00a0% of it. "
+        "All 4 devices fit a card of 24\u00a0GB: device 0, the fullest, fills less than 1\u00a0% of "
+        "it. "
         "The next bottleneck: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
         "The fullest device would keep less with "
     )
@@ -173,7 +183,9 @@ def test_it_says_what_fits_and_what_is_in_the_way(page: str, tab: Tab) -> None:
         "The next bottleneck: optimizer, 56.0\u00a0GB of 112\u00a0GB there. "
         "The fullest device would keep less with pipeline (14.1\u00a0GB), tensor"
     )
-    assert words[2].startswith("All 8 devices fit a card of 80\u00a0GB: device 0, the fullest, fills")
+    assert words[2].startswith(
+        "All 8 devices fit a card of 80\u00a0GB: device 0, the fullest, fills"
+    )
     assert words[3].startswith(
         "Devices 1 and 2 do not fit a card of 0.002\u00a0GB, and device 1 keeps 3.86\u00a0MB. "
         "The others fit. The next bottleneck: activations, "
@@ -240,6 +252,17 @@ def test_the_address_has_what_was_chosen(page: str, tab: Tab) -> None:
     tab.wait_for_function("!location.search.includes('strategy')")
 
 
+def test_links_of_the_page_lead_to_what_they_say(page: str, tab: Tab) -> None:
+    links = linked_to("memory")
+    assert len(links) == 8
+    for link in links:
+        tab.goto(page + link)
+        asked = parse_qsl(urlsplit(link).query, strict_parsing=True)
+        values = values_of(tab, "memory")
+        assert {key: values[key.removeprefix("memory.")] for key, _ in asked} == dict(asked)
+        assert not said(tab).startswith("There is no such plan")
+
+
 def test_nonsense_in_the_address_counts_as_nothing(page: str, tab: Tab) -> None:
     tab.goto(page)
     first = each_of(tab, "memory", [{}], READ)
@@ -304,3 +327,20 @@ def test_without_scripts_a_picture_and_a_table_stand_there(page: str, browser: B
     assert f"{sent:,} bytes" in rows[3]
     assert opened.locator("select").first.is_hidden()
     context.close()
+
+
+def sent(scenario: Scenario) -> int:
+    return sum(map(sum, scenario.usage().sent.values()))
+
+
+def test_what_the_page_says_of_traffic_is_so() -> None:
+    text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
+    for strategy, examples in (("tensor", 8), ("tensor", 256), ("data", 8)):
+        told = shortened(sent(Scenario(strategy=strategy, examples=examples)))
+        assert told.replace("\u00a0", " ") in text
+    dense = [
+        Scenario("dense", strategy=x, examples=n) for n in (2048, 4096) for x in ("tensor", "data")
+    ]
+    few, data, many, same = map(sent, dense)
+    assert few < data == same < many
+    assert sent(Scenario(strategy="zero3")) == sent(Scenario(strategy="zero2")) * 3 / 2

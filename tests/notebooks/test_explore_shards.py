@@ -3,10 +3,19 @@
 from dataclasses import asdict
 from itertools import product
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
-from explorer_page import by_keys, each_of, in_the_address, light_and_dark, page_of, values_of
+from explorer_page import (
+    by_keys,
+    each_of,
+    in_the_address,
+    light_and_dark,
+    linked_to,
+    page_of,
+    values_of,
+)
 from playwright.sync_api import Browser, Page as Tab
 from stepper_page import press, said, spilled
 
@@ -24,7 +33,7 @@ SCENARIOS = [
         strategy=strategy, devices=k, replicas=replicas, microbatches=m, depth=depth, schedule=order
     )
     for (strategy, (k, replicas), m, depth), order in zip(
-        product(STRATEGIES, [(1, 1), (2, 1), (3, 1), (4, 2), (8, 1), (6, 3)], [1, 2, 3], [0, 1, 4]),
+        product(STRATEGIES, [(1, 1), (2, 1), (3, 1), (4, 2), (8, 1), (6, 3)], [1, 3], [0, 1, 4]),
         ["1f1b", "gpipe", "naive", "1f1b", "1f1b"] * 100,
         strict=False,
     )
@@ -42,8 +51,8 @@ READ = """(root, values) => {
     return {
         held: Object.fromEntries(['weights', 'gradients', 'momentum'].map(x => [x, most(x)])),
         sent: Object.fromEntries(plans.MOVED.map(kind => [kind, total(kind)])),
-        live, count: walk.length, first: walk[0], last: walk.at(-1),
-        words: walk.map(each => each.words),
+        live, count: walk.length, first: walk[0].state, last: walk.at(-1).state,
+        begin: walk[0].words,
         shown: root.querySelector('.explorer-words').textContent,
         slider: Number(root.querySelector('[name=moment]').max),
         waiting: walk.at(-1).inputs,
@@ -77,13 +86,14 @@ def test_a_step_holds_and_sends_what_costs_say(page: str, tab: Tab) -> None:
         sent = {kind: sum(usage.sent[kind]) // 4 for kind in MOVED}
         assert seen["sent"] == sent, scenario
         assert seen["live"] * plan.replicas == usage.live, scenario
-    assert refused == 6  # pipelines of 8 devices, where there are 4 or 5 layers
+    assert refused == 4  # pipelines of 8 devices, where there are 4 or 5 layers
 
 
 def test_a_step_begins_and_ends_with_what_the_plan_has(page: str, tab: Tab) -> None:
     tab.goto(page)
-    found = each_of(tab, "shards", [controls(each) for each in SCENARIOS], READ)
-    for scenario, seen in zip(SCENARIOS, found, strict=True):
+    some = SCENARIOS[::5]
+    found = each_of(tab, "shards", [controls(each) for each in some], READ)
+    for scenario, seen in zip(some, found, strict=True):
         if scenario.refusal():
             continue
         plan = scenario.plan()
@@ -96,10 +106,10 @@ def test_a_step_begins_and_ends_with_what_the_plan_has(page: str, tab: Tab) -> N
                     ]
                     for name, layout in layouts.items()
                 }
-                assert moment["state"][kind] == expected
-            assert all(device == [] for each in moment["state"]["gradients"].values() for device in each)
+                assert moment[kind] == expected
+            assert all(device == [] for each in moment["gradients"].values() for device in each)
         assert all(not any(each) for each in seen["waiting"].values())
-        assert (seen["shown"], seen["slider"]) == (seen["words"][0], seen["count"] - 1)
+        assert (seen["shown"], seen["slider"]) == (seen["begin"], seen["count"] - 1)
 
 
 def test_what_is_filled_is_what_a_device_holds(page: str, tab: Tab) -> None:
@@ -111,7 +121,9 @@ def test_what_is_filled_is_what_a_device_holds(page: str, tab: Tab) -> None:
     plan = Scenario(strategy="zero3", devices=3).plan()
     names = [name for layer in plan.layers for name in plan.tensors(layer)]
     shares = [a / b for a, b in zip(filled, outlines, strict=True)]
-    sizes = {name: sum(part.stop - part.start for part in plan.weights[name] if part) for name in names}
+    sizes = {
+        name: sum(part.stop - part.start for part in plan.weights[name] if part) for name in names
+    }
     expected = []
     for device in range(3):
         for name in names:
@@ -177,6 +189,17 @@ def test_the_address_has_what_was_chosen(page: str, tab: Tab) -> None:
     before, words = values_of(tab, "shards"), said(tab)
     tab.reload()
     assert (values_of(tab, "shards"), said(tab)) == (before, words)
+
+
+def test_links_of_the_page_lead_to_what_they_say(page: str, tab: Tab) -> None:
+    links = linked_to("shards")
+    assert len(links) == 9
+    for link in links:
+        tab.goto(page + link)
+        asked = parse_qsl(urlsplit(link).query, strict_parsing=True)
+        values = values_of(tab, "shards")
+        assert {key: values[key.removeprefix("shards.")] for key, _ in asked} == dict(asked)
+        assert not said(tab).startswith("There is no such plan")
 
 
 def test_nonsense_in_the_address_counts_as_nothing(page: str, tab: Tab) -> None:

@@ -1,6 +1,8 @@
 """A page with an explorer in it: what its tests set, and what they read."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,12 @@ def values_of(tab: Tab, figure: str) -> dict[str, str]:
     return found
 
 
+def linked_to(figure: str) -> list[str]:
+    """The states of a figure that docs/explorer.md links to, as the end of an address."""
+    text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
+    return [unescape(each) for each in re.findall(rf'href="(\?{figure}\.[^"]*)"', text)]
+
+
 def in_the_address(tab: Tab, *parts: str) -> None:
     """Waits until the address has all these parts; it is written a little later."""
     wanted = "parts => parts.every(each => location.search.includes(each))"
@@ -50,7 +58,8 @@ def by_keys(tab: Tab, figure: str) -> list[str]:
 
     The focus goes from one to the next by Tab.
     """
-    stuck, seen = [], set()
+    stuck: list[str] = []
+    seen: set[str] = set()
     tab.locator(f"#{figure} :is(select, input):visible").first.focus()
     while True:
         name: str | None = tab.evaluate(
@@ -79,7 +88,7 @@ def light_and_dark(tab: Tab, figure: str) -> list[str]:
         tab.evaluate("theme => { document.body.dataset.theme = theme; }", theme)
         found.append(
             tab.locator(f"#{figure} .explorer-live").evaluate(
-                "each => `${getComputedStyle(each).backgroundColor} ${getComputedStyle(each).color}`"
+                "each => (style => style.backgroundColor + style.color)(getComputedStyle(each))"
             )
         )
     return found
