@@ -103,12 +103,14 @@
     if (!large.length) {
       const share = most / card < 0.01 ? "less than 1" : Math.ceil((100 * most) / card);
       const who = kept.length > 1 ? `All ${kept.length} devices fit` : "The device fits";
-      return `${who} a card of ${size}: device ${device}, the fullest, fills ${share}\u00a0% of it.`;
+      return `${who} a card of ${size}: device ${device}, the fullest, ` +
+        `fills ${share}\u00a0% of it.`;
     }
     const than = `a card of ${size}, and device ${device} keeps ${bytes(most)}`;
     if (large.length === kept.length) return kept.length > 1
       ? `None of the ${kept.length} devices fits ${than}.` : `The device does not fit ${than}.`;
-    const verb = large.length > 1 ? "do not fit" : "does not fit", rest = kept.length - large.length;
+    const verb = large.length > 1 ? "do not fit" : "does not fit";
+    const rest = kept.length - large.length;
     return `${upper(named(large))} ${verb} ${than}. The other${rest > 1 ? `s` : ""} ` +
       `fit${rest > 1 ? "" : "s"}.`;
   }
@@ -163,7 +165,8 @@
     });
     const made = table(["strategy", "most kept", "sent by all", "messages", "fits"], rows,
       "Every strategy on these devices");
-    made.querySelectorAll("tbody tr")[STRATEGIES.indexOf(strategy)].setAttribute("aria-current", true);
+    const row = made.querySelectorAll("tbody tr")[STRATEGIES.indexOf(strategy)];
+    row.setAttribute("aria-current", true);
     return made;
   }
 

@@ -75,7 +75,8 @@ globalThis.moments = (() => {
     const sizeOfLayers = (names) => sum(names.map((layer) => plan.size(layer)));
     // What all groups send to gather, or to scatter, layers once.
     const exchanged = (names) => plan.replicas * (k - 1) * sizeOfLayers(names);
-    const wait = (layer, devices, change) => { for (const i of devices) inputs[layer][i] += change; };
+    const wait = (layer, devices, change) =>
+      devices.forEach((i) => { inputs[layer][i] += change; });
     const part = (i) => count > 1 ? `Microbatch ${i + 1} of ${count}. ` : "";
 
     const gather = (layer) => held.put("weights", [layer], (name, _, parts) =>
@@ -105,8 +106,8 @@ globalThis.moments = (() => {
       }
       if (plan.strategy === "tensor" && pairOf(layer, 1)) {
         const size = 2 * (k - 1) * sizes[i] * plan.output(layer);
-        return note("forward", `${part(i)}Forward, ${layer}: ${each} multiplies the channels that it ` +
-          "has by its slice of the weight. The products are summed over the devices.",
+        return note("forward", `${part(i)}Forward, ${layer}: ${each} multiplies the channels ` +
+          "that it has by its slice of the weight. The products are summed over the devices.",
         [layer], { sent: { activations: size } });
       }
       const what = plan.strategy !== "tensor" ? "with its own examples and the whole weights"
@@ -122,20 +123,21 @@ globalThis.moments = (() => {
         const first = plan.strategy === "tensor" && pairOf(layer, 0) && layer !== layers[0];
         const size = first ? 2 * (k - 1) * sizes[i] * plan.inputs[layer] : 0;
         const then = size ? " The gradient of its input is summed over the devices." : "";
-        return note("backward", `${part(i)}Backward, ${layer}: ${each} has the gradient of what it ` +
-          `has of the layer.${then}`, [layer], { sent: { gradients: size } });
+        return note("backward", `${part(i)}Backward, ${layer}: ${each} has the gradient of what ` +
+          `it has of the layer.${then}`, [layer], { sent: { gradients: size } });
       }
       addWhole(layer);
       const again = plan.strategy === "zero3";
       if (again) gather(layer);
-      note("backward", `${part(i)}Backward, ${layer}: ${again ? "the weights are gathered again; " : ""}` +
-        `${each} has the whole gradient of the layer, of its own examples.`, [layer],
+      const first = again ? "the weights are gathered again; " : "";
+      note("backward", `${part(i)}Backward, ${layer}: ${first}${each} has ` +
+        "the whole gradient of the layer, of its own examples.", [layer],
       again ? { sent: { weights: exchanged([layer]) }, moved: "weights" } : {});
       if (again) letGo(layer);
       if (plan.strategy === "zero1") return undefined;
       addSlices([layer]);
-      note("backward", `${part(i)}The gradient of ${layer} is scattered: ${each} adds up its slice of all ` +
-        "devices’ gradients. Then the whole one goes.", [layer],
+      note("backward", `${part(i)}The gradient of ${layer} is scattered: ${each} adds up its ` +
+        "slice of all devices’ gradients. Then the whole one goes.", [layer],
       { sent: { gradients: exchanged([layer]) }, moved: "gradients" });
       return leaveSlices([layer]);
     }
@@ -173,8 +175,8 @@ globalThis.moments = (() => {
     }
     if (plan.strategy === "zero1") {
       addSlices(layers);
-      note("backward", `All gradients are scattered: ${each} adds up its slices of all devices’ ` +
-        "gradients. Then the whole ones go.", layers,
+      note("backward", `All gradients are scattered: ${each} adds up its slices of all ` +
+        "devices’ gradients. Then the whole ones go.", layers,
       { sent: { gradients: exchanged(layers) }, moved: "gradients" });
       leaveSlices(layers);
     }
@@ -191,8 +193,8 @@ globalThis.moments = (() => {
     if (gathers) held.put("weights", layers, (name, device, [{ part }]) => [
       { part, role: "old" }, { part: plan.updated[name][device], role: "kept", within: true }]);
     note("update", gathers ? "Update: each device has new momentum and new weights of its slice; " +
-      "the rest of its weights is still old." : `Update: ${each} updates what it has, by momentum ` +
-      "and gradient. Nothing is sent.", layers);
+      "the rest of its weights is still old." : `Update: ${each} updates what it has, ` +
+      "by momentum and gradient. Nothing is sent.", layers);
     held.put("gradients", layers, () => []);
     if (gathers) {
       held.put("weights", layers, (name, _, [{ part }]) => [{ part, role: "kept" }]);
@@ -274,7 +276,8 @@ globalThis.moments = (() => {
         for (let i = 0; i < moment.inputs[layer][device]; i += 1)
           drawn.push(rect(x, y + HIGH - 7 - 7.5 * i, ITEM, 7, "data-cell", 0.9));
         kinds.forEach((kind, i) => drawn.push(...layerBox(plan, layer, kind,
-          (name) => moment.state[kind][name][device], [x + WAITING + i * box, y, box - (box > 20 ? 4 : 1.5)],
+          (name) => moment.state[kind][name][device],
+          [x + WAITING + i * box, y, box - (box > 20 ? 4 : 1.5)],
           moment.moved === kind && moment.about.includes(layer))));
       });
     }
@@ -328,7 +331,7 @@ globalThis.moments = (() => {
       show("schedule", values.strategy === "pipeline");
       number = Number(slider.value);
       const moment = walk[number], last = walk.length - 1;
-      slider.setAttribute("aria-valuetext", `${number} of ${last}`);
+      slider.setAttribute("aria-valuetext", `${number} of ${last}, ${moment.phase ?? ""}`);
       for (const [name, end] of Object.entries(ends()))
         root.querySelector(`button[name=${name}]`).setAttribute("aria-disabled", number === end);
       find("words").textContent = moment.words;
@@ -340,7 +343,7 @@ globalThis.moments = (() => {
         `${upTo(number + 1)} so far, ${upTo(last + 1)} in the whole step.`;
       const kinds = values.what === "all" ? Object.keys(KINDS) : [values.what];
       find("stage").replaceChildren(drawing(plan, moment, kinds, find("stage").clientWidth));
-      find("legend").replaceChildren("On device 0 now:", 
+      find("legend").replaceChildren("On device 0 now:",
         ...Object.entries(KINDS).map(([kind, { part, most }]) =>
           entry(part, most, `${kind} ${bytes(4 * moment.held[0][kind])}`)),
         entry("data-cell", 0.9, "the input of a layer, for each microbatch"));

@@ -20,7 +20,8 @@ globalThis.explorer = (() => {
   // An entry of a legend.
   function entry(part, share, words) {
     const made = document.createElement("span");
-    made.append(svg("svg", { width: 22, height: 14 }, rect(0.5, 0.5, 21, 13, part, share)), ` ${words}`);
+    const colour = rect(0.5, 0.5, 21, 13, part, share);
+    made.append(svg("svg", { width: 22, height: 14 }, colour), ` ${words}`);
     return made;
   }
 
@@ -51,7 +52,8 @@ globalThis.explorer = (() => {
     return element("table", caption ? [element("caption", [caption]), ...parts] : parts);
   }
 
-  // Whole numbers stay between the ends of their field; other text counts as what was there at first.
+  // Numbers are whole, unless a field says otherwise, and stay between its ends; other text counts
+  // as what was there at first.
   function valueOf(control) {
     if (control.type === "checkbox") return control.checked;
     if (!["number", "range"].includes(control.type)) return control.value;

@@ -92,7 +92,8 @@ globalThis.plans = (() => {
 
   // --- nets.py
 
-  const byName = (names, value) => Object.fromEntries(names.map((name, i) => [name, value(name, i)]));
+  const byName = (names, value) =>
+    Object.fromEntries(names.map((name, i) => [name, value(name, i)]));
 
   function chain(shapes, positions, inputs) {
     const layers = Object.keys(positions), half = Math.floor(layers.length / 2);
@@ -404,7 +405,8 @@ globalThis.plans = (() => {
   const OPTIMIZERS = { sgd: 0, momentum: 1, adam: 2 };
 
   const network = ({ net, depth, width, parameters, layers }) =>
-    net === "lenet" ? lenet(depth) : net === "resnet18" ? resnet18(width) : dense(parameters, layers);
+    net === "lenet" ? lenet(depth)
+      : net === "resnet18" ? resnet18(width) : dense(parameters, layers);
 
   function planOf(scenario) {
     const replicas = scenario.strategy === "data" ? scenario.devices : scenario.replicas;

@@ -173,8 +173,8 @@ def test_it_says_what_fits_and_what_is_in_the_way(page: str, tab: Tab) -> None:
         )
     ]
     assert words[0].startswith(
-        "All 4 devices fit a card of 24\u00a0GB: device 0, the fullest, fills less than 1\u00a0% of "
-        "it. "
+        "All 4 devices fit a card of 24\u00a0GB: device 0, the fullest, fills less than 1\u00a0% "
+        "of it. "
         "The next bottleneck: activations, 1.30\u00a0MB of 2.85\u00a0MB there. "
         "The fullest device would keep less with "
     )
