@@ -1,0 +1,209 @@
+// What each device keeps and sends in a step, for a card of some size, and by every strategy.
+(() => {
+  "use strict";
+
+  const { svg, text, rect, table, bytes, exact, entry, start } = explorer;
+  const { STRATEGIES, MOVED, KEPT, range, sum } = plans;
+  const LANE = 20, HEAD = 20, DIGIT = 7, TOTAL = 64;
+  const MOST = { devices: 64, microbatches: 64 };
+
+  // As in common/drawing/timelines.py: the colour of each kind, and how much of it.
+  const KINDS = {
+    weights: ["cell", 0.9, "weights"],
+    gradients: ["sent-cell", 0.75, "gradients"],
+    momentum: ["cell", 0.3, "optimizer"],
+    activations: ["data-cell", 0.6, "activations"],
+  };
+
+  const FIELDS = { depth: "lenet", width: "resnet18", millions: "dense", layers: "dense" };
+
+  // What may lower each kind of memory: other strategies, and other settings.
+  const OTHERS = {
+    weights: ["zero3", "tensor", "pipeline"],
+    gradients: ["zero2", "zero3", "tensor", "pipeline"],
+    momentum: ["zero1", "zero2", "zero3", "tensor", "pipeline"],
+    activations: ["data", "zero3", "tensor", "pipeline"],
+  };
+
+  // Devices in words: consecutive ones by their ends, many others by the first ones and the last.
+  function named(devices) {
+    const last = devices.at(-1), consecutive = last - devices[0] === devices.length - 1;
+    const few = consecutive && devices.length > 2 ? `${devices[0]}–${last}`
+      : devices.length < 3 ? devices.join(" and ")
+      : devices.length < 4 ? devices.join(", ") : `${devices[0]}, ${devices[1]}, … ${last}`;
+    return `${devices.length > 1 ? "devices" : "device"} ${few}`;
+  }
+
+  const upper = (words) => words[0].toUpperCase() + words.slice(1);
+
+  const totals = ({ peak }) => peak.weights.map((_, i) => sum(KEPT.map((kind) => peak[kind][i])));
+
+  const fullest = (usage) => {
+    const kept = totals(usage), most = Math.max(...kept);
+    return { device: kept.indexOf(most), most };
+  };
+
+  function found(settings) {
+    const refusal = plans.refusal(settings);
+    return { settings, refusal, usage: refusal ? null : plans.usage(settings) };
+  }
+
+  // Devices that keep the same, as far as it is shown.
+  function groups(usage, card) {
+    const byKey = new Map(), kept = totals(usage);
+    kept.forEach((total, device) => {
+      const key = [total > card, total, ...KEPT.map((kind) => usage.peak[kind][device])]
+        .map((each) => typeof each === "number" ? bytes(each) : each).join();
+      byKey.set(key, [...(byKey.get(key) ?? []), device]);
+    });
+    return [...byKey.values()];
+  }
+
+  function bars(usage, card, size, width) {
+    const lanes = groups(usage, card), kept = totals(usage), most = Math.max(...kept);
+    const labels = lanes.map(named), left = DIGIT * Math.max(...labels.map((x) => x.length)) + 6;
+    const scale = card <= 3 * most ? Math.max(most, card) : most;
+    const unit = Math.max(60, width - left - TOTAL) / scale, drawn = [];
+    lanes.forEach(([device], lane) => {
+      const y = HEAD + lane * LANE;
+      let x = left;
+      drawn.push(text(0, y + 13, labels[lane], "muted", "start"));
+      for (const kind of KEPT) {
+        const [part, share, name] = KINDS[kind], length = usage.peak[kind][device];
+        const bar = rect(x, y, length * unit, LANE - 3, part, share);
+        bar.setAttribute("rx", 0);
+        bar.append(svg("title", {}, `${name}: ${bytes(length)}`));
+        drawn.push(bar);
+        x += length * unit;
+      }
+      drawn.push(text(x + 6, y + 13, bytes(kept[device]), kept[device] > card ? "sent" : "ink",
+        "start"));
+    });
+    const end = HEAD + lanes.length * LANE, line = left + card * unit;
+    if (card <= scale) {
+      drawn.push(svg("path", { d: `M${line} 4V${end}`, class: "pic-copies explorer-card" }));
+      const [away, anchor] = line < (left + width) / 2 ? [5, "start"] : [-5, "end"];
+      drawn.push(text(line + away, 13, `card: ${size}`, "sent", anchor));
+    } else drawn.push(text(width - 2, 13, `card: ${size} →`, "sent", "end"));
+    return svg("svg", { width, height: end + 2, viewBox: `0 0 ${width} ${end + 2}`, role: "img",
+      "aria-label": "What each device keeps, by kind", "font-size": 12 }, ...drawn);
+  }
+
+  function legend(usage) {
+    const { device } = fullest(usage);
+    return KEPT.map((kind) => {
+      const [part, share, name] = KINDS[kind];
+      return entry(part, share, `${name} ${bytes(usage.peak[kind][device])}`);
+    });
+  }
+
+  function fits(usage, card, size) {
+    const kept = totals(usage), { device, most } = fullest(usage);
+    const large = range(kept.length).filter((i) => kept[i] > card);
+    if (!large.length) {
+      const share = most / card < 0.01 ? "less than 1" : Math.ceil((100 * most) / card);
+      const who = kept.length > 1 ? `All ${kept.length} devices fit` : "The device fits";
+      return `${who} a card of ${size}: device ${device}, the fullest, ` +
+        `fills ${share}\u00a0% of it.`;
+    }
+    const than = `a card of ${size}, and device ${device} keeps ${bytes(most)}`;
+    if (large.length === kept.length) return kept.length > 1
+      ? `None of the ${kept.length} devices fits ${than}.` : `The device does not fit ${than}.`;
+    const verb = large.length > 1 ? "do not fit" : "does not fit";
+    const rest = kept.length - large.length;
+    return `${upper(named(large))} ${verb} ${than}. The other${rest > 1 ? `s` : ""} ` +
+      `fit${rest > 1 ? "" : "s"}.`;
+  }
+
+  // What takes most on the fullest device, and the changes of one setting that lower it most.
+  function bottleneck({ settings, usage }, every) {
+    const { device, most } = fullest(usage);
+    const kind = KEPT.reduce((a, b) => usage.peak[b][device] > usage.peak[a][device] ? b : a);
+    const size = usage.peak[kind][device];
+    const changed = (name, value, words) =>
+      ({ words, ...found({ ...settings, [name]: value }) });
+    const twice = (name, words) => 2 * settings[name] > MOST[name] ? []
+      : [changed(name, 2 * settings[name], `${2 * settings[name]} ${words}`)];
+    const tries = [
+      ...every.filter((each) => OTHERS[kind].includes(each.settings.strategy))
+        .map((each) => ({ ...each, words: each.settings.strategy })),
+      ...twice("devices", "devices"),
+      ...(kind === "activations" ? twice("microbatches", "microbatches") : []),
+      ...(kind === "activations" && settings.strategy === "pipeline"
+        ? [changed("schedule", "1f1b", "1f1b")] : []),
+      ...(settings.precision === "mixed" ? [] : [changed("precision", "mixed", "mixed precision")]),
+    ];
+    const lower = tries.filter((each) => each.usage && fullest(each.usage).most < most &&
+      Math.max(...each.usage.peak[kind]) < size)
+      .sort((a, b) => fullest(a.usage).most - fullest(b.usage).most).slice(0, 3);
+    const words = `The next bottleneck: ${KINDS[kind][2]}, ${bytes(size)} of ${bytes(most)} there.`;
+    const names = lower.map((each) => `${each.words} (${bytes(fullest(each.usage).most)})`);
+    return names.length ? `${words} The fullest device would keep less with ${listed(names)}.`
+      : `${words} No single change that is tried here lowers that.`;
+  }
+
+  const listed = (names) =>
+    names.length > 1 ? `${names.slice(0, -1).join(", ")} or ${names.at(-1)}` : names[0];
+
+  function traffic({ sent, messages }) {
+    const each = messages.map((_, i) => sum(MOVED.map((kind) => sent[kind][i])));
+    const busiest = each.indexOf(Math.max(...each));
+    const row = (name, values, shown) => [name, shown(sum(values)), shown(values[busiest])];
+    return table(["", "all devices", `the busiest: ${busiest}`], [
+      ...MOVED.map((kind) => row(kind, sent[kind], bytes)),
+      row("together", each, bytes),
+      row("messages", messages, exact),
+    ], "Sent in a step");
+  }
+
+  function comparison(every, strategy, card) {
+    const rows = every.map(({ settings, refusal, usage }) => {
+      if (refusal) return [settings.strategy, `no: ${refusal}`];
+      const { most } = fullest(usage), sent = sum(MOVED.map((kind) => sum(usage.sent[kind])));
+      return [settings.strategy, bytes(most), bytes(sent), exact(sum(usage.messages)),
+        most > card ? "no" : "yes"];
+    });
+    const made = table(["strategy", "most kept", "sent by all", "messages", "fits"], rows,
+      "Every strategy on these devices");
+    const row = made.querySelectorAll("tbody tr")[STRATEGIES.indexOf(strategy)];
+    row.setAttribute("aria-current", true);
+    return made;
+  }
+
+  // Every number of a step, to the byte.
+  function everything(usage) {
+    const columns = [
+      ...KEPT.map((kind) => [KINDS[kind][2], usage.peak[kind]]),
+      ...MOVED.map((kind) => [`sent ${kind}`, usage.sent[kind]]),
+      ...MOVED.map((kind) => [`received ${kind}`, usage.received[kind]]),
+      ["messages", usage.messages], ["live microbatches", usage.live],
+    ];
+    return table(["device", ...columns.map(([name]) => name)], usage.live.map((_, device) =>
+      [String(device), ...columns.map(([, values]) => exact(values[device]))]));
+  }
+
+  start("memory", (root) => {
+    const find = (name) => root.querySelector(`.explorer-${name}`);
+    const show = (name, shown) => { root.querySelector(`[data-for=${name}]`).hidden = !shown; };
+    return (values) => {
+      for (const [name, net] of Object.entries(FIELDS)) show(name, values.net === net);
+      show("replicas", values.strategy !== "data");
+      show("schedule", values.strategy === "pipeline");
+      show("gigabytes", values.card === "other");
+      const gigabytes = values.card === "other" ? values.gigabytes : Number(values.card);
+      const card = 1e9 * gigabytes, size = `${gigabytes}\u00a0GB`;
+      const settings = { ...values, parameters: 1e6 * values.millions };
+      const every = STRATEGIES.map((strategy) => found({ ...settings, strategy }));
+      const chosen = every[STRATEGIES.indexOf(values.strategy)], { refusal, usage } = chosen;
+      for (const name of ["stage", "legend", "traffic", "exact"]) find(name).hidden = !usage;
+      find("words").textContent = refusal ? `There is no such plan: ${refusal}.`
+        : `${fits(usage, card, size)} ${bottleneck(chosen, every)}`;
+      find("comparison").replaceChildren(comparison(every, values.strategy, card));
+      if (!usage) return;
+      find("stage").replaceChildren(bars(usage, card, size, find("stage").clientWidth));
+      find("legend").replaceChildren(`On device ${fullest(usage).device}:`, ...legend(usage));
+      find("traffic").replaceChildren(traffic(usage));
+      find("numbers").replaceChildren(everything(usage));
+    };
+  });
+})();

@@ -2,6 +2,8 @@
 globalThis.explorer = (() => {
   "use strict";
 
+  const PAUSE = 500; // milliseconds
+
   function svg(name, attributes, ...children) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -15,24 +17,48 @@ globalThis.explorer = (() => {
   const rect = (x, y, width, height, part, share = 1) =>
     svg("rect", { x, y, width, height, rx: 2, class: `pic-${part}`, "fill-opacity": share });
 
-  // A table of HTML: the first cell of a row is its heading.
-  function table(headings, rows) {
+  // An entry of a legend.
+  function entry(part, share, words) {
+    const made = document.createElement("span");
+    const colour = rect(0.5, 0.5, 21, 13, part, share);
+    made.append(svg("svg", { width: 22, height: 14 }, colour), ` ${words}`);
+    return made;
+  }
+
+  // Three digits of a number of bytes, of which 1000 are a KB.
+  function bytes(size) {
+    const units = ["B", "KB", "MB", "GB", "TB", "PB"];
+    let unit = 0;
+    for (; size >= 999.5; size /= 1000) unit += 1;
+    return `${unit ? size.toPrecision(3) : size}\u00a0${units[unit]}`;
+  }
+
+  const exact = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+
+  // A table of HTML: the first cell of a row is its heading. The last cell of a shorter row takes
+  // the room of those that are missing.
+  function table(headings, rows, caption = "") {
     const element = (name, children, attributes = {}) => {
       const made = Object.assign(document.createElement(name), attributes);
       made.append(...children);
       return made;
     };
     const head = element("tr", headings.map((each) => element("th", [each], { scope: "col" })));
+    const room = (row, place) => place < row.length - 1 ? 1 : headings.length - place;
     const body = rows.map((row) => element("tr", row.map((each, place) =>
-      place ? element("td", [each]) : element("th", [each], { scope: "row" }))));
-    return element("table", [element("thead", [head]), element("tbody", body)]);
+      place ? element("td", [each], { colSpan: room(row, place) })
+        : element("th", [each], { scope: "row" }))));
+    const parts = [element("thead", [head]), element("tbody", body)];
+    return element("table", caption ? [element("caption", [caption]), ...parts] : parts);
   }
 
-  // Whole numbers stay between the ends of their field; other text counts as what was there at first.
+  // Numbers are whole, unless a field says otherwise, and stay between its ends; other text counts
+  // as what was there at first.
   function valueOf(control) {
     if (control.type === "checkbox") return control.checked;
     if (!["number", "range"].includes(control.type)) return control.value;
-    const given = control.value === "" ? Number(control.defaultValue) : Number(control.value);
+    const typed = control.value === "" ? Number(control.defaultValue) : Number(control.value);
+    const given = control.step === "1" ? Math.round(typed) : typed;
     return Math.min(Number(control.max), Math.max(Number(control.min), given));
   }
 
@@ -52,8 +78,9 @@ globalThis.explorer = (() => {
       const asked = new URLSearchParams(location.search);
       for (const control of controls) {
         const wanted = asked.get(`${id}.${control.name}`) ?? initial(control);
-        const known = control.tagName !== "SELECT" ||
-          [...control.options].some((each) => each.value === wanted);
+        const known = control.tagName === "SELECT"
+          ? [...control.options].some((each) => each.value === wanted)
+          : !["number", "range"].includes(control.type) || (wanted !== "" && isFinite(wanted));
         control.value = known ? wanted : initial(control);
       }
     }
@@ -68,7 +95,16 @@ globalThis.explorer = (() => {
       history.replaceState(history.state, "", url.href);
     }
 
-    const update = () => { write(); draw(values()); };
+    // Browsers refuse many changes of an address in a short time: of those that follow quickly,
+    // the last one is written.
+    let written = 0, waiting = null;
+    function soon() {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => { written = Date.now(); write(); },
+        Math.max(0, written + PAUSE - Date.now()));
+    }
+
+    const update = () => { soon(); draw(values()); };
     for (const control of controls) control.addEventListener("input", update);
     for (const control of controls)
       control.addEventListener("change", () => {
@@ -89,5 +125,5 @@ globalThis.explorer = (() => {
   const when = (id, begin) => document.readyState === "loading"
     ? document.addEventListener("DOMContentLoaded", () => start(id, begin)) : start(id, begin);
 
-  return { svg, text, rect, table, start: when };
+  return { svg, text, rect, entry, bytes, exact, table, start: when };
 })();

@@ -1,16 +1,84 @@
-"""The explorer of memory: `docs/_static/explore-memory.js` draws it."""
+"""The explorer of memory and traffic: `docs/_static/explore-memory.js` draws it."""
 
-from notebooks.drawing.explorers import figure
+from collections.abc import Mapping
+from typing import Final
+
+from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.drawing.timelines import memory
+from common.parallel.ledger import KEPT
+from common.parallel.scenarios import OPTIMIZERS, PRECISIONS, Scenario
+from notebooks.drawing.explorers import choice, count, figure
+
+NETS: Final = {"lenet": "LeNet", "resnet18": "ResNet-18", "dense": "dense layers"}
+
+CARDS: Final = (8, 16, 24, 40, 80, 141)
+"""What cards have, in GB."""
+
+BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
+<div class="explorer-stage"></div>
+<p class="explorer-legend"></p>
+<div class="explorer-scrolled explorer-traffic" tabindex="0" role="group" aria-label="Sent"></div>
+<div class="explorer-scrolled explorer-comparison" tabindex="0" role="group"
+ aria-label="Every strategy"></div>
+<details class="explorer-exact"><summary>Every number, to the byte</summary>
+<div class="explorer-scrolled explorer-numbers" tabindex="0" role="group" aria-label="Numbers">
+</div></details>"""
 
 
 def fragment(assets: str = "_static") -> str:
     """The figure as HTML; `assets` is the address of the folder that has its scripts."""
+    start = Scenario()
+    cards = {str(each): f"{each} GB" for each in CARDS} | {"other": "other"}
     return figure(
         "memory",
         "What each device keeps and sends",
-        still="",
-        controls=[],
-        body="",
+        still=f"{memory(start.devices, start.examples, *STRATEGIES)}\n{compared()}",
+        controls=[
+            [
+                choice("net", NETS, start.net),
+                count("depth", start.depth, 0, 12, label="more layers"),
+                count("width", start.width, 1, 512),
+                count("millions", start.parameters // 10**6, 1, 10**6, label="millions of weights"),
+                count("layers", start.layers, 1, 100),
+            ],
+            [
+                choice("strategy", _itself(STRATEGIES), start.strategy),
+                count("devices", start.devices, 1, 64),
+                count("replicas", start.replicas, 1, 64),
+                count("microbatches", start.microbatches, 1, 64),
+                choice("schedule", _itself(SCHEDULES), start.schedule),
+            ],
+            [
+                count("examples", start.examples, 1, 65536),
+                choice("precision", _itself(PRECISIONS), start.precision),
+                choice("optimizer", _itself(OPTIMIZERS), start.optimizer),
+                choice("card", cards, "24"),
+                count("gigabytes", 24, 0.001, 10000, label="GB", step="any"),
+            ],
+        ],
+        body=BODY,
         data={},
         assets=assets,
     )
+
+
+def _itself(names: Mapping[str, object]) -> dict[str, str]:
+    """Options that are called what they are."""
+    return {name: name for name in names}
+
+
+def compared() -> str:
+    """What a step of each strategy keeps and sends, of LeNet on four devices, as a table."""
+    start = Scenario()
+    headings = ("strategy", "most kept by a device", "sent by all", "messages")
+    rows = ["".join(f'<th scope="col">{each}</th>' for each in headings)]
+    for strategy in STRATEGIES:
+        usage = Scenario(strategy=strategy).usage()
+        kept = max(sum(usage.peak[kind][i] for kind in KEPT) for i in range(start.devices))
+        sent = sum(sum(each) for each in usage.sent.values())
+        numbers = (f"{kept:,} bytes", f"{sent:,} bytes", f"{sum(usage.messages):,}")
+        cells = "".join(f"<td>{each}</td>" for each in numbers)
+        rows.append(f'<th scope="row">{strategy}</th>{cells}')
+    words = f"LeNet on {start.devices} devices, {start.examples} images in a minibatch"
+    made = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="explorer-scrolled"><table><caption>{words}</caption>\n{made}</table></div>'

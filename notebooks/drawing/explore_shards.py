@@ -1,16 +1,56 @@
 """The explorer of shards: `docs/_static/explore-shards.js` draws it."""
 
-from notebooks.drawing.explorers import figure
+from typing import Final
+
+from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.drawing.parts import who_has_what
+from common.parallel.scenarios import Scenario
+from notebooks.drawing.explorers import choice, count, figure
+
+FIRST_SHOWN: Final = Scenario(strategy="zero3")
+
+KINDS: Final = {
+    "all": "all three",
+    "weights": "weights",
+    "gradients": "gradients",
+    "momentum": "momentum",
+}
+
+BUTTONS: Final = ("first", "back", "next", "last")
+
+SLIDER: Final = """<label data-for="moment">moment <input type="range" name="moment" min="0"
+ max="1000" step="1" value="0" autocomplete="off"></label>"""
+"""Its script gives it another end, once it knows how many moments there are."""
+
+BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
+<p class="explorer-sent"></p>
+<div class="explorer-stage" tabindex="0" role="group" aria-label="Arrow keys step"></div>
+<p class="explorer-legend"></p>
+<p class="explorer-key"></p>"""
 
 
 def fragment(assets: str = "_static") -> str:
     """The figure as HTML; `assets` is the address of the folder that has its scripts."""
+    start = FIRST_SHOWN
+    buttons = [f'<button type="button" name="{name}">{name}</button>' for name in BUTTONS]
     return figure(
         "shards",
-        "Which device has what",
-        still="",
-        controls=[],
-        body="",
+        "Which device has what, moment by moment",
+        still=who_has_what(start.strategy, start.devices),
+        controls=[
+            [
+                choice("strategy", {name: name for name in STRATEGIES}, start.strategy),
+                count("depth", start.depth, 0, 4, label="more layers"),
+                count("devices", start.devices, 1, 8),
+                count("replicas", start.replicas, 1, 8),
+                count("microbatches", start.microbatches, 1, 4),
+                choice("schedule", {name: name for name in SCHEDULES}, start.schedule),
+                choice("what", KINDS, "all"),
+            ],
+            buttons,
+            [SLIDER],
+        ],
+        body=BODY,
         data={},
         assets=assets,
     )

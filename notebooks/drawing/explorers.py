@@ -25,9 +25,9 @@ def choice(name: str, options: Mapping[str, str], chosen: str, label: str = "") 
 
 
 def count(
-    name: str, value: float, least: float, most: float, *, label: str = "", step: float = 1
+    name: str, value: float, least: float, most: float, *, label: str = "", step: float | str = 1
 ) -> str:
-    """A number to type, or to change by arrow keys."""
+    """A number to type, or to change by arrow keys; with a step of "any" it need not be whole."""
     field = f'<input type="number" name="{name}" value="{value}" min="{least}" max="{most}"'
     field += f' step="{step}" autocomplete="off">'
     return f'<label data-for="{name}">{escape(label or name)} {field}</label>'

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from common.parallel.pipelines import (
+    CHUNKS,
     ORDERS,
     Pass,
     balanced,
     bubble,
     by_hand,
+    interleaved,
     most_live,
     needed,
     one_forward_one_backward,
@@ -56,6 +58,30 @@ def test_naively_one_stage_works_at_a_time(p: int, m: int) -> None:
     events = simulate(order, lambda one: 1 if one.forward else 2)
     assert max(event.end for event in events) == 3 * p * m
     assert {most_live(passes) for passes in order} == {1}
+
+
+@given(st.integers(1, 8), st.integers(1, 5))
+def test_interleaved_stages_wait_half_as_long(p: int, groups: int) -> None:
+    m = p * groups
+    order = interleaved(p, m)
+    for device, passes in enumerate(order):
+        stages = [device + p * chunk for chunk in range(CHUNKS)]
+        every = [Pass(s, i, way) for s in stages for i in range(m) for way in (True, False)]
+        assert sorted(passes) == sorted(every)
+    events = simulate(order)
+    done: set[Pass] = set()
+    for event in events:
+        assert done >= set(needed(event.done, CHUNKS * p))
+        done.add(event.done)
+    assert len(done) == len(events) == 2 * CHUNKS * p * m
+    wait = (p - 1) / 2
+    assert bubble(events, p) == pytest.approx(wait / (m + wait))
+
+
+@pytest.mark.parametrize(("p", "m"), [(2, 3), (4, 2), (3, 10)])
+def test_interleaved_groups_have_to_be_full(p: int, m: int) -> None:
+    with pytest.raises(ValueError, match=f"{m} microbatches are no groups of {p}"):
+        interleaved(p, m)
 
 
 def test_stages_that_wait_for_each_other_are_seen() -> None:
