@@ -28,12 +28,14 @@ globalThis.explorer = (() => {
     return element("table", [element("thead", [head]), element("tbody", body)]);
   }
 
-  // Whole numbers stay between the ends of their field; other text counts as what was there at first.
+  // Numbers stay between the ends of their field, and on its steps; other text counts as what was
+  // there at first.
   function valueOf(control) {
     if (control.type === "checkbox") return control.checked;
     if (!["number", "range"].includes(control.type)) return control.value;
     const given = control.value === "" ? Number(control.defaultValue) : Number(control.value);
-    return Math.min(Number(control.max), Math.max(Number(control.min), given));
+    const [min, max, step] = [control.min, control.max, control.step || 1].map(Number);
+    return Math.min(max, Math.max(min, min + Math.round((given - min) / step) * step));
   }
 
   const initial = (control) => control.tagName === "SELECT"
@@ -55,6 +57,7 @@ globalThis.explorer = (() => {
         const known = control.tagName !== "SELECT" ||
           [...control.options].some((each) => each.value === wanted);
         control.value = known ? wanted : initial(control);
+        if (control.type === "number") control.value = valueOf(control);
       }
     }
 
@@ -68,12 +71,19 @@ globalThis.explorer = (() => {
       history.replaceState(history.state, "", url.href);
     }
 
-    const update = () => { write(); draw(values()); };
+    // A slider says much in little time: browsers refuse so many addresses.
+    let waiting;
+    function update({ target }) {
+      draw(values());
+      clearTimeout(waiting);
+      if (target.type === "range") waiting = setTimeout(write, 300);
+      else write();
+    }
     for (const control of controls) control.addEventListener("input", update);
     for (const control of controls)
-      control.addEventListener("change", () => {
+      control.addEventListener("change", (event) => {
         if (control.type === "number") control.value = valueOf(control);
-        update();
+        update(event);
       });
     root.querySelector(".explorer-still").hidden = true;
     root.querySelector(".explorer-live").hidden = false;

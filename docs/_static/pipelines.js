@@ -56,7 +56,8 @@ globalThis.pipelines = (() => {
   const earlier = (a, b) => a.begin - b.begin || a.one.stage - b.one.stage ||
     a.one.microbatch - b.one.microbatch || a.one.forward - b.one.forward;
 
-  // When each pass begins and ends, the earliest first; `device` is the one that does it.
+  // When each pass begins and ends, the earliest first; `device` is the one that does it. The order
+  // has to be possible.
   function simulate(order, seconds) {
     const stages = 1 + Math.max(...order.flat().map((one) => one.stage));
     const ends = new Map(), free = order.map(() => 0), done = order.map(() => 0), events = [];
