@@ -106,9 +106,9 @@
         "Each device’s order of passes is exactly the plan’s.",
       `The longest pass takes ${number(longest.end - longest.begin)} ms: microbatch ` +
         `${longest.microbatch} ${way(longest)} on device ${longest.device}.`,
-      ...(apart && devices > 1 ? ["No two passes overlap: one process does them, or tells devices to, one " +
-        "after the other, and virtual devices share the same cores. So the order is what is the same here, " +
-        "and no time is saved."] : []),
+      ...(apart && devices > 1 ? ["As measured, no two passes overlap: one process does them, or tells devices " +
+        `to, one after the other.${run.gpu ? "" : " Virtual devices share the same cores: the order is what " +
+        "is the same, and no time is saved."}`] : []),
       run.queued ? "These devices queue what they are told: a box is the time in which one was told." :
         "A box is the time that a pass itself takes.",
     ];

@@ -44,8 +44,8 @@ globalThis.runs = (() => {
     if (done.size !== 2 * stages * microbatches || events.length !== done.size)
       throw Error("In this record, passes are missing, or are there twice.");
     const known = Object.hasOwn(FRAMEWORKS, framework) ? FRAMEWORKS[framework] : "";
-    const queued = config.device_kind !== "cpu" || ["jax", "mxnet"].includes(framework);
-    return { name: `your run${known && ` in ${known}`}`, stages, microbatches, schedule, queued, events };
+    const gpu = config.device_kind !== "cpu", queued = gpu || ["jax", "mxnet"].includes(framework);
+    return { name: `your run${known && ` in ${known}`}`, stages, microbatches, schedule, gpu, queued, events };
   }
 
   // The run of a framework among those that the page has.

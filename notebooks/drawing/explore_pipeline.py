@@ -66,8 +66,8 @@ BODY: Final = f"""<p class="explorer-row">
 <p class="explorer-legend">{LEGEND}</p>
 </div>
 <p class="explorer-row"><label>a record of your own <input type="file" accept=".json"></label></p>
-<p class="explorer-legend">It is read in this browser and goes nowhere. <span class="explorer-opened"
-role="status"></span></p>"""
+<p class="explorer-legend">It is read in this browser and goes nowhere.
+<span class="explorer-opened" role="status"></span></p>"""
 
 
 def fragment(assets: str = "_static") -> str:
