@@ -109,7 +109,7 @@
       ...(apart && devices > 1 ? ["As measured, no two passes overlap: one process does them, or tells devices " +
         `to, one after the other.${run.gpu ? "" : " Virtual devices share the same cores: the order is what " +
         "is the same, and no time is saved."}`] : []),
-      run.queued ? "These devices queue what they are told: a box is the time in which one was told." :
+      run.queued ? "These devices queue what they are told: a box is the time in which one was told, not that of its work." :
         "A box is the time that a pass itself takes.",
     ];
   }

@@ -79,8 +79,8 @@ def fragment(assets: str = "_static") -> str:
             choice("schedule", SCHEDULES, "1f1b"),
         ],
         [
-            count("forward", 1, 0.5, 8, label="a forward pass takes", step=0.5),
-            count("backward", 2, 0.5, 8, label="a backward pass takes", step=0.5),
+            count("forward", 1, 0.5, 8, label="forward takes", step=0.5),
+            count("backward", 2, 0.5, 8, label="backward takes", step=0.5),
             choice("width", {"all": "all of it", "numbers": "room for numbers"}, "all", "show"),
         ],
         [

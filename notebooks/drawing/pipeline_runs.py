@@ -18,9 +18,8 @@ from common.base.errors import RunError
 from common.parallel.pipelines import ORDERS
 from common.records.record import Record
 from common.records.store import read_record
-from notebooks.text.sources import ROOT
 
-RUNS: Final = ROOT / "docs" / "pipeline-runs.json"
+RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
 
 def kept(record: Record) -> dict[str, Any]:
