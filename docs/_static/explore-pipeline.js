@@ -1,11 +1,11 @@
-// The pipeline, pass by pass: the plan's timeline, and that of a real run below it. What is drawn is
-// computed by pipelines.js; notebooks/drawing/explore_pipeline.py writes the controls and the runs.
+// The pipeline, pass by pass: the plan's timeline, and that of a real run below it. What is drawn
+// comes from pipelines.js and runs.js; notebooks/drawing/explore_pipeline.py writes the controls.
 (() => {
   "use strict";
 
   const { svg, text, rect, table, start } = globalThis.explorer;
   const { CHUNKS, orders, needed, simulate, endOf, bubble, mostLive, key } = globalThis.pipelines;
-  const { LARGEST, kept, runOf } = globalThis.runs;
+  const { LARGEST, kept, runOf, differences, ordered, number, way } = globalThis.runs;
 
   const LANE = 28, BOX = 19, LOW = 6, FOOT = 18; // a backward pass stands lower than a forward one
   const DIGIT = 0.72 * 11; // the widest that a digit is on average, in any font
@@ -13,10 +13,9 @@
   const PLAY = { pause: 500, all: 30_000 }; // milliseconds: from pass to pass, and at most
   const NAMES = { naive: "naive", gpipe: "GPipe", "1f1b": "1F1B", interleaved: "interleaved 1F1B" };
 
-  const number = (value) => String(Number(value.toFixed(2)));
   const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
-  const many = (count, what) => `${count} ${what}${count === 1 ? "" : what.endsWith("h") ? "es" : "s"}`;
-  const way = (one) => (one.forward ? "forward" : "backward");
+  const devicesOf = (count) => `${count} device${count === 1 ? "" : "s"}`;
+  const microbatchesOf = (count) => `${count} microbatch${count === 1 ? "" : "es"}`;
 
   // The share of time that devices wait, which does not depend on how long passes take.
   const THEORY = {
@@ -25,10 +24,6 @@
     "1f1b": [(p, m) => (p - 1) / (m + p - 1), "(p − 1) / (m + p − 1)"],
     interleaved: [(p, m) => (p - 1) / (CHUNKS * m + p - 1), `(p − 1) / (${CHUNKS}m + p − 1)`],
   };
-
-  // Of each device, its passes in the order of time.
-  const ordered = (events, devices) =>
-    [...Array(devices).keys()].map((device) => events.filter((event) => event.device === device));
 
   // Lanes, a box for each pass, and `mark`, which shows how far the steps have come.
   function timeline(events, devices, { width, roomy, measure, label }) {
@@ -39,10 +34,12 @@
     const shortest = Math.min(...lengths.filter((each) => each > 0));
     const unit = roomy ? Math.max(fit, Math.min(digits / shortest, WIDEST / end)) : fit;
     const height = devices * LANE + FOOT, whole = left + end * unit + 2;
-    const x = (time) => left + time * unit, top = ({ device, forward }) => device * LANE + (forward ? 1 : 1 + LOW);
+    const x = (time) => left + time * unit;
+    const top = ({ device, forward }) => device * LANE + (forward ? 1 : 1 + LOW);
     const boxes = events.map((event, i) => {
       const wide = Math.max(0.5, lengths[i] * unit - (lengths[i] * unit > 4 ? 1 : 0));
-      const part = event.forward ? "cell" : "sent-cell", share = event.stage < devices ? 0.25 : 0.55;
+      const part = event.forward ? "cell" : "sent-cell";
+      const share = event.stage < devices ? 0.25 : 0.55;
       const box = svg("g", { class: wide > 5 ? "pic-pass" : "pic-pass tiny", "data-pass": i },
         rect(x(event.begin), top(event), wide, BOX, part, share));
       if (wide >= DIGIT * String(event.microbatch).length)
@@ -68,7 +65,8 @@
         rect(x(event.begin), top(event), Math.max(2, (event.end - event.begin) * unit), BOX, part);
       for (const each of needed(now, 1 + Math.max(...events.map((event) => event.stage)))) {
         const before = events[places.get(key(each))];
-        const line = `M${x(before.end)} ${top(before) + BOX / 2}L${x(at.begin)} ${top(at) + BOX / 2}`;
+        const [from, to] = [top(before) + BOX / 2, top(at) + BOX / 2];
+        const line = `M${x(before.end)} ${from}L${x(at.begin)} ${to}`;
         marks.append(outline(before, "given"), svg("path", { d: line, class: "pic-adds" }));
       }
       marks.append(outline(at, "got"));
@@ -92,26 +90,6 @@
     return `Device ${at.device} passes microbatch ${at.microbatch} ${way(at)}${through}, ` +
       `from ${number(at.begin)} to ${number(at.end)}${measure === "ms" ? " ms" : ""}. It needs: ` +
       [...needs, `its own device is free at ${number(free)}${waited}`].join("; ") + ".";
-  }
-
-  // How a run differs from the plan, in sentences.
-  function differences(plan, run, devices) {
-    const orderOf = (events) => ordered(events, devices).map((each) => each.map(key).join());
-    const [planned, real] = [orderOf(plan), orderOf(run.events)];
-    const others = real.flatMap((each, device) => (each === planned[device] ? [] : [device]));
-    const longest = run.events.reduce((a, b) => (b.end - b.begin > a.end - a.begin ? b : a));
-    const apart = run.events.every((event, i) => !i || event.begin >= run.events[i - 1].end);
-    return [
-      others.length ? `The order of passes is not the plan’s on device ${others.join(", ")}.` :
-        "Each device’s order of passes is exactly the plan’s.",
-      `The longest pass takes ${number(longest.end - longest.begin)} ms: microbatch ` +
-        `${longest.microbatch} ${way(longest)} on device ${longest.device}.`,
-      ...(apart && devices > 1 ? ["As measured, no two passes overlap: one process does them, or tells devices " +
-        `to, one after the other.${run.gpu ? "" : " Virtual devices share the same cores: the order is what " +
-        "is the same, and no time is saved."}`] : []),
-      run.queued ? "These devices queue what they are told: a box is the time in which one was told, not that of its work." :
-        "A box is the time that a pass itself takes.",
-    ];
   }
 
   start("pipeline", (root) => {
@@ -146,22 +124,27 @@
       if (beside === "nothing") return [null, ""];
       const run = chosen(beside, schedule);
       if (!run) return [null, "Choose a record of your own below."];
-      const fits = run.schedule === schedule && run.stages === stages && run.microbatches === microbatches;
-      return [fits ? run : null, fits ? "" : `This is a run of ${many(run.stages, "device")} and ` +
-        `${many(run.microbatches, "microbatch")}, ` +
-        (beside === "own" ? NAMES[run.schedule] : "naive, GPipe or 1F1B") + ": no other can stand beside it."];
+      const fits = run.schedule === schedule && run.stages === stages &&
+        run.microbatches === microbatches;
+      return [fits ? run : null, fits ? "" : `This is a run of ${devicesOf(run.stages)} and ` +
+        `${microbatchesOf(run.microbatches)}, ` +
+        (beside === "own" ? NAMES[run.schedule] : "naive, GPipe or 1F1B") +
+        ": no other can stand beside it."];
     }
 
     function drawRun(run, { times, forward, backward, width }, place) {
       const lengths = new Map(run.events.map((event) => [key(event), event.end - event.begin]));
-      const by = { alone: (one) => lengths.get(key(one)), order: (one) => (one.forward ? forward : backward) };
+      const by = {
+        alone: (one) => lengths.get(key(one)),
+        order: (one) => (one.forward ? forward : backward),
+      };
       const shown = by[times] ? simulate(ordered(run.events, run.stages), by[times]) : run.events;
       const measure = times === "order" ? "units" : "ms";
       const view = timeline(shown, run.stages, { ...place, measure, roomy: width === "numbers",
         label: `What the devices of ${run.name} did.` });
       real.replaceChildren(view.drawn);
       views.push({ ...view, place: real });
-      find(".explorer-differences").replaceChildren(...differences(events, run, devices).map((words) =>
+      find(".explorer-differences").replaceChildren(...differences(events, run).map((words) =>
         Object.assign(document.createElement("li"), { textContent: words })));
       return [`${number(endOf(shown))} ${measure}`, percent(bubble(shown, devices)), "–"];
     }
@@ -176,7 +159,7 @@
         (one) => (one.forward ? forward : backward) / chunks) : [];
       views = [];
       find(".explorer-shown").hidden = !possible;
-      for (const each of [slider, play, ...Object.keys(steps).map(named)]) each.disabled = !possible;
+      for (const name of ["step", "play", ...Object.keys(steps)]) named(name).disabled = !possible;
       slider.max = slider.defaultValue = String(events.length);
       if (atEnd) slider.value = slider.max;
       const [run, refused] = besides(values);
@@ -185,8 +168,9 @@
       said("refused", refused);
       if (!possible) return;
       const place = { width: Math.max(240, stage.clientWidth) };
-      const view = timeline(events, devices, { ...place, measure: "units", roomy: width === "numbers",
-        label: `The plan: ${NAMES[schedule]}, ${many(stages, "device")}, ${many(microbatches, "microbatch")}.` });
+      const label = `${NAMES[schedule]}, ${devicesOf(stages)}, ${microbatchesOf(microbatches)}.`;
+      const view = timeline(events, devices, { ...place, measure: "units",
+        roomy: width === "numbers", label: `The plan: ${label}` });
       stage.replaceChildren(view.drawn);
       views.push({ ...view, place: stage });
       const [share, formula] = THEORY[schedule];
@@ -197,7 +181,7 @@
         ["whole time", "bubble", "bubble in theory"].map((each, i) =>
           [each, plan[i], ...(run ? [beside[i]] : [])])));
       said("theory", `In theory, the bubble is ${formula} with p = ${stages} devices and ` +
-        `m = ${many(microbatches, "microbatch")}, however long a pass takes.`);
+        `m = ${microbatchesOf(microbatches)}, however long a pass takes.`);
       if (run) said("about", `Below: ${run.name}${run.about ?? ""}.`);
       live = ordered(events, devices).map((each) => [mostLive(each), chunks * microbatches]);
     }
@@ -207,25 +191,29 @@
       const done = events.slice(0, step), names = new Set(done.map(key));
       for (const { mark, place } of views) {
         const at = mark(names, now);
-        if (at !== null && (at < place.scrollLeft + 62 || at > place.scrollLeft + place.clientWidth - 40))
+        const seen = at - place.scrollLeft;
+        if (at !== null && (seen < 62 || seen > place.clientWidth - 40))
           place.scrollLeft = at - place.clientWidth / 2;
       }
       const counts = live.map((_, device) => done.reduce((sum, event) =>
         sum + (event.device === device ? (event.forward ? 1 : -1) : 0), 0));
-      find(".explorer-devices").replaceChildren(table(["", "live now", "live at most", "of the minibatch"],
-        live.map(([most, all], device) =>
-          [`device ${device}`, String(counts[device]), String(most), percent(most / all)])));
+      const heads = ["", "live now", "live at most", "of the minibatch"];
+      find(".explorer-devices").replaceChildren(table(heads, live.map(([most, all], device) =>
+        [`device ${device}`, String(counts[device]), String(most), percent(most / all)])));
       said("words", now ? `Step ${step} of ${events.length}: ${told(views[0], step - 1)} ` +
-        `Then it has ${many(counts[now.device], "microbatch")} live.` : "Start: no microbatch has been passed yet.");
+        `Then it has ${microbatchesOf(counts[now.device])} live.` :
+        "Start: no microbatch has been passed yet.");
       slider.setAttribute("aria-valuetext", `${step} of ${events.length}`);
       const ends = { first: 0, back: 0, next: events.length, last: events.length };
-      for (const [name, end] of Object.entries(ends)) named(name).setAttribute("aria-disabled", step === end);
+      for (const [name, end] of Object.entries(ends))
+        named(name).setAttribute("aria-disabled", step === end);
       if (step === events.length) pause();
       hint();
     }
 
     function draw(values) {
-      const { step, ...others } = values, wanted = JSON.stringify([others, root.clientWidth, own?.id]);
+      const { step, ...others } = values;
+      const wanted = JSON.stringify([others, root.clientWidth, own?.id]);
       if (wanted !== seen) drawPlan(values);
       seen = wanted;
       if (!events.length) return said("words", impossible(values));
@@ -235,9 +223,10 @@
     function impossible({ stages, microbatches }) {
       pause();
       hint();
-      const near = [Math.floor(microbatches / stages) * stages, Math.ceil(microbatches / stages) * stages];
-      return `Interleaving passes microbatches in groups of as many as there are devices: ${microbatches} is ` +
-        `no multiple of ${stages}. Choose ${near.filter((each) => each > 0 && each <= 64).join(" or ")} microbatches.`;
+      const near = [Math.floor, Math.ceil].map((each) => each(microbatches / stages) * stages)
+        .filter((each) => each > 0 && each <= LARGEST.microbatches);
+      return "Interleaving passes microbatches in groups of as many as there are devices: " +
+        `${microbatches} is no multiple of ${stages}. Choose ${near.join(" or ")} microbatches.`;
     }
 
     // A run has its own number of devices and microbatches: the plan takes them over.
@@ -261,7 +250,12 @@
       named("beside").dispatchEvent(new Event("input", { bubbles: true }));
     }
 
-    const steps = { first: () => 0, back: (at) => at - 1, next: (at) => at + 1, last: () => events.length };
+    const steps = {
+      first: () => 0,
+      back: (at) => at - 1,
+      next: (at) => at + 1,
+      last: () => events.length,
+    };
     const move = (name) => go(steps[name](Number(slider.value)));
     const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
 
