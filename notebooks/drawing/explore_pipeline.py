@@ -113,4 +113,5 @@ def _table() -> str:
             rows.append(f"<tr><th>{devices} devices, {SCHEDULES[name]}</th>{cells}</tr>")
     names = ("", "microbatches", "bubble", "most live, of each device")
     heads = "".join(f"<th>{each}</th>" for each in names)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<div class="explorer-scrolls"><table>{body}</table></div>'

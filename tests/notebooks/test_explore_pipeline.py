@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_tabs import NEEDED, ON_BOTH, fits
+from browser_tabs import NEEDED, ON_BOTH, SIZES, fits
 from playwright.sync_api import Browser, Page as Tab
 from stepper_page import ASSETS, press, said, spilled, written
 
@@ -432,13 +432,17 @@ def test_names_in_a_record_are_not_shown(page: str, tab: Tab, tmp_path: Path) ->
 
 
 def test_without_scripts_the_orders_stand_there(page: str, browser: Browser) -> None:
-    context = browser.new_context(java_script_enabled=False)
+    phone = SIZES["phone"]
+    context = browser.new_context(
+        java_script_enabled=False, viewport={"width": phone[0], "height": phone[1]}
+    )
     opened = context.new_page()
     opened.goto(page)
     assert opened.locator(".explorer-still svg[role=img]").is_visible()
     row = opened.locator(".explorer-still tr", has_text="4 devices, interleaved 1F1B").nth(1)
     assert row.locator("td").all_inner_texts() == ["8", "16%", "11, 9, 7, 5"]
     assert opened.locator("button").first.is_hidden()
+    assert fits(opened)
     context.close()
 
 
