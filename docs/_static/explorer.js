@@ -52,14 +52,14 @@ globalThis.explorer = (() => {
     return element("table", caption ? [element("caption", [caption]), ...parts] : parts);
   }
 
-  // Numbers are whole, unless a field says otherwise, and stay between its ends; other text counts
-  // as what was there at first.
+  // Numbers stay between the ends of their field, and on its steps; other text counts as what was
+  // there at first.
   function valueOf(control) {
-    if (control.type === "checkbox") return control.checked;
     if (!["number", "range"].includes(control.type)) return control.value;
     const typed = control.value === "" ? Number(control.defaultValue) : Number(control.value);
-    const given = control.step === "1" ? Math.round(typed) : typed;
-    return Math.min(Number(control.max), Math.max(Number(control.min), given));
+    const [min, max, step] = [control.min, control.max, control.step || 1].map(Number);
+    const given = isNaN(step) ? typed : min + Math.round((typed - min) / step) * step; // or "any"
+    return Math.min(max, Math.max(min, given));
   }
 
   const initial = (control) => control.tagName === "SELECT"
@@ -82,6 +82,7 @@ globalThis.explorer = (() => {
           ? [...control.options].some((each) => each.value === wanted)
           : !["number", "range"].includes(control.type) || (wanted !== "" && isFinite(wanted));
         control.value = known ? wanted : initial(control);
+        if (control.type === "number") control.value = valueOf(control);
       }
     }
 
@@ -100,11 +101,12 @@ globalThis.explorer = (() => {
     let written = 0, waiting = null;
     function soon() {
       clearTimeout(waiting);
-      waiting = setTimeout(() => { written = Date.now(); write(); },
-        Math.max(0, written + PAUSE - Date.now()));
+      const left = written + PAUSE - Date.now();
+      if (left > 0) waiting = setTimeout(soon, left);
+      else { written = Date.now(); write(); }
     }
 
-    const update = () => { soon(); draw(values()); };
+    const update = () => { draw(values()); soon(); };
     for (const control of controls) control.addEventListener("input", update);
     for (const control of controls)
       control.addEventListener("change", () => {

@@ -56,23 +56,25 @@ globalThis.pipelines = (() => {
   const earlier = (a, b) => a.begin - b.begin || a.one.stage - b.one.stage ||
     a.one.microbatch - b.one.microbatch || a.one.forward - b.one.forward;
 
-  // When each pass begins and ends, the earliest first; `device` is the one that does it.
+  // When each pass begins and ends, the earliest first; `device` is the one that does it. The order
+  // has to be possible.
   function simulate(order, seconds) {
     const stages = 1 + Math.max(...order.flat().map((one) => one.stage));
     const ends = new Map(), free = order.map(() => 0), done = order.map(() => 0), events = [];
+    const ready = order.map(() => null); // of each device, what it does next, once it can
     for (let left = order.flat().length; left; left -= 1) {
-      const ready = [];
       order.forEach((passes, device) => {
-        const one = passes[done[device]];
+        const one = ready[device] ? null : passes[done[device]];
         const before = one ? needed(one, stages).map((each) => ends.get(key(each))) : [undefined];
         if (before.every((end) => end !== undefined))
-          ready.push({ begin: Math.max(free[device], ...before), one, device });
+          ready[device] = { begin: Math.max(free[device], ...before), one, device };
       });
-      const next = ready.sort(earlier)[0];
+      const next = ready.reduce((a, b) => (!a || (b && earlier(b, a) < 0) ? b : a), null);
       const end = next.begin + seconds(next.one);
       ends.set(key(next.one), end);
       free[next.device] = end;
       done[next.device] += 1;
+      ready[next.device] = null;
       events.push({ ...next.one, device: next.device, begin: next.begin, end });
     }
     return events;

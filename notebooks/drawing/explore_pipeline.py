@@ -1,16 +1,117 @@
-"""The explorer of pipeline: `docs/_static/explore-pipeline.js` draws it."""
+"""The explorer of pipelines, pass by pass: `docs/_static/explore-pipeline.js` draws it.
 
-from notebooks.drawing.explorers import figure
+Below the plan it draws a real run: one that the page has, or a reader's own record.
+"""
+
+import json
+from typing import Final
+
+from common.drawing.timelines import timelines
+from common.parallel.pipelines import ORDERS, bubble, interleaved, most_live, simulate
+from notebooks.drawing.explorers import choice, count, figure
+from notebooks.drawing.pipeline_runs import RUNS
+from notebooks.drawing.stepper import buttons
+
+SCHEDULES: Final = {
+    "naive": "naive",
+    "gpipe": "GPipe",
+    "1f1b": "1F1B",
+    "interleaved": "interleaved 1F1B",
+}
+
+BESIDE: Final = {
+    "nothing": "nothing",
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "mxnet": "MXNet",
+    "own": "a record of your own",
+}
+
+TIMES: Final = {
+    "measured": "as measured",
+    "alone": "as if each device had cores of its own",
+    "order": "the order alone, each pass as long as planned",
+}
+
+SHOWN_STILL: Final = ((4, 4), (4, 8), (4, 32), (8, 8), (8, 32))
+"""Devices and microbatches of the table that is seen without scripts."""
+
+LEGEND: Final = (
+    "A row is a device; a box is a pass, with the number of its microbatch. Forward passes are "
+    "blue and stand high, backward passes are orange and stand low; a darker box is of the second "
+    "stage of its device. Dashed boxes come after this step. A thick outline: the pass of this "
+    "step. Thin ones, with lines: what it needs. Live: passed forward, not yet back, so that its "
+    "inputs wait in memory; it counts once for each stage in which it waits."
+)
+
+BODY: Final = f"""<p class="explorer-row">
+{buttons()}
+</p>
+<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
+<div class="explorer-shown">
+<div class="explorer-stage" tabindex="0" role="group" aria-label="Plan. Arrow keys step"></div>
+<p class="explorer-told"></p>
+<p class="explorer-refused"></p>
+<div class="explorer-run" hidden>
+<p class="explorer-about"></p>
+<div class="explorer-stage" tabindex="0" role="group" aria-label="Run. Arrow keys step"></div>
+<ul class="explorer-differences"></ul>
+</div>
+<div class="explorer-tables">
+<div class="explorer-sums"></div>
+<div class="explorer-devices"></div>
+</div>
+<p class="explorer-theory"></p>
+<p class="explorer-key">{LEGEND}</p>
+</div>
+<p class="explorer-row"><label>a record of your own <input type="file" accept=".json"></label></p>
+<p class="explorer-key">It is read in this browser and goes nowhere.
+<span class="explorer-opened" role="status"></span></p>"""
 
 
 def fragment(assets: str = "_static") -> str:
     """The figure as HTML; `assets` is the address of the folder that has its scripts."""
+    controls = [
+        [
+            count("stages", 4, 1, 16, label="devices"),
+            count("microbatches", 8, 1, 64),
+            choice("schedule", SCHEDULES, "1f1b"),
+        ],
+        [
+            count("forward", 1, 0.5, 8, label="forward takes", step=0.5),
+            count("backward", 2, 0.5, 8, label="backward takes", step=0.5),
+            choice("width", {"all": "all of it", "numbers": "room for numbers"}, "all", "show"),
+        ],
+        [
+            choice("beside", BESIDE, "nothing", "beside it"),
+            choice("times", TIMES, "measured", "times of the run"),
+        ],
+        ['<label>step <input type="range" name="step" value="4096" min="0" max="4096"></label>'],
+    ]
     return figure(
         "pipeline",
         "A pipeline, pass by pass",
-        still="",
-        controls=[],
-        body="",
-        data={},
+        still=timelines(4, 4) + _table(),
+        controls=controls,
+        body=BODY,
+        data={"runs": json.loads(RUNS.read_text(encoding="utf-8"))},
         assets=assets,
     )
+
+
+def _table() -> str:
+    """What each schedule waits and keeps, for some pipelines, when a way back takes two units."""
+    orders = {**ORDERS, "interleaved": interleaved}
+    rows = []
+    for devices, microbatches in SHOWN_STILL:
+        for name, made in orders.items():
+            order = made(devices, microbatches)
+            waits = bubble(simulate(order, lambda one: 1 if one.forward else 2), devices)
+            live = ", ".join(str(most_live(passes)) for passes in order)
+            cells = "".join(f"<td>{each}</td>" for each in (microbatches, f"{waits:.0%}", live))
+            rows.append(f"<tr><th>{devices} devices, {SCHEDULES[name]}</th>{cells}</tr>")
+    names = ("", "microbatches", "bubble", "most live, of each device")
+    heads = "".join(f"<th>{each}</th>" for each in names)
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<div class="explorer-scrolled"><table>{body}</table></div>'

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from common.drawing.theme import style
 
-SCRIPTS: Final = ("pipelines.js", "plans.js", "explorer.js")
+SCRIPTS: Final = ("pipelines.js", "plans.js", "runs.js", "explorer.js")
 """What every explorer loads before its own script, in this order."""
 
 

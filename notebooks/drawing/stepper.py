@@ -63,7 +63,7 @@ def fragment(assets: str = "_static") -> str:
 {_select("devices", [str(k) for k in DEVICES], str(FIRST_SHOWN[1]))}
 </p>
 <p class="stepper-row">
-{_buttons()}
+{buttons()}
 </p>
 <p class="stepper-row">
 <label>round <input type="range" min="0" value="0" autocomplete="off"></label>
@@ -88,6 +88,7 @@ def _select(name: str, choices: list[str], chosen: str) -> str:
     return f"<label>{name} {chooser}</label>"
 
 
-def _buttons() -> str:
+def buttons() -> str:
+    """The buttons of what goes step by step."""
     made = [f'<button type="button" name="{name}">{name}</button>' for name in BUTTONS]
     return "\n".join(made)
