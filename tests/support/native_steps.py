@@ -109,6 +109,8 @@ def told_of_moved(framework: str) -> dict[str, tuple[dict[str, int], int]]:
     column = [heading.lower() for heading in rows[0]].index(framework)
     found = {}
     for row in rows[2 : 2 + len(STRATEGIES)]:
+        if row[column] == "none":
+            continue
         moved = (each.rsplit(" ", 1) for each in row[column].split(", "))
         sizes = {KINDS[word]: int(size.replace(",", "")) for word, size in moved}
         found[row[0]] = sizes, int(row[column + 1].replace(",", ""))

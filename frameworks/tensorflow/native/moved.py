@@ -1,6 +1,6 @@
 """What DTensor moves between devices: read from the functions that it hands to TensorFlow."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from math import prod
 
 import tensorflow as tf
@@ -18,19 +18,22 @@ def functions() -> set[str]:
     return set(context.context().list_function_names())
 
 
-def moved(names: Iterable[str]) -> list[Collective]:
-    """What devices move in functions, if each is called once."""
-    sizes = [size for name in names for size in collectives(name)]
-    return [Collective("all-reduce", sum(sizes))] if sizes else []
+def moved(calls: Mapping[str, int]) -> list[Collective]:
+    """What devices move in functions that are called so often, by kind."""
+    return [Collective("all-reduce", sum(n * size(name) for name, n in calls.items()))]
 
 
-def collectives(name: str) -> list[int]:
-    """The bytes of a device's part in each collective. Raises RunError at one of another kind."""
-    found = []
+def size(name: str) -> int:
+    """The bytes that a device has of all collectives in a function.
+
+    Raises RunError if one is of another kind.
+    """
+    found = 0
     for node in context.context().get_function_def(name).node_def:
         if node.op == COUNTED:
             (shape,) = node.attr["_output_shapes"].list.shape
-            found.append(prod(d.size for d in shape.dim) * tf.as_dtype(node.attr["T"].type).size)
-        elif node.op.startswith("Collective") and "Communicator" not in node.op:
+            itemsize = tf.as_dtype(node.attr["T"].type).size
+            found += prod(axis.size for axis in shape.dim) * itemsize
+        elif node.op.startswith("Collective") and node.op != "CollectiveInitializeCommunicator":
             raise RunError(f"{node.op} is not counted: on CPUs DTensor has {COUNTED} alone")
     return found

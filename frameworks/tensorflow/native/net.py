@@ -6,10 +6,11 @@ refuses to split TensorFlow's convolution, and knows no gradient of its pooling.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
-Tensor = tf.Tensor
+Tensor: TypeAlias = tf.Tensor
 Params = dict[str, Tensor]
 
 
@@ -17,10 +18,11 @@ def conv2d(X: Tensor, weight: Tensor) -> Tensor:
     """Convolves `X` (r, p, n, rows, columns, in) with `weight` (out, in, h, w), no padding."""
     outputs, inputs, h, w = weight.shape
     rows, columns = X.shape[3] - h + 1, X.shape[4] - w + 1
-    parts = [X[:, :, :, i : i + rows, j : j + columns] for i in range(h) for j in range(w)]
     # Not by `tf.stack`: DTensor would bring all channels to each device.
-    patches = tf.concat([tf.expand_dims(part, 5) for part in parts], axis=5)
-    kernel = tf.reshape(tf.transpose(weight, (2, 3, 1, 0)), (h * w, inputs, outputs))
+    X = tf.expand_dims(X, 5)
+    strips = tf.concat([X[:, :, :, i : i + rows] for i in range(h)], 5)
+    patches = tf.concat([strips[:, :, :, :, j : j + columns] for j in range(w)], 5)
+    kernel = tf.reshape(tf.transpose(weight, (3, 2, 1, 0)), (w * h, inputs, outputs))
     return tf.einsum("rpnyxki,kio->rpnyxo", patches, kernel)
 
 

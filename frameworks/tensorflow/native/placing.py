@@ -1,6 +1,7 @@
 """Arrays on the devices of a mesh, and back."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -13,20 +14,19 @@ from common.parallel.replicas import diverged
 REPLICA, PART = "replica", "part"
 """The axes of the mesh: groups of devices, and the parts that a group's devices have."""
 
-Mesh = dtensor.Mesh
-Spec = tuple[str, ...]
+Spec: TypeAlias = tuple[str, ...]
 """For each axis of a tensor, the axis of the mesh along which it is cut, or `WHOLE`."""
 
 WHOLE: str = dtensor.UNSHARDED
 
 
-def mesh_of(devices: Sequence[str], plan: Plan) -> Mesh:
+def mesh_of(devices: Sequence[str], plan: Plan) -> dtensor.Mesh:
     """The devices as a table: a row for each group, a column for each part."""
     sizes = [(REPLICA, plan.replicas), (PART, plan.devices)]
     return dtensor.create_mesh(sizes, devices=list(devices))
 
 
-def placed(values: Array, spec: Spec, mesh: Mesh) -> tf.Tensor:
+def placed(values: Array, spec: Spec, mesh: dtensor.Mesh) -> tf.Tensor:
     """An array on the devices; the axes that are cut divide evenly."""
     parts = [tf.constant(values[index]) for index in indices(values.shape, spec, mesh)]
     return dtensor.pack(parts, dtensor.Layout(list(spec), mesh))
@@ -45,7 +45,7 @@ def whole(name: str, tensor: tf.Tensor) -> Array:
     return found
 
 
-def indices(shape: Sequence[int], spec: Spec, mesh: Mesh) -> list[tuple[slice, ...]]:
+def indices(shape: Sequence[int], spec: Spec, mesh: dtensor.Mesh) -> list[tuple[slice, ...]]:
     """Which part of a tensor each device has."""
 
     def part(place: dict[str, int], size: int, axis: str) -> slice:

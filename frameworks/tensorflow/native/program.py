@@ -23,7 +23,6 @@ from frameworks.tensorflow.native.placing import (
     PART,
     REPLICA,
     WHOLE,
-    Mesh,
     Spec,
     mesh_of,
     padded,
@@ -80,12 +79,12 @@ class Split:
     """LeNet, and the layouts of all that a step is given and gives."""
 
     plan: Plan
-    mesh: Mesh
+    mesh: dtensor.Mesh
     params: Params = field(init=False, repr=False)
     momenta: Params = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Makes programs of what is computed; each is traced anew for another size."""
+        """Makes programs of what is computed; they are traced once for each size."""
         self._add, self._step, self._logits = (
             tf.function(each, autograph=False)
             for each in (self._added, self._stepped, self._predicted)
@@ -104,8 +103,7 @@ class Split:
     def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Tensor:
         """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
         loss, grads = self._loss_and_grads(X, y)
-        rates = (placed(np.array(rate, X.dtype), (), self.mesh) for rate in (lr, momentum))
-        self.params, self.momenta = self._step(self.params, self.momenta, grads, *rates)
+        self._update(grads, lr, momentum)
         return dtensor.unpack(loss)[0]
 
     def gradients(self, X: Array, y: Array) -> Weights:
@@ -131,11 +129,13 @@ class Split:
         self.momenta = self._placed(velocities, self.layout.velocities)
 
     def moved(self, X: Array, y: Array) -> list[Collective]:
-        """What the programs of a step on such a minibatch move, by kind; it takes that step."""
-        self.__post_init__()  # what was traced before is not made again
+        """What a step on such a minibatch moves, by kind: another split takes it."""
+        other = begin(self.plan, self.mesh, self.weights())
         before = functions()
-        self.train_batch(X, y, 0.1, 0.9)
-        return moved(functions() - before)
+        _, grads = other._loss_and_grads(X, y)
+        calls = dict.fromkeys(functions() - before, self.plan.microbatches)
+        other._update(grads, 0.1, 0.9)
+        return moved(calls | dict.fromkeys(functions() - before - calls.keys(), 1))
 
     def _loss_and_grads(self, X: Array, y: Array) -> Found:
         """The mean loss over a minibatch, and its gradient, added up over microbatches."""
@@ -148,6 +148,12 @@ class Split:
         for batch in zip(*(self._cut(rows, count) for rows in (X, y, shares)), strict=True):
             total = self._add(self.params, total, batch)
         return total
+
+    def _update(self, grads: Params, lr: float, momentum: float) -> None:
+        """Changes velocities and weights by a gradient."""
+        dtype = next(iter(grads.values())).dtype.as_numpy_dtype
+        rates = (placed(np.array(rate, dtype), (), self.mesh) for rate in (lr, momentum))
+        self.params, self.momenta = self._step(self.params, self.momenta, grads, *rates)
 
     def _added(self, weights: Params, total: Found, batch: Batch) -> Found:
         """A loss and its gradient, and what a microbatch adds to them."""
@@ -220,11 +226,14 @@ class Split:
         return [placed(part, spec, self.mesh) for part in parts]
 
 
-def make(
-    weights: Mapping[str, Array], devices: Sequence[str], options: StrategiesOptions
-) -> Split:
-    """LeNet on devices, each of which has what its strategy's `Layout` says."""
-    plan = options.plan(len(devices))
-    split = Split(plan, mesh_of(devices, plan))
+def begin(plan: Plan, mesh: dtensor.Mesh, weights: Mapping[str, Array]) -> Split:
+    """A split with these weights, and velocities of 0."""
+    split = Split(plan, mesh)
     split.put(weights, {name: 0 * values for name, values in weights.items()})
     return split
+
+
+def make(weights: Mapping[str, Array], devices: Sequence[str], options: StrategiesOptions) -> Split:
+    """LeNet on devices, each of which has what its strategy's `Layout` says."""
+    plan = options.plan(len(devices))
+    return begin(plan, mesh_of(devices, plan), weights)
