@@ -1,8 +1,8 @@
 """LeNet, written once for a whole minibatch: where its numbers lie, no line here says.
 
 Examples are a table: a row for each group of devices, a column for each part. An axis can be cut
-along one axis of a mesh alone. What DTensor splits are products of matrices, slices and sums: it
-refuses to split TensorFlow's convolution, and knows no gradient of its pooling.
+along one axis of a mesh alone. All is made of slices, sums and products of matrices: DTensor
+refuses to split the filters of TensorFlow's convolution, and the gradient of its pooling.
 """
 
 from collections.abc import Callable, Mapping, Sequence

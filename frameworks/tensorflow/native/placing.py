@@ -10,14 +10,10 @@ from tensorflow.experimental import dtensor
 from common.base.arrays import Array
 from common.parallel.plans import Plan
 from common.parallel.replicas import diverged
-
-REPLICA, PART = "replica", "part"
-"""The axes of the mesh: groups of devices, and the parts that a group's devices have."""
+from frameworks.tensorflow.native.layouts import PART, REPLICA, WHOLE
 
 Spec: TypeAlias = tuple[str, ...]
 """For each axis of a tensor, the axis of the mesh along which it is cut, or `WHOLE`."""
-
-WHOLE: str = dtensor.UNSHARDED
 
 
 def mesh_of(devices: Sequence[str], plan: Plan) -> dtensor.Mesh:

@@ -1,13 +1,9 @@
-"""One program for all devices: DTensor finds the collectives that layouts ask for.
-
-A step gives new tensors and changes no variable: one that DTensor reads after it was assigned, in
-one program, still has its old value.
-"""
+"""One program for all devices: DTensor finds the collectives that layouts ask for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -17,61 +13,15 @@ from common.base.arrays import Array, Weights
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Collective
 from common.parallel.plans import Plan
+from frameworks.tensorflow.native.layouts import LAYOUTS, PART, WHOLE, Layout, axis_of
 from frameworks.tensorflow.native.moved import functions, moved
 from frameworks.tensorflow.native.net import Params, Tensor, layer, lenet, mean_loss
-from frameworks.tensorflow.native.placing import (
-    PART,
-    REPLICA,
-    WHOLE,
-    Spec,
-    mesh_of,
-    padded,
-    placed,
-    whole,
-)
+from frameworks.tensorflow.native.placing import Spec, mesh_of, padded, placed, whole
 
 Batch: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """X, y, and each example's share of the mean loss: all as (replicas, parts, examples, ...)."""
 Found: TypeAlias = tuple[Tensor, Params]
 """A loss, and its gradient."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What each device has: the whole of each tensor, or a part.
-
-    It keeps `weights`, and a layer is computed with those `used`. `examples` are divided over axes.
-    """
-
-    weights: str
-    used: str
-    gradients: str
-    velocities: str
-    examples: tuple[str, ...]
-
-
-LAYOUTS: Final = {
-    # strategy       weights: kept, used  gradients velocities  examples
-    "data": Layout("whole", "whole", "whole", "whole", (REPLICA, PART)),
-    "zero1": Layout("whole", "whole", "whole", "part", (REPLICA, PART)),
-    "zero2": Layout("whole", "whole", "part", "part", (REPLICA, PART)),
-    "zero3": Layout("part", "whole", "part", "part", (REPLICA, PART)),
-    "tensor": Layout("part", "part", "part", "part", (REPLICA, WHOLE)),
-}
-"""All that the ways to split differ in, except for the axes along which `axis_of` cuts."""
-
-
-def axis_of(name: str, plan: Plan) -> int | None:
-    """The axis along which a tensor is cut; None if each device has the whole of it."""
-    shape = plan.shapes[name]
-    if plan.strategy != "tensor":
-        return int(np.argmax(shape))
-    of_layer, _, kind = name.rpartition(".")
-    outputs, inputs = (0, 1) if len(shape) == 4 else (1, 0)
-    if of_layer in [column for column, _ in plan.pairs]:
-        return outputs if kind == "weight" else 0
-    cut = of_layer in [row for _, row in plan.pairs] and kind == "weight"
-    return inputs if cut else None
 
 
 @dataclass
@@ -165,8 +115,7 @@ class Split:
         # First as they are found: DTensor cannot transpose what it cuts on the way back.
         found = self._laid_out(tape.gradient(loss, weights), self.layout.used)
         found = self._laid_out(found, self.layout.gradients)
-        grads = {name: grad + found[name] for name, grad in total[1].items()}
-        return total[0] + loss, self._laid_out(grads, self.layout.gradients)
+        return total[0] + loss, {name: grad + found[name] for name, grad in total[1].items()}
 
     def _stepped(
         self, weights: Params, velocities: Params, grads: Params, lr: Tensor, momentum: Tensor
@@ -174,11 +123,9 @@ class Split:
         """Weights and velocities after a step of SGD."""
         grads = self._laid_out(grads, self.layout.velocities)
         velocities = {name: momentum * velocities[name] + grad for name, grad in grads.items()}
-        velocities = self._laid_out(velocities, self.layout.velocities)
         steps = {name: lr * velocity for name, velocity in velocities.items()}
         steps = self._laid_out(steps, self.layout.weights)
-        found = {name: weight - steps[name] for name, weight in weights.items()}
-        return self._laid_out(found, self.layout.weights), velocities
+        return {name: weight - steps[name] for name, weight in weights.items()}, velocities
 
     def _predicted(self, weights: Params, X: Tensor) -> Tensor:
         """The logits (replicas, parts, n, 10) of a batch."""
