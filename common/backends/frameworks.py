@@ -24,13 +24,11 @@ SAME_BITS: Final = {
 }
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
-_NO_LENET = "DTensor trains no LeNet: it refuses split convolutions and uneven sizes"
 _NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
 _NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
-_WAYS = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
-    "tensorflow": dict.fromkeys(_WAYS, _NO_LENET),
+    "tensorflow": {"pipeline": "DTensor has one program for all devices, and no stages in it"},
     "jax": dict.fromkeys(
         ("1f1b", "naive"),
         "JAX's gradient of a pipeline goes back in GPipe's order: ask for --schedule gpipe",

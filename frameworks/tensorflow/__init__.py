@@ -40,6 +40,9 @@ ENVIRONMENT = Environment(
         "TF_XLA_FLAGS": None,
         # Of other devices than a run asks for.
         "TF_ENABLED_DEVICE_TYPES": None,
+        # Of devices of other processes.
+        "DTENSOR_JOB_NAME": None,
+        "DTENSOR_JOBS": None,
         # They let oneDNN multiply float32 as bfloat16, or take weights for the same at every step.
         "DNNL_DEFAULT_FPMATH_MODE": None,
         "ONEDNN_DEFAULT_FPMATH_MODE": None,
@@ -63,6 +66,9 @@ ENVIRONMENT = Environment(
         "TF_DETERMINISTIC_OPS",
         "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL",
         "TF_USE_DEEP_CONV2D",
+        "DTENSOR_ENABLE_COMBINE_ALL_REDUCES_OPTIMIZATION",
+        "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE",
+        "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_TOPOLOGICAL_DISTANCE",
         # These on GPUs.
         "CUBLAS_WORKSPACE_CONFIG",
         "TF_CUDNN_DISABLE_CONV_1X1_OPTIMIZATION",
@@ -71,6 +77,7 @@ ENVIRONMENT = Environment(
         "TF_USE_CUBLASLT",
     ),
     breaking=(
+        "DTENSOR_LAYOUT_PROPAGATION_MAX_STEPS",
         "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION",
         "TF_FORWARD_COMPATIBILITY_DELTA_DAYS",
         "TF_GPU_ALLOCATOR",

@@ -117,4 +117,4 @@ def test_own_means_are_planned_for_frameworks_that_have_them() -> None:
     assert lacking["float64-native-naive"] == {
         name: NO_NATIVE[name]["naive"] for name in ("pytorch", "jax")
     } | {"tensorflow": NO_NATIVE["tensorflow"]["pipeline"]}
-    assert lacking["float64-native-tensor-mesh"].keys() == {"tensorflow", "mxnet"}
+    assert lacking["float64-native-tensor-mesh"].keys() == {"mxnet"}

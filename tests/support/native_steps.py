@@ -63,9 +63,9 @@ class Trained:
     def __call__(self, process: Process) -> None:
         """Saves what a case gives."""
         chapter = backend(self.framework, "strategies")
-        # In the tests' own process, JAX has the devices that it got at the start: `all_devices`.
-        count = self.devices if process.count > 1 else MOST_DEVICES
-        local = chapter.devices(process, DeviceRequest(count, "cpu", 1)).local
+        # The tests' own process keeps the devices and threads that it got first: `all_devices`.
+        count, threads = (self.devices, 1) if process.count > 1 else (MOST_DEVICES, 2)
+        local = chapter.devices(process, DeviceRequest(count, "cpu", threads)).local
         devices = local[: self.devices]
         for name, options in cases(self.framework, self.devices).items():
             replicas = chapter.replicate(numbers(options), devices, options)
