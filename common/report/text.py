@@ -120,28 +120,43 @@ def conclusion(verdict: Verdict) -> str:
 
 def agreement(verdict: Verdict) -> str:
     """Who computed the same, in words: no more than was compared."""
-    groups: dict[str, list[Comparison]] = {}
-    for each in verdict.comparisons:
-        where = "on GPUs, " if each.suite.startswith(ON_GPUS) else ""
-        which = "in what not all can run, " if each.lacking else ""
-        groups.setdefault(where + which, []).append(each)
-    return "; ".join(f"{which}{_agreement(those)}" for which, those in groups.items())
+    told = []
+    for where, on_gpus in (("", False), ("on GPUs, ", True)):
+        found = [each for each in verdict.comparisons if each.suite.startswith(ON_GPUS) == on_gpus]
+        if for_all := [each for each in found if not each.lacking]:
+            told.append(where + _agreement(for_all))
+        for_some: dict[tuple[str, ...], list[Comparison]] = {}
+        for each in found:
+            if each.lacking:
+                for_some.setdefault(tuple(frameworks(each)), []).append(each)
+        if for_some:
+            each_set = "; ".join(_of_some(*names, of=those) for names, those in for_some.items())
+            told.append(f"{where}of what others lack, {each_set}")
+    return "; ".join(told)
 
 
 def _agreement(comparisons: Sequence[Comparison]) -> str:
     names = [set(frameworks(comparison)) for comparison in comparisons]
-    if any(len(each) == 1 for each in names):
-        alone = ", ".join(sorted({name for each in names if len(each) == 1 for name in each}))
-        found = [{check.check for check in comparison.checks} for comparison in comparisons]
-        on_others = all(each & {"devices", "hosts", "gpus"} for each in found)
-        numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
-        same = f"{alone} computed the same as {numpys}on other devices"
-        return f"{same}; no other framework was compared"
+    alone = {name for each in names if len(each) == 1 for name in each}
+    if alone:
+        return (
+            f"{_of_some(', '.join(sorted(alone)), of=comparisons)}; no other framework was compared"
+        )
     if all(each.issuperset(FRAMEWORKS) for each in names):
         return "every framework computed the same"
     compared = [name for name in FRAMEWORKS if all(name in each for each in names)]
     others = [name for name in FRAMEWORKS if name not in compared]
-    return f"{' and '.join(compared)} computed the same; not compared: {', '.join(others)}"
+    return f"{_of_some(*compared, of=comparisons)}; not compared: {', '.join(others)}"
+
+
+def _of_some(*names: str, of: Sequence[Comparison]) -> str:
+    """That these frameworks computed the same; one alone, the same as what it was held to."""
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]} computed the same"
+    found = [{check.check for check in comparison.checks} for comparison in of]
+    on_others = all(each & {"devices", "hosts", "gpus"} for each in found)
+    numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
+    return f"{''.join(names)} computed the same as {numpys}on other devices"
 
 
 def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
