@@ -4,15 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from tensorflow.experimental import dtensor
 
 from common.parallel.plans import Plan
-
-REPLICA, PART = "replica", "part"
-"""The axes of the mesh: groups of devices, and the parts that a group's devices have."""
-
-WHOLE: Final[str] = dtensor.UNSHARDED
-"""What DTensor calls the axis along which nothing is cut."""
+from frameworks.tensorflow.native.placing import PART, REPLICA, WHOLE
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Arrays on the devices of a mesh, and back."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,12 @@ from tensorflow.experimental import dtensor
 from common.base.arrays import Array
 from common.parallel.plans import Plan
 from common.parallel.replicas import diverged
-from frameworks.tensorflow.native.layouts import PART, REPLICA, WHOLE
+
+REPLICA, PART = "replica", "part"
+"""The axes of the mesh: groups of devices, and the parts that a group's devices have."""
+
+WHOLE: Final[str] = dtensor.UNSHARDED
+"""What DTensor calls the axis along which nothing is cut."""
 
 Spec: TypeAlias = tuple[str, ...]
 """For each axis of a tensor, the axis of the mesh along which it is cut, or `WHOLE`."""

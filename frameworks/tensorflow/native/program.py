@@ -13,10 +13,18 @@ from common.base.arrays import Array, Weights
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Collective
 from common.parallel.plans import Plan
-from frameworks.tensorflow.native.layouts import LAYOUTS, PART, WHOLE, Layout, axis_of
+from frameworks.tensorflow.native.layouts import LAYOUTS, Layout, axis_of
 from frameworks.tensorflow.native.moved import functions, moved
 from frameworks.tensorflow.native.net import Params, Tensor, layer, lenet, mean_loss
-from frameworks.tensorflow.native.placing import Spec, mesh_of, padded, placed, whole
+from frameworks.tensorflow.native.placing import (
+    PART,
+    WHOLE,
+    Spec,
+    mesh_of,
+    padded,
+    placed,
+    whole,
+)
 
 Batch: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """X, y, and each example's share of the mean loss: all as (replicas, parts, examples, ...)."""
