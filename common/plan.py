@@ -1,6 +1,6 @@
 """What a step of training keeps and sends on each device, if it is split so; and a picture of it.
 
-python -m common.plan --devices 4                                  all strategies, side by side
+python -m common.plan --devices 4 --microbatches 4                 all strategies, side by side
 python -m common.plan --strategy pipeline --devices 4 --microbatches 8 --out plan.svg
 python -m common.plan --net resnet18 --strategy zero3 --optimizer adam --precision mixed
 python -m common.plan --net dense --parameters 7e9 --layers 32 --strategy tensor --devices 8
@@ -20,8 +20,8 @@ from common.base.errors import RequestError
 from common.base.files import require_file, write_text
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.drawing.timelines import step
-from common.parallel.ledger import Usage
-from common.parallel.pipelines import Event, Pass, bubble, simulate
+from common.parallel.ledger import Event, Usage
+from common.parallel.pipelines import bubble, simulate
 from common.parallel.plans import Plan
 from common.parallel.scenarios import NETS, OPTIMIZERS, PRECISIONS, Scenario
 from common.records.record import Record
@@ -51,7 +51,7 @@ class Step:
         """What is printed of it."""
         plan, usage = self.plan, self.usage
         groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
-        yield f"{plan.strategy}{groups}; a step on {usage.examples} examples, in bytes:"
+        yield f"{plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
         yield ""
         kept, sent = (list(zip(*each.values(), strict=True)) for each in (usage.peak, usage.sent))
         rows = [
@@ -82,9 +82,19 @@ class Step:
         end, waits = max(each.end for each in planned), bubble(planned, self.plan.devices)
         yield f"{self.plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
         if self.events:
-            went = [[e.done for e in self.events if e.done.stage == i] for i in range(len(order))]
-            same = went == [list(passes) for passes in order]
-            yield f"The run has gone in {'this' if same else 'another'} order."
+            yield f"The run has gone in {'this' if self.in_order() else 'another'} order."
+
+    def in_order(self) -> bool:
+        """Whether each device of a run did its passes as planned, one after the other."""
+        plan = self.plan
+        for replica, rows in enumerate(plan.rows_of(self.usage.examples)):
+            order = plan.order(len(plan.microbatches_of(rows.stop - rows.start)))
+            for device, passes in enumerate(order, replica * plan.devices):
+                own = [each for each in self.events if each.device == device]
+                went = [(each.what == "forward", each.microbatch) for each in own]
+                if went != [(each.forward, each.microbatch) for each in passes]:
+                    return False
+        return True
 
 
 def of_record(record: Record) -> Step:
@@ -93,12 +103,7 @@ def of_record(record: Record) -> Step:
     if split is None or not isinstance(options, StrategiesOptions):
         raise RequestError("this run has counted no step: only those of strategies do, by hand")
     plan = options.plan(record.config.devices)
-    group = [each for each in split.events if each.device < plan.devices]
-    events = [
-        Event(Pass(each.device, each.microbatch, each.what == "forward"), each.begin, each.end)
-        for each in group
-        if plan.strategy == "pipeline"
-    ]
+    events = split.events if plan.strategy == "pipeline" else []
     return Step(plan, split.predicted, split.counted, events)
 
 
@@ -106,7 +111,7 @@ def side_by_side(given: Scenario) -> Iterator[str]:
     """All strategies, as a table."""
     rows = []
     for name in STRATEGIES:
-        each = filled(replace(given, strategy=name))
+        each = replace(given, strategy=name)
         cells = [each.refusal(), "", ""]
         if not cells[0]:
             usage = each.usage()
@@ -116,12 +121,6 @@ def side_by_side(given: Scenario) -> Iterator[str]:
         rows.append([name, *cells])
     headings = ["strategy", "bytes kept by the fullest device", "sent by all", "messages"]
     yield from markdown(headings, rows)
-
-
-def filled(given: Scenario) -> Scenario:
-    """A pipeline takes four microbatches, as runs do, and others one, if none are asked for."""
-    default = 4 if given.strategy == "pipeline" else 1
-    return replace(given, microbatches=given.microbatches or default)
 
 
 def parser() -> Parser:
@@ -144,10 +143,9 @@ def parser() -> Parser:
     made.add_argument("--strategy", choices=STRATEGIES, help=ways)
     add("devices", type=count(DEVICES), default=default.devices, metavar="N")
     add("replicas", "groups of devices", type=count(DEVICES), default=1, metavar="R")
-    parts = "parts of a minibatch (1; pipeline: 4)"
-    made.add_argument("--microbatches", type=count(MICROBATCHES), metavar="M", help=parts)
+    add("microbatches", "of a minibatch", type=count(MICROBATCHES), default=1, metavar="M")
     add("schedule", "of a pipeline", choices=SCHEDULES, default=default.schedule)
-    add("examples", "of a minibatch", type=count(EXAMPLES), default=default.examples, metavar="N")
+    add("examples", "in a minibatch", type=count(EXAMPLES), default=default.examples, metavar="N")
     add("net", "dense: equal layers in a row", choices=NETS, default=default.net)
     add("depth", "lenet: layers more", type=count(DEPTH, least=0), default=0, metavar="D")
     add("width", "resnet18: channels", type=count(WIDTH), default=default.width, metavar="W")
@@ -181,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 raise RequestError("--out draws one --strategy: name it")
             print("\n".join(side_by_side(Scenario(**given))))
             return
-        scenario = filled(Scenario(**given))
+        scenario = Scenario(**given)
         if refusal := scenario.refusal():
             raise RequestError(refusal)
         found = Step(scenario.plan(), scenario.usage())

@@ -66,8 +66,8 @@ class StrategiesOptions(Options):
         """At how many positions of an image a layer is applied."""
         return lenet(self.depth).positions[layer]
 
-    def plan(self, devices: int) -> Plan:
-        """How the net is split over so many devices."""
+    def scenario(self, devices: int) -> Scenario:
+        """What is planned for so many devices."""
         return Scenario(
             depth=self.depth,
             strategy=self.strategy,
@@ -76,30 +76,27 @@ class StrategiesOptions(Options):
             microbatches=self.microbatches or 1,
             schedule=self.schedule,
             stages=self.stages,
-        ).plan()
+        )
+
+    def plan(self, devices: int) -> Plan:
+        """How the net is split over so many devices."""
+        return self.scenario(devices).plan()
 
     def refusal(self, devices: int) -> str:
         """Why so many devices cannot train so, and what to ask for; empty if they can."""
-        group, over = divmod(devices, self.replicas)
-        layers, told = len(lenet(self.depth).units), ""
         if self.strategy == "data":
-            if self.replicas not in (1, devices):
-                told = "--strategy data has a replica on each device: --replicas is for the others"
-        elif over:
-            told = f"{devices} devices cannot be {self.replicas} groups of one size"
-        elif self.strategy == "pipeline" and group > layers:
-            told = (
-                f"a pipeline of {group} devices needs as many layers, and there are {layers}: "
-                f"ask for fewer --devices, or for --depth {group - 4}"
+            by_itself = "--strategy data has a replica on each device: --replicas is for the others"
+            return "" if self.replicas in (1, devices) else by_itself
+        told, group = self.scenario(devices).refusal(), devices // self.replicas
+        layers = len(lenet(self.depth).units)
+        if self.strategy == "pipeline" and told and group > layers:
+            return f"{told}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
+        wrong = len(self.stages) != group or sum(self.stages) != layers
+        if self.strategy == "pipeline" and self.stages and wrong and not told:
+            return (
+                f"--stages has to have {group} numbers, one for each device of a pipeline, "
+                f"that add up to the {layers} layers"
             )
-        elif self.strategy == "pipeline" and self.stages:
-            if len(self.stages) != group or sum(self.stages) != layers:
-                told = (
-                    f"--stages has to have {group} numbers, one for each device of a pipeline, "
-                    f"that add up to the {layers} layers"
-                )
-        elif self.strategy == "tensor" and group > CHANNELS:
-            told = f"the first layer's {CHANNELS} channels cannot be cut for {group} devices"
         return told
 
     def no_native(self, framework: str) -> str:
@@ -107,8 +104,6 @@ class StrategiesOptions(Options):
         asked = [self.strategy]
         if self.strategy == "pipeline":
             asked.append(self.schedule)
-        if self.replicas > 1 and self.strategy != "data":
-            asked.append("replicas")
         lacks = NO_NATIVE.get(framework, {})
         return next((lacks[each] for each in asked if each in lacks), "")
 
@@ -141,10 +136,6 @@ class StrategiesOptions(Options):
         """These options; a pipeline takes four microbatches, if none are asked for."""
         default = 4 if self.strategy == "pipeline" else 1
         return replace(super().filled(settings), microbatches=self.microbatches or default)
-
-
-CHANNELS: Final = 20
-"""Channels of the first layer."""
 
 
 def add_flags(add: Callable[..., Any], framework: str) -> None:
@@ -222,8 +213,9 @@ def _suite(dtype: str, name: str, *more_devices: int, **settings: str | int) -> 
 
 def _told_of_lacking(suite: Suite) -> Suite:
     """A suite of runs by frameworks' own means; some frameworks may have none."""
-    names = "strategy", "schedule", "replicas"
-    given: dict[str, Any] = {k: v for k, v in suite.settings.items() if k in names}
+    given: dict[str, Any] = {
+        k: v for k, v in suite.settings.items() if k in ("strategy", "schedule")
+    }
     options = StrategiesOptions(**given)
     lacking = {name: why for name in FRAMEWORKS if (why := options.no_native(name))}
     return replace(suite, lacking=lacking)

@@ -5,8 +5,9 @@ from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
+from common.parallel import ledger
 from common.parallel.ledger import KEPT, Usage
-from common.parallel.pipelines import ORDERS, Event, bubble, most_live, simulate
+from common.parallel.pipelines import ORDERS, Event, Pass, bubble, most_live, simulate
 from common.parallel.plans import Plan
 
 WIDTH: Final = 480
@@ -30,6 +31,9 @@ KINDS: Final = {
     "activations": ("data-cell", 0.6),
 }
 """How each kind of memory is drawn: its colour, and how much of it."""
+
+OPTIMIZER: Final = {"momentum": "optimizer"}
+"""What momentum is called where the optimizer may keep more, or none."""
 
 PASSES: Final = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
 """How each kind of pass is drawn."""
@@ -61,10 +65,10 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     return svg.picture(WIDTH, y + 32, "Orders of a pipeline", described, parts)
 
 
-def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
+def step(plan: Plan, usage: Usage, run: Sequence[ledger.Event] = ()) -> str:
     """A step of a plan: what each device keeps and, of a pipeline, when it works.
 
-    `run` is what a real pipeline did, on a scale of its own.
+    `run` is what a real pipeline did, on a scale of its own. Of several groups, the first is drawn.
     """
     parts: list[str] = []
     y = 8.0
@@ -76,8 +80,11 @@ def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
             (SAID[plan.schedule], f"By plan: {units:.0f} units of time, {waits}.", planned)
         ]
         if run:
-            told = f"{1000 * max(event.end for event in run):.1f} ms; one process told all devices."
-            shown.append(("A run", told, run))
+            own = [each for each in run if each.device < plan.devices]
+            passes = [Pass(each.device, each.microbatch, each.what == "forward") for each in own]
+            did = [Event(one, e.begin, e.end) for one, e in zip(passes, own, strict=True)]
+            told = f"{1000 * max(event.end for event in did):.1f} ms; one process told all devices."
+            shown.append(("A run", told, did))
         for name, told, events in shown:
             parts += _heading(y, name, told)
             y += GROUP
@@ -93,7 +100,7 @@ def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
     for device in range(len(totals)):
         parts += _bar(y, device, {kind: usage.peak[kind][device] for kind in KEPT}, unit)
         y += LANE
-    parts += _legend(y + 16, KINDS)
+    parts += _legend(y + 16, {OPTIMIZER.get(kind, kind): how for kind, how in KINDS.items()})
     title = f"A step: {plan.strategy}, {len(totals)} devices"
     described = "When each device passes which microbatch, and bytes at their most, by kind."
     return svg.picture(WIDTH, y + 32, title, described, parts)

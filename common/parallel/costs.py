@@ -21,6 +21,13 @@ def predicted(plan: Plan, examples: int, itemsize: int, state: int | None = None
     state = itemsize if state is None else state
     count = plan.replicas * plan.devices
     moved, kept, live = Moved(), Counter[tuple[str, int]](), Counter[int]()
+    group = range(plan.devices)
+    weights = [weights_kept(plan, device) for device in group]
+    updated = [sum(parts(plan, device).values()) for device in group]
+    gradients = {
+        several: [gradients_kept(plan, device, several) for device in group]
+        for several in (False, True)
+    }
     for replica, rows in enumerate(plan.rows_of(examples)):
         numbers = range(replica * plan.devices, (replica + 1) * plan.devices)
         here = rows.stop - rows.start
@@ -29,9 +36,9 @@ def predicted(plan: Plan, examples: int, itemsize: int, state: int | None = None
         found, several = activations(plan, here), len(plan.shards_of(here)) > 1
         for device, number in enumerate(numbers):
             kept["activations", number], live[number] = found[device]
-            kept["weights", number] = weights_kept(plan, device)
-            kept["gradients", number] = gradients_kept(plan, device, several)
-            kept["momentum", number] = sum(parts(plan, device).values())
+            kept["weights", number] = weights[device]
+            kept["gradients", number] = gradients[several][device]
+            kept["momentum", number] = updated[device]
     for device in range(plan.devices):  # and each column of the mesh adds up its gradients
         column = range(device, count, plan.devices)
         for size in parts(plan, device).values():
@@ -58,31 +65,33 @@ class Moved:
     received: Counter[tuple[str, int]] = field(default_factory=Counter)
     messages: Counter[int] = field(default_factory=Counter)
 
-    def message(self, source: int, target: int, size: int, kind: str) -> None:
-        """One message."""
+    def message(self, source: int, target: int, size: int, kind: str, count: int = 1) -> None:
+        """So many messages, of `size` numbers together."""
         self.sent[kind, source] += size
         self.received[kind, target] += size
-        self.messages[source] += 1
+        self.messages[source] += count
 
-    def allreduce(self, devices: Sequence[int], size: int, kind: str) -> None:
-        """A sum on the first device, which then goes to all others."""
+    def allreduce(self, devices: Sequence[int], size: int, kind: str, count: int = 1) -> None:
+        """So many sums on the first device, which then go to all others."""
         for other in devices[1:]:
-            self.message(other, devices[0], size, kind)
-            self.message(devices[0], other, size, kind)
+            self.message(other, devices[0], size, kind, count)
+            self.message(devices[0], other, size, kind, count)
 
-    def reduce_scatter(self, devices: Sequence[int], size: int, kind: str) -> None:
+    def reduce_scatter(self, devices: Sequence[int], size: int, kind: str, times: int) -> None:
         """Each device adds up its slice of all others' tensors."""
-        for target, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
-            for source in devices:
-                if source != target:
-                    self.message(source, target, own, kind)
+        others = len(devices) - 1
+        for device, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
+            self.sent[kind, device] += times * (size - own)
+            self.received[kind, device] += times * others * own
+            self.messages[device] += times * others
 
-    def all_gather(self, devices: Sequence[int], size: int, kind: str) -> None:
+    def all_gather(self, devices: Sequence[int], size: int, kind: str, times: int) -> None:
         """Each device gives its slice to all others."""
-        for source, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
-            for target in devices:
-                if source != target:
-                    self.message(source, target, own, kind)
+        others = len(devices) - 1
+        for device, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
+            self.sent[kind, device] += times * others * own
+            self.received[kind, device] += times * (size - own)
+            self.messages[device] += times * others
 
 
 def data_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
@@ -91,21 +100,20 @@ def data_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) 
 
 def pipeline_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
     """What a stage hands on of each microbatch, and the gradient of that on the way back."""
-    for rows in plan.microbatches_of(examples):
-        for stage, names in enumerate(plan.stages[1:]):
-            size = (rows.stop - rows.start) * plan.inputs[names[0]]
-            moved.message(numbers[stage], numbers[stage + 1], size, "activations")
-            moved.message(numbers[stage + 1], numbers[stage], size, "gradients")
+    count = len(plan.microbatches_of(examples))
+    for stage, names in enumerate(plan.stages[1:]):
+        size = examples * plan.inputs[names[0]]
+        moved.message(numbers[stage], numbers[stage + 1], size, "activations", count)
+        moved.message(numbers[stage + 1], numbers[stage], size, "gradients", count)
 
 
 def tensor_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
     """For each pair of layers, one allreduce forward and, but for the first pair, one back."""
-    for rows in plan.microbatches_of(examples):
-        batch = rows.stop - rows.start
-        for column, row in plan.pairs:
-            moved.allreduce(numbers, batch * plan.output(row), "activations")
-            if column != plan.layers[0]:
-                moved.allreduce(numbers, batch * plan.inputs[column], "gradients")
+    count = len(plan.microbatches_of(examples))
+    for column, row in plan.pairs:
+        moved.allreduce(numbers, examples * plan.output(row), "activations", count)
+        if column != plan.layers[0]:
+            moved.allreduce(numbers, examples * plan.inputs[column], "gradients", count)
 
 
 def zero_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
@@ -117,10 +125,8 @@ def zero_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) 
     scatters = 1 if plan.strategy == "zero1" else rounds
     gathers = 2 * rounds if plan.strategy == "zero3" else 1
     for size in map(math.prod, plan.shapes.values()):
-        for _ in range(scatters):
-            moved.reduce_scatter(numbers, size, "gradients")
-        for _ in range(gathers):
-            moved.all_gather(numbers, size, "weights")
+        moved.reduce_scatter(numbers, size, "gradients", scatters)
+        moved.all_gather(numbers, size, "weights", gathers)
 
 
 Kept = list[tuple[int, int]]
@@ -194,7 +200,7 @@ def gradients_kept(plan: Plan, device: int, several: bool) -> int:
         return sum(own.values())
     if plan.strategy == "zero1":
         return sum(map(math.prod, plan.shapes.values())) + sum(own.values())
-    layers = [plan.tensors(layer) for layer in plan.layers[::-1]]
+    layers = [plan.tensors[layer] for layer in plan.layers[::-1]]
     slices = list(accumulate(sum(own[name] for name in names) for names in layers))
     whole = [sum(math.prod(plan.shapes[name]) for name in names) for names in layers]
     left = slices[-1:] * len(layers) if several else slices

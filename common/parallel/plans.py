@@ -35,13 +35,17 @@ class Plan:
         """The names of the layers, in order."""
         return list(self.positions)
 
-    def tensors(self, layer: str) -> list[str]:
-        """The names of a layer's weights."""
-        return [name for name in self.shapes if name.rpartition(".")[0] == layer]
+    @cached_property
+    def tensors(self) -> Mapping[str, list[str]]:
+        """By layer, the names of its weights."""
+        found: dict[str, list[str]] = {name: [] for name in self.layers}
+        for name in self.shapes:
+            found[name.rpartition(".")[0]].append(name)
+        return found
 
     def size(self, layer: str) -> int:
         """How many numbers the weights of a layer have."""
-        return sum(math.prod(self.shapes[name]) for name in self.tensors(layer))
+        return sum(math.prod(self.shapes[name]) for name in self.tensors[layer])
 
     def output(self, layer: str) -> int:
         """How many numbers a layer makes of an image, before any pooling."""
@@ -49,7 +53,7 @@ class Plan:
 
     def work(self, layer: str) -> int:
         """How many multiplications a layer takes for an image."""
-        shapes = [self.shapes[name] for name in self.tensors(layer)]
+        shapes = [self.shapes[name] for name in self.tensors[layer]]
         return self.positions[layer] * sum(math.prod(each) for each in shapes if len(each) > 1)
 
     @cached_property

@@ -66,15 +66,19 @@ class Scenario:
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
+        if self.net == "dense" and self.parameters < self.layers:
+            return f"{self.layers} layers have at least as many parameters, not {self.parameters}"
         group, over = divmod(self.devices, self.replicas)
         if self.strategy != "data" and over:
-            return f"{self.devices} devices cannot be {self.replicas} groups of one size"
+            groups = f"{self.replicas} groups of one size"
+            return f"{groups} take a multiple of {self.replicas} devices, not {self.devices}"
         net = self.network()
         if self.strategy == "pipeline" and group > len(net.units):
-            return f"the net can be cut into {len(net.units)} stages at most, not {group}"
+            stages = f"a pipeline of {group} devices needs as many stages"
+            return f"{stages}, and the net can be cut into {len(net.units)}"
         narrowest = min((net.shapes[f"{column}.bias"][0] for column, _ in net.pairs), default=0)
-        if self.strategy == "tensor" and group > narrowest:
-            return f"a layer has {narrowest} channels, too few for {group} devices"
+        if self.strategy == "tensor" and group > max(1, narrowest):
+            return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
         return ""
 
     def usage(self) -> Usage:

@@ -187,8 +187,6 @@
     const show = (name, shown) => { root.querySelector(`[data-for=${name}]`).hidden = !shown; };
     return (values) => {
       for (const [name, net] of Object.entries(FIELDS)) show(name, values.net === net);
-      show("replicas", values.strategy !== "data");
-      show("schedule", values.strategy === "pipeline");
       show("gigabytes", values.card === "other");
       const gigabytes = values.card === "other" ? values.gigabytes : Number(values.card);
       const card = 1e9 * gigabytes, size = `${gigabytes}\u00a0GB`;

@@ -126,10 +126,10 @@
       if (!run) return [null, "Choose a record of your own below."];
       const fits = run.schedule === schedule && run.stages === stages &&
         run.microbatches === microbatches;
-      return [fits ? run : null, fits ? "" : `This is a run of ${devicesOf(run.stages)} and ` +
-        `${microbatchesOf(run.microbatches)}, ` +
-        (beside === "own" ? NAMES[run.schedule] : "naive, GPipe or 1F1B") +
-        ": no other can stand beside it."];
+      const [these, orders] = beside === "own" ? ["Your run has", `the order ${NAMES[run.schedule]}`]
+        : ["These runs have", "the orders naive, GPipe and 1F1B"];
+      return [fits ? run : null, fits ? "" : `${these} ${devicesOf(run.stages)} and ` +
+        `${microbatchesOf(run.microbatches)}, in ${orders}: choose these.`];
     }
 
     function drawRun(run, { times, forward, backward, width }, place) {

@@ -417,14 +417,15 @@ globalThis.plans = (() => {
   function refusal(scenario) {
     const { strategy, devices, replicas } = scenario, group = Math.floor(devices / replicas);
     if (strategy !== "data" && devices % replicas)
-      return `${devices} devices cannot be ${replicas} groups of one size`;
+      return `${replicas} groups of one size take a multiple of ${replicas} devices, not ${devices}`;
     const net = network(scenario);
     if (strategy === "pipeline" && group > net.units.length)
-      return `the net can be cut into ${net.units.length} stages at most, not ${group}`;
+      return `a pipeline of ${group} devices needs as many stages, and the net can be cut into ` +
+        String(net.units.length);
     const cut = net.pairs.map(([column]) => net.shapes[`${column}.bias`][0]);
     const narrowest = cut.length ? Math.min(...cut) : 0;
-    if (strategy === "tensor" && group > narrowest)
-      return `a layer has ${narrowest} channels, too few for ${group} devices`;
+    if (strategy === "tensor" && group > Math.max(1, narrowest))
+      return `${group} devices cannot share the ${narrowest} channels of the narrowest layer`;
     return "";
   }
 

@@ -3,9 +3,11 @@
 globalThis.runs = (() => {
   "use strict";
 
-  const { orders, needed, key } = globalThis.pipelines;
+  const { needed, key } = globalThis.pipelines;
 
   const LARGEST = { bytes: 20e6, events: 100_000, devices: 16, microbatches: 64, seconds: 1e6 };
+  const SHORTEST = 1e-6; // milliseconds
+  const SCHEDULES = ["naive", "gpipe", "1f1b"]; // those of runs
   const FRAMEWORKS = { pytorch: "PyTorch", tensorflow: "TensorFlow", jax: "JAX", mxnet: "MXNet" };
   const QUEUED = ["jax", "mxnet"]; // where CPUs, too, queue what they are told
 
@@ -29,7 +31,7 @@ globalThis.runs = (() => {
     if (strategy !== "pipeline")
       throw Error("This run is no pipeline: it splits LeNet another way.");
     if (replicas !== 1) throw Error("This run has several pipelines: only one can be drawn.");
-    if (!Object.hasOwn(orders, schedule) || !whole(stages, LARGEST.devices) || !stages ||
+    if (!SCHEDULES.includes(schedule) || !whole(stages, LARGEST.devices) || !stages ||
         !whole(microbatches, LARGEST.microbatches) || !microbatches)
       throw Error("Its devices, microbatches or schedule are none that can be drawn here.");
     if (!Array.isArray(found)) throw Error("This record does not tell when each pass began.");
@@ -43,20 +45,24 @@ globalThis.runs = (() => {
       return { device, stage: device, microbatch, forward: what === "forward",
         begin: 1000 * begin, end: 1000 * end };
     }).sort((a, b) => a.begin - b.begin);
-    if (!events.some((event) => event.end > event.begin))
-      throw Error("In this record, no pass takes time.");
-    const done = new Set();
+    const done = new Set(), free = Array(stages).fill(0);
+    let count = 0, end = 0; // of few examples, there are fewer microbatches
     for (const event of events) {
-      if (!needed(event, stages).every((each) => done.has(key(each))))
-        throw Error("In this record, a pass comes before one that it needs.");
+      if (!needed(event, stages).every((each) => done.has(key(each))) ||
+          event.begin < free[event.device])
+        throw Error("In this record, a pass comes before one that it has to wait for.");
       done.add(key(event));
+      free[event.device] = event.end;
+      count = Math.max(count, event.microbatch + 1);
+      end = Math.max(end, event.end);
     }
-    if (done.size !== 2 * stages * microbatches || events.length !== done.size)
+    if (end < SHORTEST) throw Error("In this record, no pass takes time.");
+    if (done.size !== 2 * stages * count || events.length !== done.size)
       throw Error("In this record, passes are missing, or are there twice.");
     const known = Object.hasOwn(FRAMEWORKS, framework) ? FRAMEWORKS[framework] : "";
     const gpu = config.device_kind !== "cpu", name = `your run${known && ` in ${known}`}`;
     const queued = gpu || QUEUED.includes(framework);
-    return { name, stages, microbatches, schedule, gpu, queued, events };
+    return { name, stages, microbatches: count, schedule, gpu, queued, events };
   }
 
   // The run of a framework among those that the page has.

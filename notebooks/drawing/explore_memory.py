@@ -7,6 +7,7 @@ from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing.timelines import memory
 from common.parallel.ledger import KEPT
 from common.parallel.scenarios import OPTIMIZERS, PRECISIONS, Scenario
+from common.terminal.values import WIDTH
 from notebooks.drawing.explorers import choice, count, figure
 
 NETS: Final = {"lenet": "LeNet", "resnet18": "ResNet-18", "dense": "dense layers"}
@@ -37,7 +38,7 @@ def fragment(assets: str = "_static") -> str:
             [
                 choice("net", NETS, start.net),
                 count("depth", start.depth, 0, 12, label="more layers"),
-                count("width", start.width, 1, 512),
+                count("width", start.width, 1, WIDTH),
                 count("millions", start.parameters // 10**6, 1, 10**6, label="millions of weights"),
                 count("layers", start.layers, 1, 100),
             ],

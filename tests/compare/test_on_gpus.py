@@ -98,7 +98,7 @@ def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
     assert cpu.notes == []
     assert "; on the CPU alone: mxnet" in subtitle(gpu)
     assert conclusion(verdict).endswith(
-        "checks passed: every framework computed the same; on GPUs, pytorch and tensorflow and jax "
+        "checks passed: every framework computed the same; on GPUs, pytorch, tensorflow and jax "
         "computed the same; not compared: mxnet"
     )
 

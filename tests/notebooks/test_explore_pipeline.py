@@ -307,7 +307,8 @@ def test_a_run_stands_beside_its_plan_alone(page: str, tab: Tab) -> None:
     assert sums[:2] == ["whole time\t33 units\t33 units", "bubble\t27.3\u00a0%\t27.3\u00a0%"]
     tab.locator("[name=stages]").fill("3")
     assert tab.locator(".explorer-run").is_hidden()
-    assert "a run of 4 devices and 8 microbatches" in tab.locator(".explorer-refused").inner_text()
+    refused = tab.locator(".explorer-refused").inner_text()
+    assert "These runs have 4 devices and 8 microbatches, in the orders naive" in refused
 
 
 def a_record(schedule: str = "gpipe", devices: int = 3, microbatches: int = 5) -> dict[str, Any]:
@@ -356,6 +357,14 @@ def test_a_reader_s_own_record_sets_the_plan(page: str, tab: Tab, tmp_path: Path
     assert sums[:2] == ["14000 ms", "28.6\u00a0%"]
 
 
+def test_few_examples_make_fewer_microbatches(page: str, tab: Tab, tmp_path: Path) -> None:
+    tab.goto(page)
+    record = a_record(microbatches=3)
+    record["config"]["options"]["microbatches"] = 8
+    assert choose(tab, tmp_path, json.dumps(record)) == "The record is drawn below the plan."
+    assert tab.locator("[name=microbatches]").input_value() == "3"
+
+
 def test_another_order_than_the_plan_s_is_seen(page: str, tab: Tab, tmp_path: Path) -> None:
     tab.goto(page)
     other = a_record("1f1b")
@@ -372,6 +381,21 @@ def spoilt(**changes: Any) -> str:
     return json.dumps(record)
 
 
+def in_no_time() -> dict[str, Any]:
+    """A record whose passes last next to nothing."""
+    record = a_record()
+    for event in record["split"]["events"]:
+        event |= {name: 1e-310 * event[name] for name in ("begin", "end")}
+    return record
+
+
+def without_the_last() -> dict[str, Any]:
+    """A record that lacks its last pass."""
+    record = a_record()
+    record["split"]["events"].pop()
+    return record
+
+
 FIRST = a_record()["split"]["events"][0]
 
 WRONG = {
@@ -386,6 +410,13 @@ WRONG = {
     ),
     "replicas": (json.dumps(a_record()).replace('"replicas": 1', '"replicas": 2'), "several"),
     "a schedule": (json.dumps(a_record()).replace('"gpipe"', '"constructor"'), "can be drawn here"),
+    "an order of no run": (
+        json.dumps(a_record()).replace('"gpipe"', '"interleaved"'),
+        "drawn here",
+    ),
+    "a list": (json.dumps(a_record()).replace('"gpipe"', '["gpipe"]'), "can be drawn here"),
+    "overlapping": (spoilt(end=100), "before one that it has to wait for"),
+    "in no time": (json.dumps(in_no_time()), "no pass takes time"),
     "devices": (json.dumps(a_record()).replace('"devices": 3', '"devices": 1e9'), "drawn here"),
     "a text": (spoilt(begin="<img src=x onerror=alert(1)>"), "a pass that cannot be"),
     "what": (spoilt(what="<img src=x onerror=alert(1)>"), "a pass that cannot be"),
@@ -395,13 +426,10 @@ WRONG = {
     "an array": (spoilt(device=[0]), "a pass that cannot be"),
     "twice": (
         json.dumps(a_record()).replace('"events": [', f'"events": [{json.dumps(FIRST)}, '),
-        "missing, or are there twice",
+        "before one that it has to wait for",
     ),
-    "missing": (
-        json.dumps(a_record()).replace('"microbatches": 5', '"microbatches": 6'),
-        "missing, or are there twice",
-    ),
-    "too early": (spoilt(device=2, microbatch=4, what="backward"), "before one that it needs"),
+    "missing": (json.dumps(without_the_last()), "missing, or are there twice"),
+    "too early": (spoilt(device=2, microbatch=4, what="backward"), "it has to wait for"),
     "too many": (
         json.dumps(a_record() | {"split": {"events": [0] * 100_001}}),
         "too many passes to draw",

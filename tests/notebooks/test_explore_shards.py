@@ -119,7 +119,7 @@ def test_what_is_filled_is_what_a_device_holds(page: str, tab: Tab) -> None:
     outlines = tab.locator(".explorer-stage .pic-ghost").evaluate_all(areas)
     assert len(filled) == len(outlines) == 3 * 8
     plan = Scenario(strategy="zero3", devices=3).plan()
-    names = [name for layer in plan.layers for name in plan.tensors(layer)]
+    names = [name for layer in plan.layers for name in plan.tensors[layer]]
     shares = [a / b for a, b in zip(filled, outlines, strict=True)]
     sizes = {
         name: sum(part.stop - part.start for part in plan.weights[name] if part) for name in names
@@ -213,7 +213,10 @@ def test_nonsense_in_the_address_counts_as_nothing(page: str, tab: Tab) -> None:
 
 def test_a_plan_that_is_refused_says_why(page: str, tab: Tab) -> None:
     tab.goto(f"{page}?shards.strategy=pipeline&shards.devices=8")
-    assert said(tab) == "There is no such plan: the net can be cut into 4 stages at most, not 8."
+    assert said(tab) == (
+        "There is no such plan: a pipeline of 8 devices needs as many stages, and the net can be "
+        "cut into 4."
+    )
     assert tab.locator(".explorer-stage").is_hidden()
     tab.locator("[name=depth]").fill("4")
     assert said(tab).startswith("Before the step")

@@ -22,7 +22,7 @@ def test_resnet18s_plan_has_the_shapes_that_are_trained(width: int) -> None:
     plan = Scenario("resnet18", width=width).plan()
     trained = [shape for name, shape in resnet18_shapes(width).items() if trainable(name)]
     assert sorted(plan.shapes.values()) == sorted(trained)
-    assert [name for layer in plan.layers for name in plan.tensors(layer)] == list(plan.shapes)
+    assert [name for layer in plan.layers for name in plan.tensors[layer]] == list(plan.shapes)
     assert [layer for unit in plan.units for layer in unit] == plan.layers
     assert plan.unpaired == ["conv1", "fc"]
 
@@ -78,12 +78,24 @@ def test_precision_and_optimizer_decide_what_a_number_takes() -> None:
 @pytest.mark.parametrize(
     ("scenario", "why"),
     [
-        (Scenario(strategy="zero1", devices=4, replicas=3), "4 devices cannot be 3 groups"),
-        (Scenario(strategy="pipeline", devices=5), "into 4 stages at most, not 5"),
-        (Scenario("resnet18", strategy="pipeline", devices=11), "into 10 stages at most, not 11"),
-        (Scenario(strategy="tensor", devices=21), "a layer has 20 channels, too few for 21"),
-        (Scenario("resnet18", width=3, strategy="tensor", devices=4), "3 channels, too few for 4"),
-        (Scenario("dense", layers=1, strategy="tensor", devices=2), "0 channels, too few for 2"),
+        (
+            Scenario(strategy="zero1", devices=4, replicas=3),
+            "take a multiple of 3 devices, not 4",
+        ),
+        (
+            Scenario(strategy="pipeline", devices=5),
+            "the net can be cut into 4",
+        ),
+        (Scenario("resnet18", strategy="pipeline", devices=11), "the net can be cut into 10"),
+        (Scenario(strategy="tensor", devices=21), "21 devices cannot share the 20 channels"),
+        (
+            Scenario("resnet18", width=3, strategy="tensor", devices=4),
+            "share the 3 channels",
+        ),
+        (
+            Scenario("dense", layers=1, strategy="tensor", devices=2),
+            "share the 0 channels",
+        ),
     ],
 )
 def test_what_cannot_be_split_so_is_refused(scenario: Scenario, why: str) -> None:

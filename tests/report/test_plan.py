@@ -26,7 +26,7 @@ def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
     found = rows(capsys.readouterr().out)
     assert [row[0] for row in found] == list(STRATEGIES)
     for name, *told in found:
-        usage = StrategiesOptions(name).filled({}).usage(3, 31, 8)
+        usage = StrategiesOptions(name).usage(3, 31, 8)
         kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
         sent = sum(map(sum, usage.sent.values()))
         assert told == [str(kept), str(sent), str(sum(usage.messages))]
@@ -87,9 +87,12 @@ def test_a_run_that_has_counted_nothing_is_refused() -> None:
     ("flags", "said"),
     [
         (["--out"], "--out draws one --strategy: name it"),
-        (["--strategy=pipeline", "--devices=5", "--out"], "4 stages at most, not 5"),
-        (["--strategy=tensor", "--devices=3", "--replicas=2", "--out"], "2 groups of one size"),
-        (["--strategy=tensor", "--devices=21", "--out"], "20 channels, too few for 21 devices"),
+        (["--strategy=pipeline", "--devices=5", "--out"], "the net can be cut into 4"),
+        (
+            ["--strategy=tensor", "--devices=3", "--replicas=2", "--out"],
+            "a multiple of 2 devices, not 3",
+        ),
+        (["--strategy=tensor", "--devices=21", "--out"], "21 devices cannot share the 20 channels"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
