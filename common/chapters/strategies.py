@@ -241,14 +241,15 @@ def _suites() -> Iterator[Suite]:
         yield replace(suite, devices=devices, alone_in=alone)
     further = [_suite("float64", x, 3, strategy="pipeline", schedule=x) for x in ("gpipe", "naive")]
     for name in STRATEGIES:
-        if name != "data":
+        if name not in ("data", "zero2"):
             meshes = (4, 6) if name == "tensor" else (6,)
             further.append(_suite("float64", f"{name}-mesh", *meshes, strategy=name, replicas=2))
     native = partial(_suite, "float64", native=True)
     for name in (*STRATEGIES, "naive"):
         orders = {"pipeline": "gpipe", "naive": "naive"}
         way = {"strategy": "pipeline", "schedule": orders[name]} if name in orders else {}
-        suite = native(f"native-{name}", 3, **{"strategy": name, **way})
+        more = () if name in ("zero1", "zero2") else (3,)
+        suite = native(f"native-{name}", *more, **{"strategy": name, **way})
         further.append(replace(suite, devices=(2,)))
     further.append(native("native-tensor-mesh", 4, strategy="tensor", replicas=2))
     yield from (replace(suite, alone_in="float64-data") for suite in further)

@@ -42,19 +42,17 @@ def test_its_gradients_are_those_of_lax(
 
 
 @pytest.mark.only("jax")
-@pytest.mark.parametrize("wrapper", ["sharding", "shard_map"])
 def test_steps_with_it_are_those_of_the_judge(
     concise: Any,
     all_devices: Sequence[Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    wrapper: str,
 ) -> None:
     """The tests' nets are too narrow for it, so here every layer has it."""
     jax: Any = importlib.import_module("jax")
     monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
     jax.clear_caches()
-    found = Trained("jax", all_devices[:3], "sync", "float64", tmp_path, wrapper).run(concise)
+    found = Trained("jax", all_devices[:3], "sync", "float64", tmp_path).run(concise)
     jax.clear_caches()
     split = concise_steps.split("sync", 3)
     start, steps = concise_steps.start("float64"), concise_steps.batches("float64")
