@@ -51,30 +51,31 @@ def test_a_step_is_told_by_device_and_drawn(
 
 
 def record(*swapped: int) -> Any:
-    """That of a run; the events of these numbers have changed places."""
-    options = StrategiesOptions("pipeline", microbatches=3)
-    usage = options.usage(2, 7, 4)
+    """That of a run of two pipelines; the events of these numbers have changed places."""
+    options = StrategiesOptions("pipeline", replicas=2, microbatches=3)
+    usage = options.usage(4, 14, 4)
+    passes = [each.done for each in simulate(options.plan(4).order(3))]
     events = [
-        Event(
-            e.done.stage, "forward" if e.done.forward else "backward", e.done.microbatch, i, i + 1
-        )
-        for i, e in enumerate(simulate(options.plan(2).order(3)))
+        Event(2 * group + p.stage, "forward" if p.forward else "backward", p.microbatch, i, i + 1)
+        for group in (0, 1)
+        for i, p in enumerate(passes, group * len(passes))
     ]
     for i, j in zip(swapped[::2], swapped[1::2], strict=True):
         events[i], events[j] = events[j], events[i]
     split = SimpleNamespace(predicted=usage, counted=usage, events=events)
-    return SimpleNamespace(split=split, config=SimpleNamespace(options=options, devices=2))
+    return SimpleNamespace(split=split, config=SimpleNamespace(options=options, devices=4))
 
 
 def test_a_run_is_held_to_its_plan() -> None:
     said = "\n".join(of_record(record()).lines())
     assert "The run has gone in this order." in said
     assert said.endswith("The run has counted just this.")
-    stages = [each.device for each in record().split.events]
-    last = [i for i, stage in enumerate(stages) if stage == 1][-2:]
-    assert "The run has gone in another order." in "\n".join(of_record(record(*last)).lines())
+    devices = [each.device for each in record().split.events]
+    for device in range(4):
+        last = [i for i, each in enumerate(devices) if each == device][-2:]
+        assert "The run has gone in another order." in "\n".join(of_record(record(*last)).lines())
     other = record()
-    other.split.counted = replace(other.split.predicted, live=[2, 2])
+    other.split.counted = replace(other.split.predicted, live=[2, 2, 2, 2])
     assert "The run has counted this: " in "\n".join(of_record(other).lines())
 
 
