@@ -58,7 +58,7 @@ collect_ignore_glob = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
-    parser.addoption("--tamperings", type=int, default=40, help="how often to tamper with records")
+    parser.addoption("--tamperings", type=int, default=30, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
     parser.addoption("--launched", action="store_true", help="test jobs of launchers alone")
