@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.base.errors import RequestError
-from common.base.files import require_file, write_text
+from common.base.files import require_apart, require_file, write_text
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.drawing.timelines import step
 from common.parallel.ledger import Event, Usage
@@ -81,7 +81,7 @@ class Step:
         planned = simulate(order)
         end, waits = max(each.end for each in planned), bubble(planned, self.plan.devices)
         yield f"{self.plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
-        if self.events:
+        if self.counted:
             yield f"The run has gone in {'this' if self.in_order() else 'another'} order."
 
     def in_order(self) -> bool:
@@ -100,11 +100,11 @@ class Step:
 def of_record(record: Record) -> Step:
     """The step that a run has counted. Raises RequestError if it has counted none."""
     split, options = record.split, record.config.options
-    if split is None or not isinstance(options, StrategiesOptions):
+    usage = record.config.usage(split.counted.examples) if split else None
+    if split is None or usage is None or not isinstance(options, StrategiesOptions):
         raise RequestError("this run has counted no step: only those of strategies do, by hand")
-    plan = options.plan(record.config.devices)
-    events = split.events if plan.strategy == "pipeline" else []
-    return Step(plan, split.predicted, split.counted, events)
+    # By the plan, and not what the record says of it: it may come from anyone.
+    return Step(options.plan(record.config.devices), usage, split.counted, split.events)
 
 
 def side_by_side(given: Scenario) -> Iterator[str]:
@@ -171,6 +171,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if flags.out is not None:
         require_file(flags.out, "--out")
     if flags.of is not None:
+        if flags.out is not None:
+            require_apart({"--out": flags.out, "--of": flags.of})
         found = of_record(read_record(flags.of))
     else:
         given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}

@@ -63,7 +63,8 @@ def record(*swapped: int) -> Any:
     for i, j in zip(swapped[::2], swapped[1::2], strict=True):
         events[i], events[j] = events[j], events[i]
     split = SimpleNamespace(predicted=usage, counted=usage, events=events)
-    return SimpleNamespace(split=split, config=SimpleNamespace(options=options, devices=4))
+    config = SimpleNamespace(options=options, devices=4, usage=lambda n: options.usage(4, n, 4))
+    return SimpleNamespace(split=split, config=config)
 
 
 def test_a_run_is_held_to_its_plan() -> None:
@@ -75,8 +76,19 @@ def test_a_run_is_held_to_its_plan() -> None:
         last = [i for i, each in enumerate(devices) if each == device][-2:]
         assert "The run has gone in another order." in "\n".join(of_record(record(*last)).lines())
     other = record()
-    other.split.counted = replace(other.split.predicted, live=[2, 2, 2, 2])
+    # What a record predicts of itself proves nothing.
+    other.split.counted = other.split.predicted = replace(other.split.counted, live=[2, 2, 2, 2])
     assert "The run has counted this: " in "\n".join(of_record(other).lines())
+    other.split.events.clear()
+    assert "The run has gone in another order." in "\n".join(of_record(other).lines())
+
+
+def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("{}")
+    with pytest.raises(RequestError, match="is where --out goes"):
+        main([f"--of={path}", f"--out={tmp_path}/../{tmp_path.name}/run.json"])
+    assert path.read_text() == "{}"
 
 
 def test_a_run_that_has_counted_nothing_is_refused() -> None:
