@@ -2,13 +2,14 @@
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save
+from safetensors import SafetensorError, deserialize, safe_open
+from safetensors.numpy import save
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
@@ -16,6 +17,15 @@ from common.base.files import require_regular, write_atomically
 
 LARGEST: Final = 1 << 48
 """More entries than any array that there is; one without entries may claim more."""
+
+FORMATS: Final = {
+    rb"\Z": "it is empty",
+    rb"version https://git-lfs": "it is a Git LFS pointer: `git lfs pull` fetches the file itself",
+    rb"\s*<(!doctype|html|\?xml)": "it is an HTML or XML page: download the file itself",
+    rb"PK\x03\x04|\x80\x02": "it is of torch.save: write it with safetensors.torch.save_file",
+    rb"\x89HDF": "it is an HDF5 file: write its arrays with safetensors.numpy.save_file",
+}
+"""What is often given in the place of a `.safetensors` file, by how it begins."""
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -38,12 +48,20 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
 
 
 def load_arrays(path: Path) -> Weights:
-    """Reads whatever arrays a `.safetensors` file holds. Raises RequestError if it cannot."""
+    """Reads whatever arrays a `.safetensors` file holds; bfloat16, which NumPy lacks, as float32.
+
+    Raises RequestError if it cannot.
+    """
     try:
-        require_regular(path)
-        weights: Weights = load_file(path)
+        halves = names_in_bfloat16(path)
+        stored = dict(deserialize(path.read_bytes())) if halves else {}
+        with safe_open(path, framework="numpy") as file:
+            weights: Weights = {
+                name: _widened(**stored[name]) if name in halves else file.get_tensor(name)
+                for name in list(file.keys())
+            }
     except (OSError, SafetensorError, ValueError) as error:
-        raise RequestError(f"cannot read weights from {path}: {error}") from None
+        raise _unreadable(path, error) from None
     except (TypeError, AttributeError) as error:
         why = f"{error}: NumPy lacks this type, convert it to float32"
         raise RequestError(f"cannot read weights from {path}: {why}") from None
@@ -54,6 +72,23 @@ def load_arrays(path: Path) -> Weights:
     return weights
 
 
+def names_in_bfloat16(path: Path) -> list[str]:
+    """The names of a file's arrays in bfloat16. Raises RequestError if the file cannot be read."""
+    try:
+        require_regular(path)
+        with safe_open(path, framework="numpy") as file:
+            names = list(file.keys())
+            return [name for name in names if file.get_slice(name).get_dtype() == "BF16"]
+    except (OSError, SafetensorError) as error:
+        raise _unreadable(path, error) from None
+
+
+def bfloat16_note(path: Path) -> str:
+    """A line on the file's arrays in bfloat16, which are read as float32; empty without any."""
+    names = names_in_bfloat16(path)
+    return f"{path} has bfloat16, read as float32: {_listed(names)}" if names else ""
+
+
 def shape_in(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one tensor of a `.safetensors` file. Raises RequestError if it is not there."""
     try:
@@ -61,7 +96,7 @@ def shape_in(path: Path, name: str) -> tuple[int, ...]:
         with safe_open(path, framework="numpy") as file:
             return tuple(file.get_slice(name).get_shape())
     except (OSError, SafetensorError) as error:
-        raise RequestError(f"cannot read weights from {path}: {error}") from None
+        raise _unreadable(path, error) from None
 
 
 def digest(arrays: Mapping[str, Array]) -> str:
@@ -73,6 +108,23 @@ def digest(arrays: Mapping[str, Array]) -> str:
         state.update(f"{name}{values.shape}".encode())
         state.update(values.tobytes())
     return state.hexdigest()
+
+
+def _unreadable(path: Path, error: Exception) -> RequestError:
+    """The error to raise: it says what the file is, if it is known by its beginning."""
+    why = str(error)
+    if isinstance(error, SafetensorError):
+        with path.open("rb") as stream:
+            start = stream.read(100)
+        matching = (what for begins, what in FORMATS.items() if re.match(begins, start, re.I))
+        why = next(matching, why)
+    return RequestError(f"cannot read weights from {path}: {why}")
+
+
+def _widened(dtype: str, shape: list[int], data: bytes) -> Array:
+    """An array of bfloat16 as float32, exactly: bfloat16 is the upper half of a float32."""
+    halves = np.frombuffer(data, "<u2").astype("<u4")
+    return (halves << 16).view("<f4").reshape(shape)
 
 
 def _listed(names: list[str], most: int = 8) -> str:

@@ -25,7 +25,10 @@ def compare_arrays(
     Raises RequestError if there is nothing to compare.
     """
     first, second = numbers(ours, "first"), numbers(expected, "second")
-    return pair_verdict(pair_up(first, second, allowed_by(tolerance)))
+    verdict = pair_verdict(pair_up(first, second, allowed_by(tolerance)))
+    if verdict.passed and not any(values.size for values in first.values()):
+        raise RequestError("nothing was compared: all arrays of both files are empty")
+    return verdict
 
 
 def allowed_by(tolerance: float | None) -> Allowed:

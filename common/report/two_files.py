@@ -9,7 +9,7 @@ from rich.text import Text
 
 from common.base.errors import RequestError
 from common.compare.findings import HEADINGS
-from common.models.weights_file import load_arrays
+from common.models.weights_file import bfloat16_note, load_arrays
 from common.pairs.arrays import compare_arrays
 from common.pairs.runs import compare_runs, read_run
 from common.pairs.verdict import ArrayPair, PairVerdict, remark, share_of_limit
@@ -26,7 +26,10 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
     if kinds == {".json"}:
         return compare_runs(read_run(first), read_run(second), tolerance)
     if kinds == {".safetensors"}:
-        return compare_arrays(load_arrays(first), load_arrays(second), tolerance)
+        verdict = compare_arrays(load_arrays(first), load_arrays(second), tolerance)
+        return verdict.model_copy(
+            update={"notes": [*filter(None, map(bfloat16_note, (first, second)))]}
+        )
     raise RequestError(
         f"{first} and {second} are not of the same kind: give two records (.json) or two files of "
         "weights (.safetensors)"

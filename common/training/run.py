@@ -28,7 +28,7 @@ from common.data.dataset import load
 from common.hosts.launchers import ByHand, NothingToDoError, launched
 from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
-from common.models.weights_file import load_weights, shape_in
+from common.models.weights_file import bfloat16_note, load_weights, shape_in
 from common.records.fingerprint import source_digest, versions
 from common.records.new import failure_of
 from common.records.record import ANY, Record, record_name
@@ -64,6 +64,8 @@ def run(
         if process.rank == 0:  # it writes for all
             require_output_paths(request)
         request, weights = given_weights(request)
+        if request.init_weights and (note := bfloat16_note(request.init_weights)):
+            report.notice(note)
         progress = sys.stderr.isatty() and not quiet
         first = request.train_examples, request.test_examples
         where = request.dataset, request.data_dir, report.notice

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import edit
+from stored import save_bfloat16
 
 from common.models.weights_file import save_weights
 from common.parity import main
@@ -83,9 +84,12 @@ def test_runs_of_another_setting_are_no_comparison(
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "header too small"),
+        (b"", "it is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "it is a Git LFS pointer"),
+        (b"\n<!DOCTYPE html><title>404</title>", "it is an HTML or XML page"),
+        (b"PK\x03\x04 as torch.save writes it", "it is of torch.save"),
         (header(a={"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}), "not fully covered"),
-        (header(a={"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}), "float32"),
+        (header(a={"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}), "NumPy lacks"),
         (header(**{NASTY: {"dtype": "F64", "shape": [9], "data_offsets": [0, 8]}}), "header"),
         (struct.pack("<Q", 2) + b"{}", "holds no arrays"),
     ],
@@ -97,6 +101,22 @@ def test_what_is_no_file_of_weights_is_said_in_a_line(
     bad.write_bytes(content)
     assert why in refused(capsys, bad, weights)
     assert why in refused(capsys, weights, bad)
+
+
+def test_bfloat16_is_compared_as_float32_and_said(weights: Path, capsys: Captured) -> None:
+    same = np.array([1, -2, 3.140625, 2.0**-133], np.float32)
+    stored = save_bfloat16(weights.with_name("stored.safetensors"), {"a": same})
+    for first, status in ((same, 0), (same + np.float32(1e-6), 1)):
+        save_weights(weights, {"a": first})
+        assert main([str(weights), str(stored)]) == status
+        said = capsys.readouterr().out
+        assert f"{stored} has bfloat16, read as float32: a\n" in said
+        assert ("the same: all 1 arrays are equal" in said) == (status == 0)
+
+
+def test_files_with_only_empty_arrays_are_no_comparison(weights: Path, capsys: Captured) -> None:
+    save_weights(weights, {"a": np.zeros((0, 3))})
+    assert "nothing was compared: all arrays" in refused(capsys, weights, weights)
 
 
 def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: Captured) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_chapter import RECORD, CommandLine, written
+from stored import save_bfloat16
 
 from common.backends.driver import Card, Driver
 from common.base.errors import RunError
@@ -113,6 +114,14 @@ def test_saved_weights_are_the_final_ones_by_canonical_names(start: CommandLine)
     assert start("--lr=0.5", "--init-weights=far/w.safetensors") == 0
     assert written()["initial_weights_sha256"] == digest(trained)
     assert written()["config"]["init_weights"] == "far/w.safetensors"
+
+
+def test_initial_weights_in_bfloat16_are_read_as_float32_and_said(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_bfloat16(Path("w"), {k: v + 1 for k, v in initial_weights(LENET, 0, "float32").items()})
+    assert start("--init-weights=w") == 0
+    assert "w has bfloat16, read as float32: conv1.bias, conv1.weight, " in capsys.readouterr().err
 
 
 def test_progress_goes_to_standard_error_and_the_closing_line_alone_to_output(
