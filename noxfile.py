@@ -215,13 +215,12 @@ def seeds(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def scaling(session: nox.Session) -> None:
-    """Measure and simulate allreduce in PyTorch, and draw; or e.g. `-- jax --latency 5`."""
+    """Measure and predict allreduce in PyTorch; or e.g. `-- jax --latency 5`."""
     framework, *flags = session.posargs or ["pytorch"]
     if framework not in FRAMEWORKS:
         session.error(f"say which framework: nox -s scaling -- pytorch {framework} ...")
-    python, out = python_of.framework(session, framework), f"--out={RESULTS}"
-    session.run(python, "-m", "common.scaling", f"--framework={framework}", *flags, out)
-    run_common(session, "common.scaling", "--quiet", f"--measured={RESULTS / 'scaling.json'}", out)
+    command = "-m", "common.scaling", f"--framework={framework}", f"--out={RESULTS}"
+    session.run(python_of.framework(session, framework), *command, *flags)
 
 
 @nox.session(venv_backend="none")

@@ -16,7 +16,6 @@ from common.models.weights_file import digest, save_weights
 from common.records.record import DataUsed, Epoch, Record
 from common.records.store import write_record_as
 from common.records.trace import trace_shapes
-from common.scaling.results import Scaling
 from common.seeds.spread import Spread, statistics
 from common.settings.config import Config
 
@@ -115,31 +114,6 @@ def spreads() -> list[Files]:
         "seeds": [0, 1],
     }
     return _checked(Spread, made | statistics(np.array([[0.5, 1.0], [0.5, 0.0]]), ["jax", "mxnet"]))
-
-
-def scalings() -> list[Files]:
-    """What `python -m common.scaling` writes."""
-    line = dict.fromkeys(("fixed", "per_entry"), 1e-6)
-    of_sizes = dict.fromkeys(("short", "medium", "long"), line)
-    constant = {"value": 1e9, "source": "assumed"}
-    compared = {"entries": 9, "devices": 2, "algorithm": "ring", "measured": 1.0, "predicted": 1.0}
-    measured = {
-        "framework": "jax",
-        "threads": 1,
-        "created": CREATED,
-        "machine": MACHINE,
-        "versions": {"numpy": "2"},
-        "probes": [{"entries": 9, "chunks": 1, "messages": 1, "adds": True, "seconds": 0.5}],
-        "costs": {"message": of_sizes, "addition": of_sizes, "cut": [of_sizes] * 4},
-        "compared": [compared],
-        "product_rate": 1e9,
-        "copy_rate": 1e9,
-    }
-    constants = dict.fromkeys(("latency", "bandwidth", "addition", "rate"), constant)
-    step = {"net": "LeNet", "devices": 2, "algorithm": "ring"}
-    step |= dict.fromkeys(("allreduce", "apart", "overlapped"), 0.5)
-    made = {"schema": 3, "measured": measured, "constants": constants, "simulated": [step]}
-    return _checked(Scaling, made)
 
 
 def _checked(kind: type[BaseModel], made: dict[str, Any]) -> list[Files]:

@@ -18,7 +18,6 @@ from common.hosts.wire import Wire
 from common.models.weights_file import load_arrays, load_weights, shape_in
 from common.records.store import read_record, read_tensors
 from common.report.speed import benchmark
-from common.scaling.results import read_scaling
 from common.seeds.spread import read_spread
 from common.seeds.text import markdown
 from common.training.checkpoints import Checkpoint, Progress, require_whole
@@ -123,12 +122,6 @@ TARGETS: Final = {
         seeds.weights,
         lambda files: hostile.changed_tensors(files[0]).map(lambda content: (content,)),
         (RequestError,),
-    ),
-    "scaling": Target(
-        ["scaling.json"],
-        lambda folder: read_scaling(folder / "scaling.json"),
-        seeds.scalings,
-        refusals=(RequestError,),
     ),
     "seeds": Target(["seeds.json"], read_seeds, seeds.spreads, refusals=(RunError,)),
 }

@@ -47,11 +47,6 @@ def one_thread_each(framework: str) -> bool:
     return bool(package(framework).ONE_THREAD_EACH)
 
 
-def sends_messages(framework: str) -> bool:
-    """Whether a process on one host has means to send another one what it has."""
-    return bool(package(framework).MESSAGES)
-
-
 def preload(framework: str, *modules: str) -> None:
     """Loads modules, and a framework where it can be: processes that are forked later need not."""
     for module in modules:

@@ -1,4 +1,1 @@
-"""The alpha-beta model of allreduce: `python -m common.scaling`.
-
-A message takes a latency, alpha, and beta for each byte; each byte that is added takes gamma.
-"""
+"""The alpha-beta model of allreduce: latency, time per byte sent, time per byte added."""

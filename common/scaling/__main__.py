@@ -1,123 +1,92 @@
-"""Measures what an allreduce is made of, predicts it, and simulates it on up to 4,096 devices.
-
-python -m common.scaling --framework jax
-"""
+"""Measures what an allreduce costs between virtual devices, and predicts it for a cluster."""
 
 import argparse
+import json
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
-from common.backends.frameworks import installed
+from common.backends.frameworks import FRAMEWORKS, installed
 from common.base.errors import RequestError
-from common.base.files import require_file
-from common.hosts.launchers import ByHand, Launched, NothingToDoError, launched
-from common.scaling.arguments import parser
-from common.terminal.command import status
+from common.base.files import require_file, write_text
+from common.base.machine import cores
+from common.terminal.command import Parser, status
+from common.terminal.values import ENTRIES, THREADS, above_zero, count
 
-if TYPE_CHECKING:
-    from common.scaling.results import Measured
+DESCRIPTION = """\
+What an allreduce costs: latency and bandwidth between virtual devices are MEASURED, each
+algorithm's time on 2, 3 and 4 devices is predicted from them and compared with what is measured,
+and the time on 2 to 1,024 devices of a cluster is PREDICTED. docs/allreduce.md explains the model.
+
+python -m common.scaling --framework jax --latency 50 --bandwidth 12.5"""
+
+GRADIENTS = (129_068, 11_175_818)
+"""The parameters of LeNet and of the book's ResNet-18."""
 
 
 def scale(flags: argparse.Namespace) -> None:
-    """Measures or reads, simulates, prints and writes. Raises RequestError or RunError."""
-    from common.scaling.output import finish
-    from common.scaling.results import read_scaling
-    from common.scaling.simulate import given
-    from common.training.run import first_speaks
+    """Measures, prints and writes. Raises RequestError or RunError."""
+    from rich.console import Console
 
-    try:
-        here = Launched() if flags.measured else launched_as(flags)
-    except NothingToDoError as reason:
-        print(reason)
-        return
-    with first_speaks(here.process):
-        path = flags.out / "scaling.json"
-        for each in (path, path.with_suffix(".svg")) if here.process.rank == 0 else ():
-            require_file(each, "--out")
-        if here.process.count > 1:
-            require_messages(flags.framework)
-        by_flags = given(flags)
-        if flags.measured and (flags.framework or flags.sizes or ByHand.of(flags) != ByHand()):
-            raise RequestError(
-                "--measured measures nothing: leave --framework, --sizes and other hosts out"
-            )
-
-    done = partial(finish, flags, by_flags)
-    if flags.measured:
-        earlier = read_scaling(flags.measured)
-        done(earlier.measured, earlier.constants)
-    elif here.process.count > 1:
-        measure_with_others(here, flags, done)
-    else:
-        done(measure_now(flags))
-
-
-def launched_as(flags: argparse.Namespace) -> Launched:
-    """Which process this is. Raises RequestError if there are others, but no framework is named."""
-    framework = flags.framework or next(iter(installed()), None)
-    if framework is None:
-        return Launched()
-    here = launched(framework, flags.launcher, ByHand.of(flags))
-    if here.process.count > 1 and not flags.framework:
-        raise RequestError("there are several processes: name one --framework for all")
-    return here
-
-
-def require_messages(framework: str) -> None:
-    """Raises RequestError if nothing that goes to and fro can be timed between processes."""
-    from common.backends.loading import sends_messages
-
-    if not sends_messages(framework):
-        raise RequestError(
-            f"{framework} has no messages from one process to another, so there is no latency to "
-            "measure: take another framework, or --launcher none for devices of one process"
-        )
-
-
-def measure_with_others(
-    here: Launched, flags: argparse.Namespace, finish: Callable[["Measured"], None]
-) -> None:
-    """Measures between processes on several hosts; the first one finishes."""
-    from common.hosts.meeting import Meeting
-    from common.hosts.supervise import with_others
-    from common.scaling.between import Task
-
-    def notice(line: str) -> None:
-        if here.process.rank == 0 and not flags.quiet:
-            print(line, file=sys.stderr)
-
-    notice(f"measuring {flags.framework} between processes: this takes a minute or two")
-    task = Task(flags.framework, flags.threads, chosen_sizes(flags), finish)
-    with_others(Meeting(here, task.asked(), notice, flags.join_timeout), task)
-
-
-def measure_now(flags: argparse.Namespace) -> "Measured":
-    """What the flags ask to measure."""
+    from common.scaling.formulas import Link
     from common.scaling.measure import measure
+    from common.scaling.tables import parts
 
+    path = flags.out / "scaling.json"
+    require_file(path, "--out")
     framework = flags.framework or next(iter(installed()), None)
     if framework is None:
         raise RequestError(
             "no framework is installed in this Python: `nox -s scaling` measures with one that has "
-            "its own, and --measured takes an earlier measurement"
+            "its own"
         )
-    if not flags.quiet:
-        print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
-    return measure(framework, flags.threads, chosen_sizes(flags))
+    link = Link(flags.latency * 1e-6, 1e-9 / flags.bandwidth, 1e-9 / flags.addition)
+    print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
+    measured = measure(framework, flags.threads, flags.sizes)
+    console = Console(highlight=False, markup=False)
+    for part in parts(measured, link):
+        console.print(part)
+        console.print()
+    write_text(path, json.dumps({"measured": asdict(measured), "link": asdict(link)}, indent=2))
+    print(f"written: {path}")
 
 
-def chosen_sizes(flags: argparse.Namespace) -> list[int]:
-    """The entries of the vectors that are summed."""
-    from common.scaling.training_step import nets
-
-    sizes: list[int] = flags.sizes or [net.parameters for net in nets()[:2]]
-    return sizes
+def parser() -> Parser:
+    """The command line; it needs the standard library only, so that --help is instant."""
+    made = Parser(
+        prog="python -m common.scaling",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = made.add_argument_group("measurement").add_argument
+    add("--framework", choices=FRAMEWORKS, help="(the first that is installed)")
+    threads = "threads that all devices share (every core: %(default)s)"
+    add("--threads", type=count(THREADS), default=cores(), metavar="N", help=threads)
+    add(
+        "--sizes",
+        type=count(ENTRIES),
+        nargs="+",
+        default=GRADIENTS,
+        metavar="N",
+        help="float32 numbers in the vectors that are summed (the gradients of LeNet, 129068, and "
+        "ResNet-18, 11175818)",
+    )
+    place = "where scaling.json is written (%(default)s)"
+    add("--out", type=Path, default=Path("results"), metavar="DIR", help=place)
+    add = made.add_argument_group("the cluster").add_argument
+    for name, value, what in (
+        ("--latency", 5, "of a message, in microseconds"),
+        ("--bandwidth", 25, "of a device's link in each direction, in GB/s"),
+        ("--addition", 500, "of received bytes, in GB/s"),
+    ):
+        add(name, type=above_zero, default=value, metavar="X", help=f"{what} (%(default)s)")
+    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Does what the command line says. Returns 0, 1 (it failed), 2 (a bad request) or 130."""
+    """Runs the command line. Returns 0, 1 (it failed), 2 (a bad request) or 130."""
     made = parser()
     return status(made.prog, lambda: scale(made.parse_args(argv)))
 

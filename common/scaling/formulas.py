@@ -1,4 +1,4 @@
-"""What an allreduce costs on a cluster, in closed form: 4,096 devices take no longer than two.
+"""What an allreduce costs on a cluster, in closed form.
 
 Every device has one full-duplex link. What it sends in a round goes out one after the other, what
 it receives comes in so at the same time, and then it adds. The round ends with the slowest device.
@@ -13,7 +13,7 @@ ITEM: Final = 4
 """Bytes of an entry: gradients are float32."""
 
 ALIKE: Final = 0.01
-"""The share by which two times may differ and still be called the same."""
+"""The relative difference up to which two times count as the same."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Measures latency and bandwidth between virtual devices, and whole allreduces to compare with.
+"""Measures messages and additions between virtual devices, and whole allreduces.
 
-Messages and additions are timed through the same `by_schedule` that does the allreduces, but by
+Messages and additions are timed through the same `by_schedule` that carries out the allreduces, by
 schedules that are no allreduce.
 """
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from common.backends.loading import distributions, one_thread_each
 from common.base.machine import describe_machine, now
-from common.chapters.operations import matrix_rate
 from common.parallel.schedules import SCHEDULES
 from common.records.fingerprint import versions
 from common.scaling.predict import fit, predict
@@ -24,13 +23,10 @@ ROUNDS: Final = range(3, 25)
 """Rounds of timing, after one to warm up: at least the start of the range, fewer than its stop."""
 
 SWEEPS: Final = 4
-"""How many times a round goes through all calls that are not long.
-
-So what slows the machine for a moment meets each call only once.
-"""
+"""How often a round times what is not long: what slows the machine for a moment hits one sweep."""
 
 QUARTILE: Final = 0.25
-"""The share of a call's times that are below the one that counts.
+"""The quantile of a call's times that counts.
 
 Other programs only add time. A short call may escape them all, but a long one cannot. So the least
 of many times would make the parts of an allreduce cheaper than the whole.
@@ -46,41 +42,21 @@ def measure(framework: str, threads: int, sizes: Sequence[int]) -> Measured:
     threads = 1 if one_thread_each(framework) else threads
     lab = laboratory(framework, threads)
     seconds = timed(lab, lab.calls(sizes), deadline)
-    probes = probes_of(seconds)
-    costs = fit(probes)
-    found = [
-        compared(costs, key, taken) for key, taken in seconds.items() if isinstance(key, Allreduce)
-    ]
-    return described(framework, threads, probes, costs, found)
-
-
-def probes_of(seconds: Mapping[Timed, float]) -> list[Probe]:
-    """What the constants come from, of all that was timed."""
-    return [
-        Probe(**key._asdict(), seconds=taken)
-        for key, taken in seconds.items()
-        if isinstance(key, Trial)
-    ]
-
-
-def described(
-    framework: str, threads: int, probes: list[Probe], costs: Costs, found: list[Compared]
-) -> Measured:
-    """What was measured, with the machine, and what has made the numbers."""
-    names = distributions(framework)
+    trials = {key: taken for key, taken in seconds.items() if isinstance(key, Trial)}
+    costs = fit([Probe(**key._asdict(), seconds=taken) for key, taken in trials.items()])
+    known = versions(("numpy", *distributions(framework)))
     return Measured(
         framework=framework,
         threads=threads,
         created=now(),
         machine=describe_machine(),
-        versions={
-            name: found for name, found in versions(("numpy", *names)).items() if found != "none"
-        },
-        probes=probes,
+        versions={name: version for name, version in known.items() if version != "none"},
         costs=costs,
-        compared=found,
-        product_rate=matrix_rate(),
-        copy_rate=copy_rate(),
+        compared=[
+            Compared(**key._asdict(), measured=taken, predicted=predicted(costs, key))
+            for key, taken in seconds.items()
+            if isinstance(key, Allreduce)
+        ],
     )
 
 
@@ -99,28 +75,11 @@ def timed(lab: Laboratory, calls: Mapping[Timed, Call], deadline: float) -> dict
         end = time.perf_counter()
         if number >= ROUNDS.start and end + (end - warm) / number > deadline:
             break
-    return {key: quartile(taken) for key, taken in found.items()}
+    return {key: float(np.quantile(taken, QUARTILE)) for key, taken in found.items()}
 
 
-def quartile(taken: Sequence[float]) -> float:
-    """The time that counts."""
-    return float(np.quantile(taken, QUARTILE))
-
-
-def compared(costs: Costs, call: Allreduce, measured: float) -> Compared:
-    """An allreduce as it was measured and, from the constants alone, predicted."""
-    predicted = None
-    if call.algorithm in SCHEDULES:
-        predicted = predict(costs, SCHEDULES[call.algorithm](call.devices), call.entries)
-    return Compared(**call._asdict(), measured=measured, predicted=predicted)
-
-
-def copy_rate(size: int = 2**24) -> float:
-    """Bytes per second that NumPy copies from memory to memory: the best of three."""
-    source, target = np.ones(size, np.float32), np.ones(size, np.float32)
-    best = np.inf
-    for _ in range(3):
-        begun = time.perf_counter()
-        np.copyto(target, source)
-        best = min(best, time.perf_counter() - begun)
-    return float(source.nbytes / best)
+def predicted(costs: Costs, call: Allreduce) -> float | None:
+    """The seconds of an allreduce, predicted from the constants; None without a schedule."""
+    if call.algorithm not in SCHEDULES:
+        return None
+    return predict(costs, SCHEDULES[call.algorithm](call.devices), call.entries)

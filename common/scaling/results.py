@@ -1,36 +1,29 @@
-"""What was measured and what was simulated, as `scaling.json` keeps it. Times are in seconds."""
+"""What was measured: constants, and allreduces beside their predictions. Times are in seconds."""
 
-from pathlib import Path
-from typing import Final, Literal
-
-from pydantic import Field
-
-from common.base.errors import RequestError, RunError
-from common.records.record import Strict
-from common.records.store import read_json
-from common.scaling.formulas import Link
-
-SCHEMA: Final = 3
+from dataclasses import dataclass
+from typing import Final
 
 LIMITS: Final = (2**15, 2**20)
 """The most entries of a short vector, 131 kB, and of one of medium length, 4.2 MB."""
 
 
-class Line(Strict):
-    """What something takes: so much each time, in seconds, and so much for each entry."""
+@dataclass(frozen=True)
+class Line:
+    """The cost of a call: a fixed time, and a time per entry. Neither is negative."""
 
-    fixed: float = Field(ge=0)
-    per_entry: float = Field(ge=0)
+    fixed: float
+    per_entry: float
 
     def __call__(self, entries: float) -> float:
-        """The seconds of a vector of that many entries."""
+        """The seconds for a vector of that many entries."""
         return self.fixed + self.per_entry * entries
 
 
-class Lines(Strict):
+@dataclass(frozen=True)
+class Lines:
     """A line for short vectors, for medium and for long ones.
 
-    Frameworks call in more threads for what is not short, and no cache holds what is long.
+    Frameworks use more threads for vectors that are not short, and no cache holds long ones.
     """
 
     short: Line
@@ -38,11 +31,11 @@ class Lines(Strict):
     long: Line
 
     def __call__(self, entries: float) -> float:
-        """The seconds of a vector of that many entries."""
+        """The seconds for a vector of that many entries."""
         return self.pieces()[piece(entries)](entries)
 
     def pieces(self) -> tuple[Line, Line, Line]:
-        """The lines, that of the short vectors first."""
+        """The three lines, the one for short vectors first."""
         return self.short, self.medium, self.long
 
 
@@ -51,11 +44,11 @@ def piece(entries: float) -> int:
     return sum(entries > limit for limit in LIMITS)
 
 
-class Costs(Strict):
+@dataclass(frozen=True)
+class Costs:
     """The measured constants: of a message, of an addition, and of both ends of an allreduce.
 
-    `cut` says what it takes one device to cut its vector into 1, 2, 3 and 4 chunks, and to join
-    them in the end.
+    `cut` has the cost for one device to cut its vector into 1, 2, 3 and 4 chunks and to join them.
     """
 
     message: Lines
@@ -63,10 +56,11 @@ class Costs(Strict):
     cut: tuple[Lines, Lines, Lines, Lines]
 
 
-class Probe(Strict):
-    """What the constants come from: seconds of a call that is no allreduce, on two devices.
+@dataclass(frozen=True)
+class Probe:
+    """The seconds of a call that is no allreduce; constants are fitted to these.
 
-    Both cut a vector into chunks and join them; between that, one goes to and fro.
+    Two devices cut a vector into chunks and join them; in between, one vector goes to and fro.
     """
 
     entries: int
@@ -76,115 +70,25 @@ class Probe(Strict):
     seconds: float
 
 
-class Compared(Strict):
-    """One allreduce as it was measured, and as it was predicted, if it has a schedule.
-
-    Over hosts it is predicted twice: from what the busiest device does while the others do theirs,
-    and, `in_turn`, as if they shared one processor, which does one thing after the other.
-    """
+@dataclass(frozen=True)
+class Compared:
+    """One allreduce as it was measured, and as it was predicted, if it has a schedule."""
 
     entries: int
     devices: int
     algorithm: str
     measured: float
     predicted: float | None
-    in_turn: float | None = None
-
-    def ratio(self) -> float | None:
-        """What was predicted over what was measured."""
-        return None if self.predicted is None else self.predicted / self.measured
 
 
-class Trained(Strict):
-    """A training step of LeNet over hosts; `computing` is the part that was measured by itself.
-
-    Each gradient is summed by an allreduce of its own, and the loss is, too.
-    """
-
-    algorithm: str
-    images: int
-    computing: float
-    measured: float
-    predicted: float | None
-    in_turn: float | None
-
-    def ratio(self) -> float | None:
-        """What was predicted over what was measured."""
-        return None if self.predicted is None else self.predicted / self.measured
-
-
-class Over(Strict):
-    """The host of each process by rank, how many machines these are, and what joins them."""
-
-    hosts: list[str]
-    machines: int = Field(ge=1)
-    engine: str
-    transport: str
-    steps: list[Trained]
-
-
-class Measured(Strict):
-    """Everything that was measured, and on what; rates in operations and bytes per second.
-
-    `over` is there if it was measured between processes on several hosts.
-    """
+@dataclass(frozen=True)
+class Measured:
+    """One measurement: where it was made, the constants and all allreduces."""
 
     framework: str
     threads: int
     created: str
     machine: dict[str, str | int]
     versions: dict[str, str]
-    probes: list[Probe]
     costs: Costs
     compared: list[Compared]
-    product_rate: float = Field(gt=0)
-    copy_rate: float = Field(gt=0)
-    over: Over | None = None
-
-
-class Constant(Strict):
-    """A constant of the simulated cluster, and where it comes from."""
-
-    value: float = Field(gt=0)
-    source: str
-
-
-class Constants(Strict):
-    """A link's latency (s) and bandwidth (bytes/s), and how fast a device adds and computes."""
-
-    latency: Constant
-    bandwidth: Constant
-    addition: Constant
-    rate: Constant
-
-    def link(self) -> Link:
-        """The same as seconds of a message, of a byte, and of a byte that is added."""
-        return Link(self.latency.value, 1 / self.bandwidth.value, 1 / self.addition.value)
-
-
-class Step(Strict):
-    """One simulated training step: its allreduces alone, and the step without and with overlap."""
-
-    net: str
-    devices: int
-    algorithm: str
-    allreduce: float
-    apart: float
-    overlapped: float
-
-
-class Scaling(Strict):
-    """The whole file."""
-
-    schema_version: Literal[3] = Field(default=SCHEMA, alias="schema")
-    measured: Measured
-    constants: Constants
-    simulated: list[Step]
-
-
-def read_scaling(path: Path) -> Scaling:
-    """What an earlier run wrote. Raises RequestError that says what is wrong with the file."""
-    try:
-        return read_json(Scaling, path, f"a scaling.json of schema {SCHEMA}")
-    except RunError as error:
-        raise RequestError(str(error)) from None

@@ -12,9 +12,9 @@ def seconds(value: float) -> str:
     return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")))
 
 
-def rate(value: float, unit: str) -> str:
-    """So many of a unit per second."""
-    return _scaled(value, PREFIXES) + f"{unit}/s"
+def rate(per_second: float) -> str:
+    """A number of bytes per second."""
+    return _scaled(per_second, PREFIXES) + "B/s"
 
 
 def of_bytes(entries: int) -> str:
@@ -24,7 +24,7 @@ def of_bytes(entries: int) -> str:
 
 
 def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
-    """The value in the largest unit of which there is one; what rounds to 1,000 takes the next."""
+    """The value in the largest unit that leaves at least 1; what rounds to 1,000 takes the next."""
     size, name = next((each for each in units if value >= 0.9995 * each[0]), units[-1])
     scaled = value / size
     if scaled >= 999.5:

@@ -17,9 +17,6 @@ ENGINES = {"scratch": "jax.distributed", "concise": "jax.distributed"}
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
 """By the kind of devices: how the processes exchange numbers."""
 
-MESSAGES = True
-"""Whether one process can send numbers to one other process."""
-
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 

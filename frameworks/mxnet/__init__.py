@@ -20,9 +20,6 @@ ENGINES = {
 TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
 """By the kind of devices: how the processes exchange numbers."""
 
-MESSAGES = False
-"""Whether one process can send numbers to one other process: there are servers alone."""
-
 ONE_THREAD_EACH = True
 """Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
 for one another forever."""

@@ -14,9 +14,6 @@ ENGINES = dict.fromkeys(("scratch", "concise", "strategies"), "torch.distributed
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
 """By the kind of devices: how the processes exchange numbers."""
 
-MESSAGES = True
-"""Whether one process can send numbers to one other process."""
-
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 

@@ -16,9 +16,6 @@ ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStr
 TRANSPORTS = {"cpu": "gRPC", "gpu": "gRPC"}
 """By the kind of devices: how the processes exchange numbers."""
 
-MESSAGES = True
-"""Whether one process can send numbers to one other process."""
-
 ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 

@@ -111,7 +111,6 @@ MEMORY = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited o
         ("safetensors", unpickles, "does pickle.find_class"),
         ("bench", evaluates, "runs code made in "),
         ("messages", loops, "takes more than 0.05 s"),
-        ("scaling", lambda folder: json.loads((folder / "scaling.json").read_bytes()), "raises "),
     ],
 )
 def test_a_reader_with_a_planted_bug_is_seen(

@@ -1,12 +1,10 @@
-"""Pictures of runs and of clusters; only the environment that draws collects this file."""
+"""Pictures of runs; only the environment that draws collects this file."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from common.scaling.plot import draw
-from common.scaling.results import Constant, Constants
 from common.summary import main
 
 
@@ -29,26 +27,3 @@ def test_what_matplotlib_was_told_elsewhere_changes_no_picture(runs: Path, tmp_p
     subprocess.run(command, env=environment, check=True, cwd=Path(__file__).parents[2])
     main([str(runs), "--picture", str(runs / "here.svg")])
     assert there.read_text() == (runs / "here.svg").read_text()
-
-
-def test_the_winners_are_drawn_the_same_for_the_same_constants(tmp_path: Path) -> None:
-    constants = Constants(
-        latency=Constant(value=1e-5, source="given"),
-        bandwidth=Constant(value=1e10, source="measured: a copy"),
-        addition=Constant(value=1e11, source="given"),
-        rate=Constant(value=1e12, source="given"),
-    )
-    pictures = []
-    for name in ("a.svg", "b.svg"):
-        draw(constants, tmp_path / name)
-        pictures.append((tmp_path / name).read_text())
-    assert pictures[0] == pictures[1]
-    for text in (
-        "HT: halving, tree",
-        "R: ring, sharded",
-        "10.0 GB/s (measured)",
-        "ResNet-18",
-        "SIMULATED",
-        "size of the vector",
-    ):
-        assert text in pictures[0]

@@ -1,16 +1,15 @@
-"""Costs that are known, what a clock would show of them, and a file that keeps it."""
+"""Known costs, and the times that a clock would show of them."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from common.scaling.results import Costs, Line, Lines, Measured, Probe, Scaling
-from common.scaling.simulate import as_measured, simulate
-from common.scaling.workloads import COUNTS, grid, trials
+from common.scaling.results import Costs, Line, Lines, Probe
+from common.scaling.workloads import grid, trials
 
 
 def line(fixed: float, per_entry: float) -> Lines:
-    """The same for vectors of any length."""
+    """The same line for vectors of any length."""
     same = Line(fixed=fixed, per_entry=per_entry)
     return Lines(short=same, medium=same, long=same)
 
@@ -32,7 +31,7 @@ HERE = costs(
 
 
 def probes(known: Costs, sizes: Sequence[int], error: float = 0) -> list[Probe]:
-    """What the clock would show, except for a relative error."""
+    """The times that a clock would show, up to a relative error."""
     random, made = np.random.RandomState(0), []
     for entries in grid(sizes):
         for trial in trials(entries):
@@ -41,29 +40,3 @@ def probes(known: Costs, sizes: Sequence[int], error: float = 0) -> list[Probe]:
             taken *= 1 + error * random.uniform(-1, 1)
             made.append(Probe(**trial._asdict(), seconds=taken))
     return made
-
-
-def scaled() -> Scaling:
-    """What a run on such a machine finds, except for the clock."""
-    found = probes(HERE, [1000])
-    compared = [
-        {"entries": 1000, "devices": k, "algorithm": name, "measured": 0.002, "predicted": said}
-        for k in COUNTS
-        for name, said in (("star", 0.001), ("native", None))
-    ]
-    measured = Measured.model_validate(
-        {
-            "framework": "jax",
-            "threads": 1,
-            "created": "2026-01-01T00:00:00+00:00",
-            "machine": {"processor": "a processor", "cores": 2},
-            "versions": {"jax": "1"},
-            "probes": [each.model_dump() for each in found],
-            "costs": HERE.model_dump(),
-            "compared": compared,
-            "product_rate": 2e10,
-            "copy_rate": 5e9,
-        }
-    )
-    cluster = as_measured(measured)
-    return Scaling(measured=measured, constants=cluster, simulated=simulate(cluster))
