@@ -67,18 +67,15 @@ def gather(
     return [_like_others(*each, common) for each in zip(found, shared, strict=True)]
 
 
-def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
-    """The device counts of which `folder` has a record of any of the frameworks, and 1.
-
-    Empty if there are no records at all.
-    """
+def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
+    """The device counts of which `folder` has a record of any of the frameworks."""
     counts: set[int] = set()
     for framework in frameworks:
         before, after = record_name(framework, chapter, ANY, way).split(ANY)
         for path in folder.glob(f"{before}{ANY}{after}"):
             count = path.name.removeprefix(before).removesuffix(after)
             counts |= {int(count)} if count.isdecimal() else set()
-    return sorted(counts | {1}) if counts else []
+    return counts
 
 
 def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecord:

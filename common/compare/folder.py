@@ -46,8 +46,9 @@ def examine(
     suites that are compared, and must be there just as they are planned; if it is empty, all that
     are. They are planned on 1 and 2 devices or, with `more_devices`, on all, or over hosts, on at
     most `over_hosts`; those on GPUs only of the frameworks that `gpus` names, on at most as many as
-    it says, which is the same for all. Without `suites`, whatever is there is compared. Raises
-    RequestError if there is nothing, or no run of a named suite is planned.
+    it says, which is the same for all. Without `suites`, whatever is there is compared; a run on
+    one device is expected beside it if the suite plans one. Raises RequestError if there is
+    nothing, or no run of a named suite is planned.
     """
     examined: list[SuiteResult] = []
     elsewhere: dict[Figures, str] = {}
@@ -78,8 +79,11 @@ def examine(
                 counts = [*asked_for(suite)]
                 if suites and suite.name not in suites:  # others may need its run on one device
                     counts = [k for k in counts if k == 1 and suite.name in needed]
+            elif there := device_counts(below, chapter, way, names):
+                every = {*suite.devices, *suite.more_devices, *suite.hosts}
+                counts = sorted(there | ({1} & every))
             else:
-                counts = device_counts(below, chapter, way, names)
+                continue
             if not (counts and names):
                 continue
             asked = partial(other_settings if planned else _broken_promises, suite=suite)

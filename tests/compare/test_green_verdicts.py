@@ -102,8 +102,13 @@ def test_a_suite_that_is_named_alone_finds_its_run_on_one_device(
     verdict = judge(tmp_path, **jax)
     assert failed(verdict) == set()
     assert [comparison.suite for comparison in verdict.comparisons] == ["ring"]
+    make(tmp_path / "float64", "jax", numpys, 2)
+    everything = {"frameworks": ["jax"]}
+    assert failed(judge(tmp_path, **everything)) == set()  # the ring has no run on one device
     one.unlink()
     assert ("devices", "jax", 3) in failed(judge(tmp_path, **jax))
+    missed = {("record", "jax", 1), ("devices", "jax", 2), ("devices", "jax", 3)}
+    assert failed(judge(tmp_path, **everything)) >= missed
 
 
 def test_a_run_without_its_like_is_compared_with_numpy_alone(tmp_path: Path) -> None:
