@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-from common.base.signals import held_back, let_through
+from common.base.signals import BY_GROUP, held_back, let_through
 
 Started: Final = SpawnProcess if sys.platform == "darwin" else ForkProcess
 """On macOS, Accelerate, Objective-C and what asks for proxies crash or hang in a forked process."""
@@ -41,9 +41,11 @@ def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
 
 
 def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    # A terminal sends Ctrl-C to all processes: the parent hears it, too, and ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # A terminal sends its signals to all processes: the parent hears them and ends this one.
+    for number in BY_GROUP:
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
     let_through()
     end_with(parent)
     work(*arguments)

@@ -1,6 +1,7 @@
 """Signals that end a command: in order at the first, at once at the second, never by a traceback.
 
-Ctrl-C sends SIGINT. Schedulers send SIGTERM, and some of them SIGUSR1 a while before it.
+Ctrl-C sends SIGINT, a terminal that is closed SIGHUP. Schedulers send SIGTERM, and some of them
+SIGUSR1 or SIGUSR2 a while before it. A signal that is ignored, as by nohup, stays ignored.
 """
 
 import signal
@@ -11,8 +12,14 @@ from typing import Final
 
 from common.base.errors import Terminated
 
-ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""The signals that end a command."""
+AT_ONCE: Final = (signal.SIGINT, signal.SIGTERM)
+"""The signals that end a process at once when they come again: a person or a scheduler insists."""
+
+ENDING: Final = (*AT_ONCE, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""The signals that end a command. Shells and schedulers may repeat the last three."""
+
+BY_GROUP: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+"""Those that processes which a command has started ignore: they end with the command."""
 
 
 class Stop:
@@ -39,8 +46,7 @@ def stoppable(
 ) -> Iterator[Stop]:
     """Meanwhile a signal is only noted, and told to `then`; a second one ends the process at once.
 
-    Not so if `patient`: the process that has started this one ends it then. SIGUSR1 never ends it
-    at once: schedulers may send it to a process more than once.
+    Not so if `patient`: the process that has started this one ends it then.
     """
     stop = Stop()
 
@@ -49,7 +55,7 @@ def stoppable(
             stop.number = number
             if then is not None:
                 then(number)
-        elif number != signal.SIGUSR1 and not patient:
+        elif number in AT_ONCE and not patient:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
@@ -66,7 +72,10 @@ def stoppable(
 
 @contextmanager
 def interruptible(*numbers: signal.Signals) -> Iterator[None]:
-    """Meanwhile a signal that is not ignored raises KeyboardInterrupt; a second one ends it all."""
+    """Raises KeyboardInterrupt meanwhile at a signal that is not ignored.
+
+    A second one ends the process at once, if it is one of `AT_ONCE`.
+    """
     before = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
         if before[number] is not signal.SIG_IGN:
@@ -80,7 +89,7 @@ def interruptible(*numbers: signal.Signals) -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)
+    signal.signal(number, signal.SIG_DFL if number in AT_ONCE else signal.SIG_IGN)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise Terminated(signal.Signals(number).name)
@@ -88,12 +97,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """What is started meanwhile ignores Ctrl-C, from its first moment on."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """A Python that is started meanwhile ignores the signals in `BY_GROUP` from its start."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in BY_GROUP}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """What every command does alike: it parses its flags, and ends with one line and a status."""
 
 import argparse
-import signal
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
 from common.base.errors import RequestError, RunError, Terminated
-from common.base.signals import interruptible
+from common.base.signals import ENDING, interruptible
 from common.terminal.streams import open_streams
 from common.terminal.text import gist, printable
 
@@ -28,7 +27,7 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     """
     open_streams()
     try:
-        with interruptible(signal.SIGINT):
+        with interruptible(*ENDING):
             found = work()
     except (RequestError, RunError) as error:
         return _fail(program, str(error), error.status)

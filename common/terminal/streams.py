@@ -1,40 +1,53 @@
-"""Standard output and standard error of a command: it ends quietly where a reader has left."""
+"""Standard output and standard error of a command: it ends quietly where no one reads them."""
 
 import errno
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from common.base.errors import RunError
 
 
 class Unread(io.FileIO):
-    """A file that is written to; what a pipe without a reader does not take is dropped.
+    """A file that is written to; drops what a pipe without a reader or a closed terminal refuses.
 
     Any other trouble is raised once, as RunError: the interpreter tries again at its end.
     """
 
     failed = False
 
+    def __init__(self, descriptor: int) -> None:
+        """Writes to an open descriptor, and leaves it open."""
+        super().__init__(descriptor, "w", closefd=False)
+        self.without_reader = (errno.EPIPE, *([errno.EIO] if self.isatty() else []))
+
     def write(self, data: Any) -> int:
         """Writes bytes, or as many of them as the file takes at once."""
         try:
             return os.write(self.fileno(), data)
         except OSError as error:
-            if not self.failed and error.errno != errno.EPIPE:
+            if not self.failed and error.errno not in self.without_reader:
                 self.failed = True
                 raise RunError(f"what is printed cannot be written: {error.strerror}") from None
             return len(data)
 
 
 def open_streams() -> None:
-    """Lets this process continue where the reader of a pipe has left, such as `head`."""
+    """Lets this process continue without a reader, such as `head`, and without its streams."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # else a file would get its number, and what a library prints
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     for descriptor, name in enumerate(("stdout", "stderr"), start=1):
         stream = getattr(sys, name)
-        if stream is not None and stream is getattr(sys, f"__{name}__"):  # not a test's own
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif stream is getattr(sys, f"__{name}__"):  # not a test's own
             opened = io.TextIOWrapper(
-                io.BufferedWriter(Unread(descriptor, "w", closefd=False)),
+                io.BufferedWriter(Unread(descriptor)),
                 encoding=stream.encoding,
                 errors="backslashreplace",  # a character that it does not have ends nothing, either
                 line_buffering=True,

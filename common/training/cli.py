@@ -1,10 +1,8 @@
 """The entry point of every chapter: `main` turns what happens into one line and a status."""
 
-import signal
 import sys
 from collections.abc import Sequence
 
-from common.base.signals import interruptible
 from common.settings.arguments import parser
 from common.terminal.command import status
 
@@ -23,7 +21,6 @@ def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int
         # Only now, so that --help loads neither NumPy nor pydantic.
         from common.training.run import run
 
-        with interruptible(signal.SIGTERM, signal.SIGUSR1):
-            run(framework, chapter, flags, given)
+        run(framework, chapter, flags, given)
 
     return status(made.prog, work)

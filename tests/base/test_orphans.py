@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from killed_runs import descendants, require_gone
-from started import SECONDS
+from started import SECONDS, heard
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -43,18 +43,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started = []
 
     def begin(*command: str) -> "subprocess.Popen[str]":
-        # Tests that run in the background may ignore Ctrl-C, and so would all that they start.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        run = subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=os.environ | folders,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        signal.signal(signal.SIGINT, before)
+        with heard():
+            run = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=os.environ | folders,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
         started.append(run.pid)
         return run
 

@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -43,6 +45,19 @@ def flags(out: Path, steps: int) -> list[str]:
         f"--steps={steps}",
         f"--out={out}",
     ]
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """What is started meanwhile hears signals that nohup, or a shell in the background, ignores."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def require_proc() -> None:

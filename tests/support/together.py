@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 from named_devices import PLACE, standing_in
-from started import free_port, require_proc
+from started import free_port, heard, require_proc
 from summing_chapter import Hurt, SummingChapter, nothing
 
 from common.data.synthetic import synthetic
@@ -129,7 +129,8 @@ class Together:
         process = multiprocessing.get_context("fork").Process(
             target=_become, args=(line, self.folder, said, chapter, patches or {})
         )
-        process.start()
+        with heard():
+            process.start()
         self.everyone.append(Started(process, said))
         return self.everyone[-1]
 

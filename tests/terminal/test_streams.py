@@ -37,8 +37,11 @@ def printing(folder: Path, redirected: str) -> "subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true"])
-def test_a_run_whose_reader_leaves_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
+CLOSED = ["2>&-", "<&- >&- 2>&-"]
+
+
+@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true", *CLOSED])
+def test_a_run_that_no_one_reads_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
     done = printing(tmp_path, redirected)
     assert (tmp_path / "status").read_text() == "0\n"
     assert "rror" not in done.stderr

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from started import SECONDS, alive, children
+from started import SECONDS, alive, children, heard
 
 from common import prove
 from common.backends.driver import Card, Driver
@@ -44,23 +44,18 @@ esac
     return path
 
 
-def heard() -> None:
-    """Whoever starts the tests may have it ignored, as nohup does."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 def started(stand_in: Path, seconds: int, *flags: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "common.prove", f"--python=jax={stand_in}", *flags]
     out = f"--out={stand_in.parent / 'proof'}"
-    return subprocess.Popen(
-        [*command, out],
-        cwd=ROOT,
-        env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heard,  # noqa: PLW1509
-    )
+    with heard():
+        return subprocess.Popen(
+            [*command, out],
+            cwd=ROOT,
+            env={"WAIT": str(seconds), "PATH": "/bin:/usr/bin"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
 
 def test_gpus_are_used_where_they_are_seen(tmp_path: Path) -> None:

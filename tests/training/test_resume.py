@@ -10,7 +10,9 @@ from agreement import edit
 from fake_chapter import EVERY, KEPT, RECORD, CommandLine, stopping, written
 from hurt_runs import require_tidy
 from safetensors.numpy import load_file
+from started import heard
 
+from common.base.signals import ENDING
 from common.records.fingerprint import source_digest
 from common.records.store import read_record, write_record_as
 from common.training.checkpoints import checkpoints_in, read_checkpoint
@@ -46,19 +48,26 @@ def test_a_stopped_run_resumes_to_what_it_would_have_been(start: CommandLine, st
     assert (again["step"], again["framework"], again["devices"]) == (step, "pytorch", 3)
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 143)]
-)
+@pytest.mark.parametrize("number", ENDING)
 def test_a_signal_ends_a_run_after_its_step(
-    start: CommandLine,
-    capsys: pytest.CaptureFixture[str],
-    number: signal.Signals,
-    status: int,
+    start: CommandLine, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
-    assert start("--quiet", loss=stopping(2, number)) == status
+    with heard():
+        status = start("--quiet", loss=stopping(2, number))
+    assert status == (130 if number == signal.SIGINT else 143)
     line = "stopped after step 2 of 7, and kept no checkpoint"
     assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
     assert written()["status"] == "interrupted"
+
+
+def test_a_signal_that_is_ignored_ends_nothing(
+    start: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        assert start("--quiet", loss=stopping(2, signal.SIGHUP)) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None:
