@@ -1,4 +1,4 @@
-"""The sessions of what goes wrong around a run, and of hostile files; training through kills."""
+"""The sessions of what goes wrong around a run; training through kills."""
 
 import json
 import random
@@ -50,13 +50,6 @@ def passes(session: nox.Session, *command: str, env: dict[str, str] | None = Non
     except CommandFailed:
         return False
     return True
-
-
-@nox.session(venv_backend="none")
-def fuzz(session: nox.Session) -> None:
-    """Give each reader of files a million hostile ones, three hours; `-- run`: one reader."""
-    python = python_of.environment(session, "fuzz")
-    session.run(python, "-m", "fuzz", *session.posargs)
 
 
 def train_through_kills(session: nox.Session, framework: str, folder: Path) -> None:

@@ -30,7 +30,6 @@ PINS: Final[Mapping[str, Iterable[str]]] = {
     "site": (*COMMON, "notebooks", "site"),
     "notebooks": ("notebooks",),
     "audit": ("audit",),
-    "fuzz": ("dependencies", "fuzz"),
     "torch": ("pytorch",),
     "pytorch": (*RUN, "pytorch"),
     "tensorflow": (*RUN, "tensorflow"),

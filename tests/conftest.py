@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import agreement
-import book
 import hypothesis
 import numpy_chapter
 import pytest
@@ -158,12 +157,6 @@ def all_devices(scratch: Any) -> Sequence[Any]:
     """As many virtual devices as any test takes: some frameworks fix their number at the start."""
     devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local
     return devices
-
-
-@pytest.fixture(scope="session")
-def d2l(framework: str, all_devices: Sequence[Any]) -> Any:
-    """The book's package for the framework under test: some need devices to be set before."""
-    return book.package(framework)
 
 
 @pytest.fixture(scope="session")

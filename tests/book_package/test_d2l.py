@@ -1,67 +1,86 @@
-"""The chapter from scratch against the pieces of it that the book's package, `d2l`, has.
+"""Our chapters compute what the book's own package, `d2l`, computes: same weights, in float64.
 
-Every step starts from the same weights: on several devices here, on the whole minibatch there.
-The package leaves LeNet and allreduce to the text of the section.
+Of LeNet's section the package has the loss and the SGD step, for each framework; of the concise
+section it has the net for PyTorch and MXNet. `nox -s d2l` makes environments that have the package.
 """
 
-from collections.abc import Sequence
+import random
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+from unittest.mock import MagicMock, patch
 
-import book
+import concise_steps
+import numpy as np
 import pytest
-from scratch_steps import LR, batches, far, start
+import scratch_steps
+from scratch_steps import LR, far
 
+from common.backends.devices import Process
+from common.backends.frameworks import FRAMEWORKS
+from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.chapters.scratch import ScratchOptions
+from common.compare.distances import distance
+from common.models.nets import BLOCKS, STAGES, trainable
 
-X, Y = batches(1, 36, "float64")[0]
+ABSENT = (
+    *("IPython", "PIL", "matplotlib", "matplotlib_inline", "pandas", "scipy", "scipy.spatial"),
+    *("tensorflow", "tensorflow_datasets", "torchvision"),
+)
+"""What `d2l` imports to draw, to read tables and to fetch data, and nothing here calls."""
+
+X, Y = scratch_steps.batches(1, 36, "float64")[0]
+IMAGES, LABELS = (each[:4] for each in concise_steps.batches("float64")[0])
+
+PYTORCH = {
+    "^conv1": "0",
+    "^bn1": "1",
+    "^fc": "fc.1",
+    **{rf"^stage{s}\.block{b}": f"resnet_block{s}.{b - 1}" for s in STAGES for b in BLOCKS},
+}
+MXNET = {
+    r"(bn\d)\.weight": r"\1.gamma",
+    r"(bn\d)\.bias": r"\1.beta",
+    "^conv1": "0",
+    "^bn1": "1",
+    "^fc": "8",
+    **{rf"^stage{s}\.block{b}": f"{s + 2}.{b - 1}" for s in STAGES for b in BLOCKS},
+}
+"""Patterns in our names of parameters, with the package's names."""
 
 
-@pytest.fixture(scope="module", params=[1, 5])
-def stepped(scratch: Any, all_devices: Sequence[Any], request: pytest.FixtureRequest) -> Weights:
-    """The weights after one step of the chapter, on some number of devices."""
-    devices = all_devices[: request.param]
-    replicas = scratch.replicate(start("float64"), devices, ScratchOptions())
-    scratch.train_batch(X, Y, replicas, devices, LR, ScratchOptions())
-    weights: Weights = scratch.export(replicas)
-    return weights
+@pytest.fixture(scope="module")
+def d2l(framework: str, all_devices: Sequence[Any]) -> Any:
+    """The package's module for the framework; what is not installed has a stand-in."""
+    missing = {name: MagicMock() for name in ABSENT if find_spec(name.partition(".")[0]) is None}
+    # JAX's module draws a seed up to 1e6, a float, which Python 3.12 refuses.
+    with patch.dict(sys.modules, missing), patch.object(random, "randint", lambda low, high: 0):
+        return import_module(f"d2l.{'torch' if framework == 'pytorch' else framework}")
 
 
-@pytest.fixture
-def params(scratch: Any, all_devices: Sequence[Any]) -> Any:
-    """The weights before the step, on the first device."""
-    return scratch.listing.get_params(start("float64"), all_devices[0])
-
-
-@pytest.mark.only("pytorch")
-def test_a_step_is_that_of_sgd_in_pytorch(
-    d2l: Any, scratch: Any, params: Any, stepped: Weights
-) -> None:
+def step_in_pytorch(d2l: Any, scratch: Any, params: Any) -> Any:
     torch: Any = import_module("torch")
     y_hat = scratch.listing.lenet(torch.as_tensor(X), params)
     d2l.Classifier().loss(y_hat, torch.as_tensor(Y), averaged=False).sum().backward()
     d2l.sgd(params.values(), LR, len(X))
-    assert far(stepped, scratch.export([params])) < 1e-12
+    return params
 
 
-@pytest.mark.only("tensorflow")
-def test_a_step_is_that_of_sgd_in_tensorflow(
-    d2l: Any, scratch: Any, params: Any, stepped: Weights
-) -> None:
+def step_in_tensorflow(d2l: Any, scratch: Any, params: Any) -> Any:
     tf: Any = import_module("tensorflow")
-    with book.keras_in_float64(), tf.GradientTape() as tape:
+    tf.keras.config.set_floatx("float64")
+    with tf.GradientTape() as tape:
         # In an object, Keras 3 would hide this function behind what `compile` was given.
         mean_loss = d2l.Classifier.loss(None, scratch.listing.lenet(X, params), Y)
-    grads = tape.gradient(mean_loss, params)
-    d2l.sgd(params.values(), grads.values(), LR, 1)
-    assert far(stepped, scratch.export([params])) < 1e-12
+    d2l.sgd(params.values(), tape.gradient(mean_loss, params).values(), LR, 1)
+    return params
 
 
-@pytest.mark.only("jax")
-def test_a_step_is_that_of_sgd_in_jax(
-    d2l: Any, scratch: Any, params: Any, stepped: Weights
-) -> None:
+def step_in_jax(d2l: Any, scratch: Any, params: Any) -> Any:
     jax: Any = import_module("jax")
     optax: Any = import_module("optax")
 
@@ -70,26 +89,112 @@ def test_a_step_is_that_of_sgd_in_jax(
         return optax.softmax_cross_entropy_with_integer_labels(y_hat, Y).mean()
 
     updates, _ = d2l.SGD(LR).update(jax.grad(mean_loss)(params), None)
-    assert far(stepped, scratch.export([optax.apply_updates(params, updates)])) < 1e-12
+    return optax.apply_updates(params, updates)
 
 
-@pytest.mark.only("mxnet")
-def test_a_step_is_that_of_split_batch_and_sgd_in_mxnet(
-    d2l: Any, scratch: Any, all_devices: Sequence[Any], stepped: Weights
-) -> None:
+def step_in_mxnet(d2l: Any, scratch: Any, params: Any) -> Any:
     mx: Any = import_module("mxnet")
-    replicas = scratch.replicate(start("float64"), all_devices[:3], ScratchOptions())
-    shards = d2l.split_batch(mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype), all_devices[:3])
+    images, labels = mx.np.array(X, X.dtype), mx.np.array(Y, Y.dtype)
     with mx.autograd.record():
-        losses = [
-            d2l.Classifier().loss(scratch.listing.lenet(X_shard, params), y_shard, averaged=False)
-            for X_shard, y_shard, params in zip(*shards, replicas, strict=True)
-        ]
-    mx.autograd.backward(losses)
-    for name in stepped:
-        total = sum(params[name].grad.asnumpy() for params in replicas)
-        for params in replicas:
-            params[name].grad[:] = mx.np.array(total, total.dtype)
-    for params in replicas:
-        d2l.sgd(params.values(), LR, len(X))
-    assert far(stepped, scratch.export(replicas)) < 1e-12
+        losses = d2l.Classifier().loss(
+            scratch.listing.lenet(images, params), labels, averaged=False
+        )
+    losses.backward()
+    d2l.sgd(params.values(), LR, len(X))
+    return params
+
+
+STEPS = (step_in_pytorch, step_in_tensorflow, step_in_jax, step_in_mxnet)
+
+
+@pytest.mark.parametrize("devices", [1, 5])
+def test_a_step_on_any_number_of_devices_is_the_package_s_on_the_whole_minibatch(
+    framework: str, d2l: Any, scratch: Any, all_devices: Sequence[Any], devices: int
+) -> None:
+    start, chosen, options = scratch_steps.start("float64"), all_devices[:devices], ScratchOptions()
+    replicas = scratch.replicate(start, chosen, options)
+    scratch.train_batch(X, Y, replicas, chosen, LR, options)
+    params = scratch.listing.get_params(start, chosen[0])
+    expected = STEPS[FRAMEWORKS.index(framework)](d2l, scratch, params)
+    assert far(scratch.export(replicas), scratch.export([expected])) < 1e-12
+
+
+def renamed(name: str, rules: Mapping[str, str]) -> str:
+    """The package's name of a parameter."""
+    for pattern, replacement in rules.items():
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def resnet_start() -> Weights:
+    """ResNet-18 as wide as the package's, with weights that keep the logits small."""
+    weights = concise_steps.start("float64", 64)
+    return {k: 0.3 * values if values.ndim > 1 else values for k, values in weights.items()}
+
+
+def resnet_in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
+    torch: Any = import_module("torch")
+    layouts: Any = import_module("frameworks.pytorch.layouts")
+    concise, weights, chosen = backend("pytorch", "concise"), resnet_start(), concise_steps.options
+    theirs = d2l.resnet18(10).double()
+    state = {k: torch.from_numpy(layouts.from_canonical(k, v)) for k, v in weights.items()}
+    theirs.load_state_dict({renamed(k, PYTORCH): v for k, v in state.items()}, strict=False)
+    found: Weights = {}
+
+    def computed(net: Any, rules: Mapping[str, str]) -> Weights:
+        evaluated = net.eval()(torch.as_tensor(IMAGES)).detach().numpy()
+        y_hat = net.train()(torch.as_tensor(IMAGES))
+        torch.nn.functional.cross_entropy(y_hat, torch.as_tensor(LABELS)).backward()
+        own = dict(net.named_parameters())
+        grads = {k: own[renamed(k, rules)].grad.numpy() for k in weights if trainable(k)}
+        logits = {"evaluation": evaluated, "training": y_hat.detach().numpy()}
+        return logits | {k: layouts.to_canonical(k, grad) for k, grad in grads.items()}
+
+    def ours(process: Process) -> None:
+        replicas = concise.replicate(weights, devices[:1], chosen("pytorch"))
+        found.update(computed(replicas.net.module, {}))
+
+    concise.launch(ours, concise_steps.request(1), chosen("pytorch"))
+    return found, computed(theirs, PYTORCH)
+
+
+def resnet_in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
+    mx: Any = import_module("mxnet")
+    layouts: Any = import_module("frameworks.mxnet.layouts")
+    concise: Any = backend("mxnet", "concise")
+    weights, images, net = resnet_start(), mx.np.array(IMAGES, IMAGES.dtype), d2l.resnet18(10)
+    net.cast("float64")
+    net.initialize(mx.init.Zero(), ctx=devices[:1])
+    net(images)  # now it knows its shapes
+    theirs = net._collect_params_with_prefix()
+    for name, values in weights.items():
+        laid_out = mx.np.array(layouts.from_canonical(name, values), values.dtype)
+        theirs[renamed(name, MXNET)].set_data(laid_out)
+
+    def computed(forward: Callable[[Any], Any], own: Any, rules: Mapping[str, str]) -> Weights:
+        evaluated = forward(images)
+        with mx.autograd.record():
+            y_hat = forward(images)
+            loss = concise.listing.loss(y_hat, mx.np.array(LABELS, LABELS.dtype)).mean()
+        loss.backward()
+        grads = {k: own[renamed(k, rules)].grad(devices[0]) for k in weights if trainable(k)}
+        logits = {"evaluation": evaluated.asnumpy(), "training": y_hat.asnumpy()}
+        return logits | {k: layouts.to_canonical(k, grad.asnumpy()) for k, grad in grads.items()}
+
+    ours = concise.replicate(weights, devices[:1], concise_steps.options("mxnet")).net
+    found = computed(lambda images: ours([images])[0], ours.collect_params(), {})
+    return found, computed(net, theirs, MXNET)
+
+
+@pytest.mark.only("pytorch", "mxnet")
+def test_logits_and_gradients_are_those_of_the_package_s_resnet18(
+    framework: str, d2l: Any, all_devices: Sequence[Any]
+) -> None:
+    computed = resnet_in_pytorch if framework == "pytorch" else resnet_in_mxnet
+    found, expected = computed(d2l, all_devices)
+    for mode in ("evaluation", "training"):
+        assert concise_steps.far(found.pop(mode), expected.pop(mode)) < 1e-11
+    # Biases whose true gradient is 0 have no measure of their own.
+    largest = max(np.abs(grad).max() for grad in expected.values())
+    for name, grad in expected.items():
+        assert distance(found[name], grad, largest)[0] < 1e-11

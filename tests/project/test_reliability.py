@@ -35,8 +35,6 @@ def test_each_kind_of_fault_has_a_row_and_all_of_them_a_sum(tmp_path: Path) -> N
         fault("disk full at a write", 1, "pytorch", date="2031-02-05", lost=1),
     )["reliability.md"]
     rows = [line for line in page if line.startswith("| ") and "---" not in line]
-    readers = rows[rows.index("| reader | inputs | seconds | findings |") :]
-    assert len(readers) > 3
     assert rows == [
         "| fault | made | with | lost |",
         "| SIGKILL at a random moment | 1,200 | jax | 0 |",
@@ -44,10 +42,9 @@ def test_each_kind_of_fault_has_a_row_and_all_of_them_a_sum(tmp_path: Path) -> N
         "| all | 1,210 | NumPy, pytorch, jax | 1 |",
         "| module | on 1 device | on 3 devices |",
         "| `frameworks.jax.scratch` | 10 | 1,190 |",
-        *readers,
     ]
     assert "a processor, 2 cores; 2031-02-03 to 2031-02-05; `nox`." in page
-    assert (page[0], page[-5:]) == (before[0], before[-5:])
+    assert (page[0], page[-1]) == (before[0], before[-1])
 
 
 def test_the_page_on_hosts_has_the_most_seconds_of_each_moment(tmp_path: Path) -> None:
