@@ -54,7 +54,7 @@ def launched(
     the work of this one.
     """
     given = by_hand.coordinator
-    where = None if given is None else address_of(given, "--coordinator")
+    where = None if given is None else address_of(given, "--coordinator", way_out="")
     if by_hand.hosts is not None or by_hand.host_rank is not None:
         found = _by_hand(by_hand, where)
     else:

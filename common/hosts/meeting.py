@@ -15,7 +15,7 @@ from common.backends.devices import Process
 from common.base.children import end, end_if_frozen, start
 from common.base.endings import SAID, Ending, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.network import connected
+from common.base.network import connected, loopback
 from common.base.pulse import BEAT, Watch
 from common.base.signals import ENDING, Stop
 from common.hosts.hub import Hub
@@ -85,7 +85,7 @@ class Meeting:
         assert self.here.coordinator is not None  # it has one wherever there are several
         host, port = self.here.coordinator
         # "localhost" may be ::1, and all others would be told that this process has IPv6.
-        return ("127.0.0.1" if self.here.process.rank == 0 else host), port
+        return (loopback() if self.here.process.rank == 0 else host), port
 
     def _hub(self) -> BaseProcess:
         _, port = self.where()
@@ -112,6 +112,7 @@ class Meeting:
                     raise RunError(
                         f"{who} cannot reach the first process at {host}:{port} "
                         f"({error.strerror or error}) within {self.limit:g} seconds: start it"
+                        f"{_asked_by(self.here)}"
                     ) from None
             time.sleep(LOOK)
         raise _stopped(stop)
@@ -130,7 +131,7 @@ class Meeting:
                     return _among(process, message["everyone"])
                 if "missing" in message and process.rank == 0:
                     shown = _missing(self.here, message["missing"])
-                _require_welcome(process, message)
+                _require_welcome(self.here, message)
             if wire.closed or watch.silent():
                 host = self.here.coordinator[0] if self.here.coordinator else ""
                 raise RunError(f"{name_of(0, host)} {GONE if wire.closed else SILENT}")
@@ -173,21 +174,27 @@ def _among(process: Process, everyone: list[Message]) -> Process:
     )
 
 
-def _require_welcome(process: Process, message: Message) -> None:
+def _require_welcome(here: Launched, message: Message) -> None:
     """Raises RequestError or RunError if the message says that all is over."""
     if "refused" in message:
         raise RequestError(message["refused"])
     if "late" in message:
         ranks = ", ".join(map(str, message["late"]))
-        raise RunError(f"process {ranks} of {process.count} did not start in time: start all")
+        late = f"process {ranks} of {here.process.count} did not start in time: start all"
+        raise RunError(f"{late}{_asked_by(here)}")
     if message.get("over"):
         raise failure_in(message["over"]).error
 
 
 def _missing(here: Launched, missing: list[int]) -> str:
-    """Which are missing, and what says so: variables may be left over from another job."""
+    """Which processes are missing, and what asks for them."""
     count, ranks = here.process.count, ", ".join(map(str, missing))
     told = f"{count - len(missing)} of {count} processes have come; waiting for {ranks}"
+    return f"{told}{_asked_by(here)}"
+
+
+def _asked_by(here: Launched) -> str:
+    """What asks for other processes, if flags do not: variables may be left over from a job."""
     if here.launcher == BY_HAND:
-        return told
-    return f"{told}, as the environment says ({here.launcher}); --launcher none ignores it"
+        return ""
+    return f", as the environment says ({here.launcher}); --launcher none ignores it"

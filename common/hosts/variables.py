@@ -110,13 +110,13 @@ def ranked(environ: Environ, sign: str, names: tuple[str, str]) -> Process:
     return Process(first, second)
 
 
-def address_of(value: str, source: str) -> Address:
-    """HOST:PORT, an IPv6 address in brackets. Raises RequestError."""
+def address_of(value: str, source: str, way_out: str = f", {IGNORE}") -> Address:
+    """HOST:PORT, an IPv6 address in brackets. Raises RequestError, whose message has `way_out`."""
     found = re.fullmatch(r"(\[[0-9A-Za-z:.%]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})", value)
     if not found or not 1 <= int(found[2]) <= 65535:
         raise RequestError(
             f"{source} {shown(value)} is not HOST:PORT: give a name or an IP address, IPv6 in "
-            "brackets, and a port from 1 to 65535"
+            f"brackets, and a port from 1 to 65535{way_out}"
         )
     return found[1].strip("[]"), int(found[2])
 
@@ -247,13 +247,13 @@ def of_mpirun(environ: Environ) -> Address:
     if not found:
         raise RequestError(
             "OMPI_MCA_orte_hnp_uri does not say where mpirun runs, as Open MPI 4 does: give "
-            "--coordinator HOST:PORT, the host of the first process and a free port"
+            f"--coordinator HOST:PORT, the first process's host and a free port, {IGNORE}"
         )
     is_first = environ.get("OMPI_COMM_WORLD_RANK") == "0"
     if is_first and environ.get("OMPI_MCA_orte_local_daemon_uri") != of_all:
         raise RequestError(
-            "mpirun runs on another host than the first process: start it there, or give "
-            "--coordinator HOST:PORT, the host of the first process and a free port"
+            "mpirun runs on another host than the first process: start it there, give "
+            f"--coordinator HOST:PORT, the first process's host and a free port, {IGNORE}"
         )
     return found[2].strip("[]"), free_port(int(found[1]) >> 16)
 
@@ -266,7 +266,7 @@ def of_srun(environ: Environ) -> Address:
     if environ.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
         raise RequestError(
             "Slurm tells no task where the first one is if srun has --distribution=arbitrary: "
-            "leave it out, or give --coordinator HOST:PORT"
+            f"leave it out, give --coordinator HOST:PORT, {IGNORE}"
         )
     nodes, job = (needed(environ, name, STEP) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_ID"))
     first = re.match(r"((?:[^\[\],\s]|\[[0-9][0-9,-]*\])+)(?:,|$)", nodes)  # of n[1-3,07],m2

@@ -14,10 +14,9 @@ from typing import Final
 
 from common.backends.devices import Process
 from common.base.errors import RequestError, RunError
+from common.base.network import loopback
 from common.base.pulse import BEAT, FROZEN, Watch
 from common.base.signals import held_back
-
-LOOPBACK: Final = "127.0.0.1"
 
 COMING: Final = 25
 """Seconds in which the scheduler comes, and is reached from other hosts."""
@@ -92,7 +91,7 @@ def environment(process: Process, port: int) -> dict[str, str]:
 
     Raises RequestError if that is by IPv6, which this kvstore does not know.
     """
-    addresses = process.addresses or [LOOPBACK] * process.count
+    addresses = process.addresses or [loopback()] * process.count
     if any(":" in address for address in addresses):
         raise RequestError("MXNet's kvstore reaches hosts by IPv4 alone: give IPv4 addresses")
     return {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, distributed as dist
 
+from common.backends.devices import ALONE
 from common.parallel.replicas import share_of
 from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_sizes
 from frameworks.pytorch import hosts
+from frameworks.pytorch.rendezvous import interface_used
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
@@ -78,5 +81,7 @@ def gloo(k: int, here: tuple[int, ...]) -> list[Any]:
         store = alone if k == len(here) else dist.PrefixStore("native", hosts.connection_to_store())
         return dist.ProcessGroupGloo(store, device, k, timedelta(minutes=1))
 
-    with ThreadPoolExecutor(k) as pool:  # each waits until all others are there
+    # With several processes, what has joined them has set the interface.
+    interface = interface_used(ALONE) if k == len(here) else nullcontext()
+    with interface, ThreadPoolExecutor(k) as pool:  # each waits until all others are there
         return list(pool.map(view, here))

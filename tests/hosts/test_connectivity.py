@@ -1,4 +1,4 @@
-"""A host that others cannot reach at every port is named before a framework waits for it."""
+"""What cannot be reached, this machine itself among others, is named before a framework waits."""
 
 import socket
 import subprocess
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hosts_cluster import Hosts, hosts as hosts
+from hosts_cluster import Hosts, hosts as hosts, why_not
+from surroundings import FLAGS
 
 from common.backends.devices import Process
 from common.base.errors import RunError
@@ -34,17 +35,14 @@ IN_TIME: Final = CONNECT_TIMEOUT + 10
 
 def come(hosts: Hosts) -> list[tuple[int, str, str]]:
     """Status, output and error of a process on each host, which meet and then do some work."""
-    env, piped = {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     commands = [(sys.executable, "-c", COME, str(rank)) for rank in range(2)]
     started = [
-        hosts.start(name, *command, env=env, stdout=piped, stderr=piped)
+        hosts.start(name, *command, env={"PYTHONPATH": str(ROOT)}, **how)
         for name, command in zip(hosts.nodes, commands, strict=True)
     ]
     told = [each.communicate(timeout=IN_TIME) for each in started]
-    return [
-        (each.returncode, out.decode(), err.decode())
-        for each, (out, err) in zip(started, told, strict=True)
-    ]
+    return [(each.returncode, *said) for each, said in zip(started, told, strict=True)]
 
 
 def test_a_firewall_is_named_before_any_work(hosts: Hosts) -> None:
@@ -60,24 +58,59 @@ def test_a_firewall_is_named_before_any_work(hosts: Hosts) -> None:
 
 
 def test_hosts_that_have_both_meet_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, kind = socket.getaddrinfo, socket.SOCK_STREAM
+    kind, asked = socket.SOCK_STREAM, {"::1": socket.AF_INET6, "127.0.0.1": socket.AF_INET}
+    known = socket.getaddrinfo
 
     def both(host: str, port: int, *rest: Any, **more: Any) -> list[Any]:
         if host != "n1":
-            return asked(host, port, *rest, **more)
-        ways = ((socket.AF_INET6, ("::1", port, 0, 0)), (socket.AF_INET, ("127.0.0.1", port)))
-        return [(family, kind, 6, "", address) for family, address in ways]
+            return known(host, port, *rest, **more)
+        return [(family, kind, 6, "", (address, port)) for address, family in asked.items()]
 
     monkeypatch.setattr(socket, "getaddrinfo", both)
-    with listener(0) as taking:
-        port = taking.getsockname()[1]
-        with connected("n1", port, 5) as connection:
-            assert connection.family == socket.AF_INET
-    with pytest.raises(ConnectionRefusedError):
-        connected("n1", port, 5)
+    with listener(0) as taking, connected("n1", taking.getsockname()[1], 5) as connection:
+        assert connection.family == socket.AF_INET
 
 
 def test_an_address_that_only_others_know_is_named() -> None:
     process = Process(0, 2, hosts=("n1", "n2"), addresses=("192.0.2.1", "192.0.2.2"))
     with pytest.raises(RunError, match=r"others see this host at 192\.0\.2\.1, which"):
         require_reach(process)
+
+
+COMMANDS: Final = {
+    "pytorch": ["concise --width=2", "scratch --allreduce=native"],
+    "mxnet": ["concise --width=2 --wrapper=dist_sync"],
+}
+ITSELF: Final = "error: this machine cannot reach itself (127.0.0.1: Network is unreachable): bring"
+IPV4: Final = "error: MXNet's kvstore reaches hosts by IPv4 alone: give IPv4 addresses"
+ALONE: Final = "ip link set lo up; ip address del 127.0.0.1/8 dev lo;"
+
+
+def run_in(network: str, framework: str, command: str, out: Path) -> tuple[int, str]:
+    """The status and the error of a run in a network of its own, which a shell sets up."""
+    if missing := why_not():
+        pytest.skip(missing)
+    chapter, *flags = command.split()
+    words = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *FLAGS, *flags]
+    script = f'{network} exec "$@"'
+    shell = ["unshare", "--net", "sh", "-ec", script, "sh", *words, f"--out={out}"]
+    how: Any = {"capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(shell, cwd=ROOT, check=False, **how)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.only("pytorch", "mxnet")
+def test_a_machine_that_does_not_reach_itself_is_told_so(framework: str, tmp_path: Path) -> None:
+    for command in COMMANDS[framework]:
+        status, said = run_in("", framework, command, tmp_path)
+        assert (status, ITSELF in said, said.count("\n")) == (1, True, 1), said
+
+
+@pytest.mark.only("pytorch", "mxnet")
+def test_ipv6_alone_is_enough_except_for_mxnet(framework: str, tmp_path: Path) -> None:
+    for command in COMMANDS[framework]:
+        status, said = run_in(ALONE, framework, command, tmp_path)
+        if framework == "pytorch":
+            assert (status, said) == (0, "")
+        else:
+            assert (status, IPV4 in said, said.count("\n")) == (2, True, 1), said

@@ -100,7 +100,7 @@ def test_each_framework_has_variables_of_its_own(
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
-def test_by_hand_serves_every_framework_and_wins(name: str) -> None:
+def test_flags_serve_every_framework_and_win(name: str) -> None:
     flags = ByHand("[fd00::1]:1234", 3, 2)
     for found in (SRUN, MPI, TORCHRUN, {}, JAX, {"TF_CONFIG": "{"}):
         by_hand = Launched("by hand", Process(2, 3), ("fd00::1", 1234))
@@ -111,8 +111,7 @@ def test_by_hand_serves_every_framework_and_wins(name: str) -> None:
 def test_an_address_alone_replaces_that_of_slurm_or_open_mpi() -> None:
     for found in (SRUN, SRUN | {"SLURM_DISTRIBUTION": "arbitrary"}, MPI):
         expected = auto("pytorch", found, "b:7")
-        assert expected.coordinator == ("b", 7)
-        assert expected.process.count > 1
+        assert (expected.coordinator, expected.process.count) == (("b", 7), 4)
         assert auto("pytorch", found | told("MASTER_ADDR=b MASTER_PORT=7")) == expected
         assert auto("jax", found | {"JAX_COORDINATOR_ADDRESS": "b:7"}) == expected
 
@@ -124,25 +123,16 @@ def test_of_two_launchers_the_inner_one_decides() -> None:
 
 
 def test_two_steps_of_a_job_meet_at_two_ports() -> None:
-    ports = {
-        auto("jax", SRUN | {"SLURM_JOB_ID": job, "SLURM_STEP_ID": str(step)}).coordinator
-        for job in ("7", "8", "45")
-        for step in range(100)
-    }
-    assert len(ports) == 300
+    steps = [{"SLURM_JOB_ID": job, "SLURM_STEP_ID": str(at)} for job in "78" for at in range(100)]
+    assert len({auto("jax", SRUN | step).coordinator for step in steps}) == 200
 
 
 @pytest.mark.parametrize(
     ("nodes", "first"),
-    [
-        ("n[08-10,3],m2", "n08"),
-        ("r[1-2]n[0-1]-ib,m", "r1n0-ib"),
-        ("m2,n[1-3]", "m2"),
-    ],
+    [("n[08-10,3],m2", "n08"), ("r[1-2]n[0-1]-ib,m", "r1n0-ib"), ("m2,n[1-3]", "m2")],
 )
 def test_the_first_host_of_a_list_of_slurm(nodes: str, first: str) -> None:
-    found = auto("jax", SRUN | {"SLURM_STEP_NODELIST": nodes})
-    assert found.coordinator == (first, 61101)
+    assert auto("jax", SRUN | {"SLURM_STEP_NODELIST": nodes}).coordinator == (first, 61101)
 
 
 def test_a_server_of_mxnet_has_nothing_to_do() -> None:
@@ -157,32 +147,28 @@ def test_a_server_of_mxnet_has_nothing_to_do() -> None:
         ("jax", SRUN | {"SLURM_DISTRIBUTION": "arbitrary"}, "=arbitrary: .* --coordinator"),
         ("jax", SRUN | {"SLURM_PROCID": "4"}, "SLURM_PROCID '4' of SLURM_STEP_NUM_TASKS '4'"),
         ("jax", SRUN | {"SLURM_STEP_NODELIST": "n[1-"}, "SLURM_STEP_NODELIST 'n.1-' and .* do not"),
-        ("jax", without(SRUN, "SLURM_JOB_ID"), "not SLURM_JOB_ID"),
-        ("jax", without(MPI, "OMPI_COMM_WORLD_RANK"), "OMPI_COMM_WORLD_RANK ''"),
+        ("jax", {"SLURM_STEP_ID": "0"}, "SLURM_STEP_ID is set, but SLURM_PROCID '' of"),
+        ("jax", {"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_RANK ''"),
         ("jax", without(MPI, "OMPI_MCA_orte_hnp_uri"), "where mpirun runs, .* --coordinator"),
         ("jax", MPI | told("OMPI_COMM_WORLD_RANK=0"), "another host than the first process"),
         ("pytorch", TORCHRUN | {"RANK": "٣"}, "TORCHELASTIC_RUN_ID is set, but RANK '٣' of WORLD"),
-        ("pytorch", TORCHRUN | {"MASTER_PORT": "65536"}, "MASTER_PORT 'n1:65536' is not HOST:PORT"),
         ("pytorch", PLAIN | {"MASTER_ADDR": "http://n1" * 99}, "'.http.* is not HOST:PORT"),
         ("pytorch", without(PLAIN, "MASTER_ADDR"), "not MASTER_ADDR"),
-        ("pytorch", SRUN | {"MASTER_ADDR": "n1"}, "MASTER_ADDR is set, but not MASTER_PORT"),
         ("tensorflow", {"TF_CONFIG": '{"cluster": 3, "task": 4}'}, "is not a cluster"),
         ("tensorflow", tf("worker", 2), "and this is worker 2: "),
-        ("tensorflow", tf("worker", 0, "a:1", "a:1"), "each address once"),
-        (
-            "tensorflow",
-            tf("worker", 0, ps=["b:1"]),
-            "is not a cluster of a chief and workers alone",
-        ),
+        ("tensorflow", tf("worker", 0, ps=["b:1"]), "is not a cluster of a chief and workers"),
         ("jax", JAX | {"JAX_COORDINATOR_ADDRESS": "::1:80"}, "IPv6 in brackets"),
         ("mxnet", DMLC | {"DMLC_ROLE": "boss"}, "DMLC_ROLE 'boss' is not"),
         ("jax", SRUN | JAX | {"JAX_PROCESS_ID": "1"}, "process 1 of 4, but Slurm says 3 of 4"),
         ("pytorch", CHIEF, "TF_CONFIG is set, which pytorch does not read"),
     ],
 )
-def test_what_does_not_go_together_is_one_line(name: str, found: Told, why: str) -> None:
+def test_variables_left_over_or_contradictory_are_refused_with_a_way_out(
+    name: str, found: Told, why: str
+) -> None:
     with pytest.raises(RequestError, match=why) as error:
         auto(name, found)
+    assert "--launcher none" in str(error.value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 300
 
@@ -191,13 +177,11 @@ def test_what_does_not_go_together_is_one_line(name: str, found: Told, why: str)
     ("flags", "found", "why"),
     [
         (ByHand(hosts=2), SRUN, "go together"),
-        (ByHand("a:1"), BATCH, "needs --hosts and --host-rank"),
         (ByHand("a:1"), TORCHRUN, "unless Slurm or Open MPI alone"),
         (ByHand("a", 2, 0), {}, "--coordinator 'a' is not HOST:PORT"),
         (ByHand("a:1", 2, 2), {}, "--host-rank 2 is too large for --hosts 2"),
     ],
 )
-def test_flags_that_do_not_go_together_are_one_line(flags: ByHand, found: Told, why: str) -> None:
-    with pytest.raises(RequestError, match=why) as error:
+def test_flags_that_do_not_go_together_are_refused(flags: ByHand, found: Told, why: str) -> None:
+    with pytest.raises(RequestError, match=why):
         launched("pytorch", "auto", flags, found)
-    assert "\n" not in str(error.value)

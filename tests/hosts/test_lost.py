@@ -1,15 +1,15 @@
 """A process that fails, is killed or is frozen ends the run everywhere, soon, and is named."""
 
-import json
 import os
 import signal
 import socket
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from started import children
-from summing_chapter import from_step, held
+from summing_chapter import Hurt, from_step, held
 from together import LIMIT, RECORD, Together, record, require_told, together as together, wait_until
 
 from common.base.errors import RequestError, RunError
@@ -23,57 +23,67 @@ FROZE = "has not answered for 15 seconds: it is frozen"
 GONE = "is gone: it was killed, or its host is off"
 
 
+PLANTED = RunError("it was planted", step=3)
+PEER = RuntimeError("Connection closed by peer")
+
+
+def raising(error: Exception, seconds: float = 0) -> Hurt:
+    """Lets a trainer fail before its third step, after some seconds."""
+
+    def hurt(step: int) -> None:
+        if step == 3:
+            time.sleep(seconds)
+            raise error
+
+    return hurt
+
+
 @pytest.mark.parametrize(
-    ("rank", "error", "status", "said"),
+    ("hurt", "rank", "status", "said"),
     [
-        (0, RequestError("ask otherwise"), 2, "ask otherwise"),
-        (1, RunError("it was planted", step=3), 1, "it was planted"),
-        (1, MemoryError(), 1, "a process failed: MemoryError"),
+        ({0: raising(RequestError("ask otherwise"))}, 0, 2, "ask otherwise"),
+        ({1: raising(MemoryError())}, 1, 1, "a process failed: MemoryError"),
+        # What the loss of one may have caused in another is not why all end.
+        ({0: raising(PEER), 1: raising(PLANTED, 0.3)}, 1, 1, "it was planted"),
     ],
 )
 def test_what_a_worker_says_all_say(
-    together: Together, rank: int, error: Exception, status: int, said: str
+    together: Together, hurt: Mapping[int, Hurt], rank: int, status: int, said: str
 ) -> None:
-    def hurt(step: int) -> None:
-        if step == 3:
-            raise error
-
-    runs = together.all("--quiet", hurt={rank: hurt})
+    runs = together.all("--quiet", hurt=hurt)
     own = runs.pop(rank)
     require_told(runs, f"error: process {rank} on {HOST}: {said}", status=status)
     found, words = own.ended()
     assert (found, words.partition("error: ")[2].split(";")[0].strip()) == (status, said)
     left = read_record(together.folder / RECORD)
     assert left.status == "failed"
-    failure = left.failure
-    assert failure
-    assert failure.message.endswith(said)
-    assert "raise error" in failure.traceback
+    assert left.failure
+    assert left.failure.message.endswith(said)
+    assert "raise error" in left.failure.traceback
+
+
+TRAINER, SUPERVISOR = os.getpid, os.getppid
 
 
 @pytest.mark.parametrize(
-    ("rank", "number", "became"), [(2, KILLED, "was ended by SIGKILL"), (0, FROZEN, FROZE)]
+    ("who", "rank", "number", "became"),
+    [
+        (TRAINER, 2, KILLED, "was ended by SIGKILL"),
+        (TRAINER, 0, FROZEN, FROZE),
+        (SUPERVISOR, 0, KILLED, GONE),
+        (SUPERVISOR, 2, FROZEN, f"{FROZE}, or its host is gone"),
+    ],
 )
-def test_a_trainer_that_is_lost_is_named(
-    together: Together, rank: int, number: signal.Signals, became: str
+def test_a_process_that_is_lost_is_named(
+    together: Together, who: Callable[[], int], rank: int, number: signal.Signals, became: str
 ) -> None:
-    runs = together.all("--quiet", hurt={rank: from_step(3, number, os.getpid)})
-    require_told(runs, f"process {rank} on {HOST} {became}")
-    assert record(together) == ("failed", f"process {rank} on {HOST} {became}")
-
-
-@pytest.mark.parametrize(
-    ("rank", "number", "became"), [(0, KILLED, GONE), (2, FROZEN, f"{FROZE}, or its host is gone")]
-)
-def test_a_supervisor_that_is_lost_is_named(
-    together: Together, rank: int, number: signal.Signals, became: str
-) -> None:
-    runs = together.all("--quiet", hurt={rank: from_step(3, number, os.getppid)})
-    lost = runs.pop(rank)
-    require_told(runs, f"process {rank} on {HOST} {became}")
-    assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
-    if rank:
-        assert record(together)[0] == "failed"
+    runs = together.all("--quiet", hurt={rank: from_step(3, number, who)})
+    lost = runs.pop(rank) if who is SUPERVISOR else None
+    require_told(runs, told := f"process {rank} on {HOST} {became}")
+    if lost is None:
+        assert record(together) == ("failed", told)
+    else:
+        assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
 
 
 def test_a_frozen_hub_is_named(together: Together) -> None:
@@ -112,25 +122,6 @@ def test_one_that_is_lost_while_others_have_yet_to_come_is_named(
     assert status == 1
     assert f"process {lost} on {HOST} {became}" in said.splitlines()[-1]
     runs[lost].send(KILLED)
-
-
-def test_the_first_host_that_is_lost_at_the_meeting_is_named(together: Together) -> None:
-    runs = [together.start(rank) for rank in (0, 1)]
-    wait_until(lambda: "2 of 3 processes have come; waiting for 2\n" in runs[0].err())
-    runs[0].send_all(FROZEN)
-    require_told(runs[1:], f"process 0 on localhost {FROZE}")
-
-
-def test_one_that_is_lost_while_the_record_is_written_is_named(together: Together) -> None:
-    def finish(*_: object) -> None:
-        Path("writing").touch()
-        os.kill(os.getpid(), KILLED)
-        time.sleep(1000)
-
-    runs = together.all("--quiet", patches={"common.training.job.Job.finish": finish})
-    require_told(runs, f"process 0 on {HOST} was ended by SIGKILL")
-    assert (together.folder / "writing").exists()
-    assert json.loads((together.folder / RECORD).read_text())["status"] != "complete"
 
 
 def test_the_lost_one_is_the_cause_also_if_a_launcher_ends_the_rest(together: Together) -> None:
