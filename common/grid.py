@@ -38,7 +38,7 @@ def commands(
     over_hosts: int = 0,
     gpus: int = 0,
 ) -> list[Command]:
-    """The runs of a framework: on 1 and 2 devices, or those on more that its suites have.
+    """The runs of a framework: those of plain `nox`, or those that `nox -s grid` adds.
 
     With `gpus`, these on GPUs, as far as there are so many. Or, instead, those on one host with
     which runs over several are compared, on at most `over_hosts`.
@@ -143,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument(
-        "--more-devices", action="store_true", help="only runs on 3 or more devices"
+        "--more-devices", action="store_true", help="only those that `nox -s grid` adds"
     )
     parser.add_argument(
         "--over-hosts",

@@ -87,7 +87,7 @@ def parser() -> Parser:
     made.add_argument(
         "--more-devices",
         action="store_true",
-        help="of these suites, expect the runs on more than two devices, too",
+        help="expect the runs that `nox -s grid` adds, too",
     )
     made.add_argument(
         "--over-hosts",

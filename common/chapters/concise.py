@@ -129,10 +129,10 @@ CONCISE: Final = ChapterSpec(
         # an epoch then swings by ten points at times, for rounding alone.
         "quick": Preset(
             batch_size=32,
-            lr=0.03,
+            lr=0.06,
             lr_decay="linear",
-            epochs=5,
-            train_examples=5280,
+            epochs=3,
+            train_examples=2560,
             test_examples=2000,
             options={"width": 8},
         ),

@@ -99,9 +99,15 @@ LONG: Final = measured_by(
     {"trajectory": Tolerance(3e-5, 6.9e-6)},
 )
 
-_PLATEAU: Final = (
-    "Rounding decides when a run of ResNet-18 leaves its first plateau, and the first epoch's mean "
-    "shows it; with Fashion-MNIST the runs are within 2.6e-2 from the second epoch on."
+_EARLY: Final = (
+    "In 240 steps the net has left its first plateau, and rounding decides how early: 8 runs, mean "
+    "loss of each of 3 epochs, relative to the largest."
+)
+
+_CHANCE: Final = (
+    "240 steps are enough for an accuracy that a net without learning does not reach, seven times "
+    "that of guessing. More steps would narrow the spread by rounding (0.02 after 825), at three "
+    "times the cost; each step from its own weights is compared far more closely."
 )
 
 LAYERS: Final = measured_by(
@@ -114,15 +120,15 @@ CRITERIA: Final = Criteria(
     net=ResNet18,
     tolerances={"float64": FLOAT64, "float32": FLOAT32},
     beginning=2,
-    curve=Tolerance(0.1, 6.7e-2, _PLATEAU),
+    curve=Tolerance(0.15, 7.9e-2, _EARLY),
     long={"float32": LONG},
     layers=LAYERS,
     spread={
-        ("quick", "fashion-mnist"): Tolerance(0.03, 0.020),
-        ("quick", "synthetic"): Tolerance(0.06, 0.003),
+        ("quick", "fashion-mnist"): Tolerance(0.10, 0.052, _CHANCE),
+        ("quick", "synthetic"): Tolerance(0.10, 0.015),
     },
     floor={
-        ("quick", "fashion-mnist"): Tolerance(0.80, 0.838),
-        ("quick", "synthetic"): Tolerance(0.80, 0.975),
+        ("quick", "fashion-mnist"): Tolerance(0.60, 0.702),
+        ("quick", "synthetic"): Tolerance(0.65, 0.820),
     },
 )
