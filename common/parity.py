@@ -25,7 +25,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import destination, require_writable, write_text
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
-from common.compare.folder import examine, verdict_on
+from common.compare.folder import examine, only_in_grid, verdict_on
 from common.compare.layerwise import LayerTable, layer_tables
 from common.compare.suite import SuiteResult, Verdict
 from common.report.text import markdown, print_verdict, report_layers
@@ -194,7 +194,8 @@ def report(
     flags: argparse.Namespace, examined: Sequence[SuiteResult], layered: Sequence[LayerTable]
 ) -> int:
     """Writes and prints the verdict on a folder. Returns 0, or 1 if a check has failed."""
-    verdict = verdict_on(examined)
+    as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
+    verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())
     lacking = leave(flags.folder, verdict, examined, layered)
     print_verdict(verdict)
     together = not flags.layers or report_layers(layered)

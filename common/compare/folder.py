@@ -131,7 +131,17 @@ def _name(found: Sequence[LoadedRecord], suite: Suite) -> str:
     return suite.name if (runs and as_planned) or suite.folder != "." else "own"
 
 
-def verdict_on(examined: Sequence[SuiteResult]) -> Verdict:
+def only_in_grid(chapters: Sequence[str]) -> list[str]:
+    """The suites that plain `nox` does not run on any number of devices."""
+    return [
+        f"{suite.chapter} {suite.name}"
+        for suite in SUITES
+        if suite.chapter in chapters and suite.kind == "cpu" and suite.more_devices
+        if not suite.devices
+    ]
+
+
+def verdict_on(examined: Sequence[SuiteResult], not_run: Sequence[str] = ()) -> Verdict:
     """Passed, if every check of every suite has."""
     comparisons = [each.comparison for each in examined]
     checks = [check for comparison in comparisons for check in comparison.checks]
@@ -139,4 +149,5 @@ def verdict_on(examined: Sequence[SuiteResult]) -> Verdict:
         passed=bool(checks) and all(check.passed for check in checks),
         created=now(),
         comparisons=comparisons,
+        not_run=list(not_run),
     )

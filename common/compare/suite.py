@@ -51,11 +51,12 @@ class Comparison(BaseModel):
 
 
 class Verdict(BaseModel):
-    """The verdict on a folder of records."""
+    """The verdict on a folder of records; `not_run` names the suites that only the grid runs."""
 
     passed: bool
     created: str
     comparisons: list[Comparison]
+    not_run: list[str] = []
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ def print_verdict(verdict: Verdict) -> None:
         console.print()
     for check in failures(verdict):
         console.print(Text(describe(check), style="red"), soft_wrap=True)
+    if verdict.not_run:
+        console.print(Text(left_to_grid(verdict), style="yellow"), soft_wrap=True)
     style = "green bold" if verdict.passed else "red bold"
     console.print(Text(conclusion(verdict), style=style), soft_wrap=True)
 
@@ -116,6 +118,12 @@ def conclusion(verdict: Verdict) -> str:
         return f"{failed} of {len(checks)} checks FAILED"
     told = [agreement(verdict), *uncompared(verdict.comparisons)]
     return f"all {len(checks)} checks passed: {'; '.join(told)}"
+
+
+def left_to_grid(verdict: Verdict) -> str:
+    """The runs that the verdict says nothing of, in a line."""
+    listed = ", ".join(verdict.not_run)
+    return f"not run (`nox -s grid` runs them): 3 or more devices, and {listed}"
 
 
 def agreement(verdict: Verdict) -> str:
