@@ -155,7 +155,7 @@ def leave(
         write_text(folder / "parity.md", markdown(verdict))
         from common.report.page import page
 
-        write_text(folder / "parity.html", page(folder, verdict, examined, layered))
+        write_text(folder / "parity.html", page(verdict, examined, layered))
     except ModuleNotFoundError as missing:
         if missing.name not in PAGE_NEEDS:
             raise

@@ -1,4 +1,4 @@
-"""The pictures of the report: losses, their distance from the reference, epochs, and seeds."""
+"""The pictures of the report: losses, and their distance from the reference."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,6 @@ NO_DISTANCE: Final = {"float64": 1e-17, "float32": 1e-9}
 HUGE: Final = 1e30
 """What is larger is not drawn: axes cannot hold every number that a record can."""
 
-WIDTH: Final = 5.2
-"""Inches. Two pictures stand beside each other on a desktop; one fills a phone."""
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -45,7 +42,10 @@ def losses(
     `expected` has the losses (steps,) that runs are compared with, by their number of shards;
     `limit` is what a distance may be, as long as it is compared.
     """
-    figure = _figure(5.4)
+    # Text stays text: a glyph drawn as a path takes more room than all the lines. Of a long line,
+    # what moves it by less than a pixel is left out.
+    style = {"svg_fonttype": "none", "font_size": 11, "path_simplify_threshold": 1}
+    figure = new_figure(7, 5, **style)
     above, below = figure.subplots(2, 1, sharex=True)
     for run in runs:
         found = run.arrays["losses"]
@@ -64,47 +64,6 @@ def losses(
     below.set(xlabel="step", ylabel="relative distance", yscale="log")
     _legend(figure, above)
     return Picture(f"{title}: training losses, and their distance from the answer", _uri(figure))
-
-
-def epochs(runs: Sequence[Run], title: str) -> Picture:
-    """Test accuracy, seconds and images per second of every epoch."""
-    figure = _figure(5.4)
-    axes = figure.subplots(3, 1, sharex=True)
-    labels = {
-        "test_accuracy": "test accuracy",
-        "seconds": "seconds",
-        "images_per_second": "images/s",
-    }
-    for each, (name, label) in zip(axes, labels.items(), strict=True):
-        for run in runs:
-            values = np.array([getattr(epoch, name) for epoch in run.record.epochs])
-            _draw(each, values, run)
-        each.set(ylabel=label)
-    axes[-1].set(xlabel="epoch")
-    _legend(figure, axes[0])
-    return Picture(f"{title}: test accuracy, seconds and images per second by epoch", _uri(figure))
-
-
-def dots(accuracies: Mapping[str, Sequence[float]], title: str) -> Picture:
-    """The accuracy of every seed, a dot in its framework's row, and a bar at each mean."""
-    figure = _figure(0.8 + 0.4 * len(accuracies))
-    axes = figure.subplots()
-    for row, (name, values) in enumerate(accuracies.items()):
-        framework = FRAMEWORKS.index(name) % len(MARKERS)
-        look = {"color": f"C{framework}", "marker": MARKERS[framework], "fillstyle": "none"}
-        axes.plot(values, [row] * len(values), linestyle="none", **look)
-        axes.plot(np.mean(values), row, color="black", marker="|", markersize=18)
-    axes.set(xlabel="test accuracy; | is the mean", ylim=(len(accuracies) - 0.5, -0.5))
-    axes.set_yticks(range(len(accuracies)), accuracies)
-    axes.grid(alpha=0.3)
-    return Picture(title, _uri(figure))
-
-
-def _figure(height: float) -> Any:
-    # Text stays text: a glyph drawn as a path takes more room than all the lines. Of a long line,
-    # what moves it by less than a pixel is left out.
-    style = {"svg_fonttype": "none", "font_size": 11, "path_simplify_threshold": 1}
-    return new_figure(WIDTH, height, **style)
 
 
 def _draw(axes: Any, values: Array, run: Run) -> None:

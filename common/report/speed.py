@@ -1,18 +1,14 @@
-"""How fast runs were, and how accurate: of the records, and of a benchmark beside them."""
+"""How fast runs were, and how accurate."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
-from common.base.errors import RunError
-from common.base.files import require_regular
 from common.compare.accuracy import accuracy
 from common.records.record import Record
-from common.records.store import read_json
-from common.report.provenance import Table
 
 MIB: Final = 2**20
 
@@ -21,18 +17,14 @@ HEADINGS: Final = (
     "resumed",
 )
 
-FIGURES: Final = {
-    "images_per_second": ("images/s", 1, ",.0f"),
-    "step": ("ms/step", 1e3, ",.1f"),
-    "epoch": ("s/epoch", 1, ",.1f"),
-    "first_step": ("s to the first step", 1, ".1f"),
-    "peak_memory": ("peak memory, MiB", 1 / MIB, ",.0f"),
-    "data_share": ("data's share of the time", 1, ".3f"),
-    "operations_per_second": ("matrix product, GFLOP/s", 1e-9, ",.0f"),
-    "import": ("s to import", 1, ".1f"),
-    "help": ("s for --help", 1, ".2f"),
-}
-"""What a benchmark measures: how it is headed, by what it is multiplied, how it is written."""
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts."""
+
+    caption: str
+    headings: list[str]
+    rows: list[list[str]]
 
 
 class Samples(BaseModel):
@@ -109,44 +101,3 @@ def _row(record: Record) -> list[str]:
 def who(record: Record) -> str:
     """The framework, and its way to split if there are several."""
     return f"{record.framework} {record.config.options.way()}".rstrip()
-
-
-def benchmark(folder: Path) -> tuple[str, list[Table]]:
-    """What `bench.json` in `folder` says: a line, and a table for each net; empty without it."""
-    path = folder / "bench.json"
-    try:
-        require_regular(path)
-        found = read_json(Benchmark, path, "what `nox -s bench` writes")
-    except FileNotFoundError:
-        return "", []
-    except (OSError, RunError) as error:
-        return f"bench.json cannot be read: {error}", []
-    machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
-    chapters = dict.fromkeys(each.chapter for each in found.samples)
-    rounds = f"{found.rounds} rounds {found.company()}".rstrip()
-    line = f"Medians of {rounds}; {machine}; {found.created}."
-    return line, [_of_chapter(found, chapter) for chapter in chapters]
-
-
-def _of_chapter(found: Benchmark, chapter: str) -> Table:
-    """The medians of every loop of a chapter, or of the machine."""
-    samples = [each for each in found.samples if each.chapter == chapter]
-    names = list(dict.fromkeys(name for each in samples for name in each.figures))
-    headings = [FIGURES.get(name, (name,))[0] for name in names]
-    rows = [
-        [
-            each.framework,
-            each.contender,
-            each.on(),
-            *(_figure(name, each.figures.get(name)) for name in names),
-        ]
-        for each in samples
-    ]
-    return Table(chapter or "machine", ["framework", "loop", "devices", *headings], rows)
-
-
-def _figure(name: str, values: Sequence[float] | None) -> str:
-    if values is None:
-        return ""
-    _, unit, form = FIGURES.get(name, (name, 1, ".4g"))
-    return format(median(values) * unit, form)

@@ -6,7 +6,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.chapters.strategies import STRATEGIES
 from common.parallel.ledger import KEPT, MOVED, Usage
 from common.records.record import Record
-from common.report.provenance import Table
+from common.report.speed import Table
 
 Parts = dict[str, int]
 """Bytes of each kind."""

@@ -17,6 +17,9 @@ from common.terminal import tables
 Cell = tuple[str, bool | None]
 """A figure, and whether it has passed; None: there is no run."""
 
+Row = tuple[str, list[Cell], str]
+"""Of a check: its heading, each framework's worst figure, and the limit."""
+
 
 def print_verdict(verdict: Verdict) -> None:
     """Prints a table for each comparison, what failed, and the conclusion."""
@@ -35,7 +38,7 @@ def print_verdict(verdict: Verdict) -> None:
 def _table(comparison: Comparison) -> Table:
     headings = ["check", *columns(comparison), "limit"]
     made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
-    for heading, cells, limit in _rows(comparison):
+    for heading, cells, limit in rows(comparison):
         made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
     return made
 
@@ -45,18 +48,18 @@ def markdown(verdict: Verdict) -> str:
     lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
     for comparison in verdict.comparisons:
         headings = ["check", *columns(comparison), "limit"]
-        rows = [
+        texts = [
             [heading, *(text for text, _ in cells), limit]
-            for heading, cells, limit in _rows(comparison)
+            for heading, cells, limit in rows(comparison)
         ]
         lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
-        lines += [*tables.markdown(headings, rows), ""]
+        lines += [*tables.markdown(headings, texts), ""]
     failed = [f"- {describe(check)}" for check in failures(verdict)]
     return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
 
 
-def _rows(comparison: Comparison) -> list[tuple[str, list[Cell], str]]:
-    """Of each check: heading, each framework's worst figure and whether it passed, limit."""
+def rows(comparison: Comparison) -> list[Row]:
+    """The rows of a comparison's table, one for each check that was made."""
     made, names = [], columns(comparison)
     for name, heading in HEADINGS.items():
         checks = [each for each in comparison.checks if each.check == name]

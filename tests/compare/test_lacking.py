@@ -66,7 +66,7 @@ def test_what_is_lacking_is_told_and_not_missed(
     assert all("✓" in row[3] for row in rows)
     if all(map(find_spec, PAGE_NEEDS)):  # which all have, but for what has NumPy 1.23
         page = (folder / "parity.html").read_text()
-        assert page.count('<div class="runs">none</div>') == 1
+        assert "<td>none</td>" in page
         assert f"no runs of mxnet: {WHY}" in page
 
 

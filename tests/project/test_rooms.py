@@ -12,17 +12,7 @@ from common.backends.frameworks import FRAMEWORKS
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("base", "terminal", "data", "models", "parallel", "backends", "hosts", "chapters"),
-    *(
-        "drawing",
-        "settings",
-        "records",
-        "training",
-        "compare",
-        "pairs",
-        "diagnose",
-        "seeds",
-        "report",
-    ),
+    *("drawing", "settings", "records", "training", "compare", "pairs", "diagnose", "report"),
     "scaling",
 )
 """Lowest first: a room imports itself and those before it."""

@@ -24,7 +24,7 @@ def record(framework: str, strategy: str, devices: int, one_more: int = 0) -> An
     )
 
 
-def test_each_framework_s_count_stands_beside_the_prediction() -> None:
+def test_the_counts_of_each_framework_stand_beside_the_prediction() -> None:
     runs = [record("jax", "zero1", 2), record("jax", "data", 2), record("pytorch", "data", 2, 1)]
     moved, kept = of_splits(runs)
     weights = 129_068 * 4
@@ -39,10 +39,6 @@ def test_each_framework_s_count_stands_beside_the_prediction() -> None:
     assert data[2:6] == [f"{weights:,}"] * 3 + [f"{activations:,}"]
     assert zero1[4] == f"{weights // 2:,}"
     assert zero1[6] == zero1[9] == f"{weights * 3 + activations:,}"
-
-
-def test_runs_of_other_chapters_have_none() -> None:
-    assert of_splits([SimpleNamespace(split=None)]) == []  # type: ignore[list-item]
 
 
 def test_the_page_has_what_plans_predict_and_every_framework_has_counted_it() -> None:

@@ -22,7 +22,6 @@ from common.backends.frameworks import FRAMEWORKS
 from common.data.dataset import Bytes, Dataset
 from common.data.synthetic import synthetic
 from common.models.nets import LENET, resnet18_shapes
-from common.report.speed import benchmark
 
 
 def cell(bench: Bench, what: str, framework: str) -> str:
@@ -162,10 +161,9 @@ def test_it_writes_what_it_measured_and_beside_what(
     assert bench.data == DATA
     page = (tmp_path / "bench.md").read_text(encoding="utf-8")
     assert page == markdown(bench)
-    line, _ = benchmark(tmp_path)  # as the comparison's page has it
     printed = capsys.readouterr().out
     assert "LeNet: 2 devices" in printed
-    for text in (page.splitlines()[0], page.splitlines()[2], line, printed.splitlines()[-1]):
+    for text in (page.splitlines()[0], page.splitlines()[2], printed.splitlines()[-1]):
         assert (" beside 2 busy processes" in text) == ("busy" in text) == bool(beside)
 
 

@@ -12,7 +12,7 @@ VOID = {"meta", "img"}
 
 
 class Page(HTMLParser):
-    """The tags of a page with their attributes, its text, its verdict's, each `article`'s."""
+    """The tags of a page with their attributes, its text, and the text of each `article`."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -20,9 +20,7 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.articles: list[str] = []
         self.text = ""
-        self.headline = ""
         self._within: list[str] = []
-        self._headline = False
         self.feed(html)
         self.close()
         assert self._within == []
@@ -33,18 +31,15 @@ class Page(HTMLParser):
             self._within.append(tag)
         if tag == "article":
             self.articles.append("")
-        self._headline = ("class", "verdict") in attrs or ("class", "verdict failed") in attrs
 
     def handle_endtag(self, tag: str) -> None:
         assert self._within.pop() == tag
-        self._headline = False
 
     def handle_data(self, data: str) -> None:
         if "style" in self._within:
             return
         words = " ".join(data.split(" ")).replace("\n", " ")
         self.text += words
-        self.headline += words if self._headline else ""
         if "article" in self._within:
             self.articles[-1] += words
 
@@ -52,13 +47,8 @@ class Page(HTMLParser):
         """The values of an attribute, wherever it stands."""
         return [attributes[attribute] for _, attributes in self.tags if attribute in attributes]
 
-    def runs(self, *, failed: bool) -> list[str]:
-        """Where the cells of the grid lead to that say failed, or passed."""
-        wanted = "run failed" if failed else "run"
-        return [each["href"] for _, each in self.tags if each.get("class") == wanted]
-
 
 def shown(folder: Path, **chosen: Any) -> Page:
     """The page on the records in `folder`."""
     examined = examine(folder, **chosen)
-    return Page(page(folder, verdict_on(examined), examined, layer_tables(examined)))
+    return Page(page(verdict_on(examined), examined, layer_tables(examined)))

@@ -8,9 +8,9 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from bench.__main__ import parser as bench
+from common import seeds
 from common.parity import parser as parity
 from common.scaling.__main__ import parser as scaling
-from common.seeds import __main__ as seeds
 from common.settings.arguments import parser
 from common.settings.config import Config, Count
 from common.terminal.command import Parser

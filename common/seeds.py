@@ -1,0 +1,120 @@
+"""Tells how much of an accuracy is chance: its spread over seeds, and between frameworks.
+
+python -m common.seeds results/seeds
+
+All frameworks start from the same weights and see the same minibatches at the same seed, so their
+accuracies are compared seed by seed. `nox -s seeds` makes the runs.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Array
+from common.base.errors import RequestError
+from common.chapters.chapters import CHAPTERS, SPECS
+from common.compare.accuracy import accuracy
+from common.compare.collect import gather, identity
+from common.records.record import Record
+from common.settings.config import Config
+from common.terminal.command import Parser, status
+from common.terminal.tables import markdown
+from common.terminal.values import REPEATS, count
+
+DRAWS = 20_000  # permutations, if there are more
+
+
+def records_of(folder: Path, seed: int, chapter: str, frameworks: Sequence[str]) -> list[Record]:
+    """One seed's record of every framework. Raises RequestError about the first that is wrong."""
+
+    def asked(config: Config) -> dict[str, Any]:
+        return {} if config.seed == seed else {"seed": seed}
+
+    found = gather(folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1], asked)
+    for each in found:
+        if each.trouble:
+            raise RequestError(f"seed {seed}, {each.framework}: {each.trouble}; `nox -s seeds`")
+    return [each.record for each in found if each.record]
+
+
+def p_value(figures: Array) -> tuple[float, int]:
+    """How often means are as far apart as those of `figures` (seeds, frameworks), or farther.
+
+    The frameworks are permuted within each seed, in all ways or in `DRAWS` of them; also returns
+    the number. Raises RequestError without SciPy.
+    """
+    try:
+        from scipy.stats import permutation_test
+    except ModuleNotFoundError:
+        raise RequestError("SciPy, which has the test, is not installed: `nox -s seeds`") from None
+    found = permutation_test(
+        figures.T,
+        lambda *columns, axis: np.var([each.mean(axis=axis) for each in columns], axis=0),
+        permutation_type="samples",
+        alternative="greater",
+        n_resamples=DRAWS,
+        rng=np.random.default_rng(0),
+    )
+    return float(found.pvalue), len(found.null_distribution)
+
+
+def report(figures: Array, frameworks: Sequence[str]) -> str:
+    """What accuracies (seeds, frameworks) say, in Markdown. Deviations are over n - 1."""
+    rows = [
+        [name, *(f"{x:.4f}" for x in (of.mean(), of.std(ddof=1), of.min(), of.max()))]
+        for name, of in zip(frameworks, figures.T, strict=True)
+    ]
+    # Each spread is the root of a mean variance: over the seeds, and over the frameworks.
+    spreads = [f"{np.sqrt(figures.var(axis=axis, ddof=1).mean()):.4f}" for axis in (0, 1)]
+    p, permutations = p_value(figures)
+    table = markdown(["framework", "mean", "deviation", "least", "most"], rows)
+    return "\n".join(table) + (
+        f"\n\nStandard deviation of one framework over the seeds: {spreads[0]}; of the frameworks "
+        f"at one seed: {spreads[1]}.\nNull hypothesis: it makes no difference which framework ran: "
+        f"p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).\n"
+        "A small p speaks against the null hypothesis; a large one does not prove it."
+    )
+
+
+def parser() -> Parser:
+    """The command line."""
+    raw = argparse.RawDescriptionHelpFormatter
+    name, text = "python -m common.seeds", __doc__
+    made = Parser(prog=name, description=text, formatter_class=raw, allow_abbrev=False)
+    add = made.add_argument
+    add("folder", type=Path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
+    add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
+    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="these alone")
+    add("--seeds", type=count(REPEATS), metavar="N", default=0, help="how many (those there are)")
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the spread of accuracies, in Markdown. Raises RequestError."""
+    flags = parser().parse_args(argv)
+    folder, chapter, frameworks = flags.folder, flags.chapter, list(dict.fromkeys(flags.frameworks))
+    names = [path.parent.name for path in folder.glob(f"*/*-{chapter}-1dev.json")]
+    seeds = range(flags.seeds) or sorted({int(name) for name in names if name.isdecimal()})
+    if len(seeds) < 2 or len(frameworks) < 2:
+        there = f"not {len(seeds)} seeds of {chapter} in {folder} and {len(frameworks)} frameworks"
+        raise RequestError(f"a spread needs two seeds and two frameworks, {there}: `nox -s seeds`")
+    records = [records_of(folder, seed, chapter, frameworks) for seed in seeds]
+    settings = [
+        {**identity(row[0]), "preset": row[0].config.preset, "seed": "", "initial weights": ""}
+        for row in records
+    ]
+    for seed, setting in zip(seeds, settings, strict=True):
+        if setting != settings[0]:
+            raise RequestError(f"seeds {seeds[0]} and {seed} are of two settings: `nox -s seeds`")
+    preset, data = settings[0]["preset"], records[0][0].data
+    print(f"{chapter}, preset {preset}, {data.train_examples:,} {data.name} images;", end=" ")
+    print(f"seeds {', '.join(map(str, seeds))}; accuracy on {data.test_examples:,} images\n")
+    print(report(np.array([[accuracy(each) for each in row] for row in records]), frameworks))
+
+
+if __name__ == "__main__":
+    raise SystemExit(status("python -m common.seeds", main))

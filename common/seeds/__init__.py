@@ -1,1 +1,0 @@
-"""How much of an accuracy is chance."""
