@@ -227,7 +227,7 @@ def scaling(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Time every framework and what its users would run instead; half an hour on 2 cores.
 
-    With `-- --gpus 2`, on GPUs; with `-- --beside 2`, while two other processes are busy.
+    With `-- --gpus 2`, on GPUs.
     """
     if any(each.startswith("--gpus") for each in session.posargs):
         flags = pythons_of_bench(session, [python_of.choice(session, x) for x in available()])

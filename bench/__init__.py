@@ -1,1 +1,1 @@
-"""How fast the four frameworks are here, and how fast others are."""
+"""How fast the four frameworks train here, and how fast the usual tools do."""

@@ -1,8 +1,6 @@
-"""Times every framework and its rivals, and after every round writes bench.json and bench.md.
+"""Times every framework and what its users would run instead; writes bench.json after each round.
 
 python -m bench --python jax=.nox/bench-jax/bin/python --out results
-
-With `--beside 2`, while two other processes are busy, as on a machine that others use, too.
 """
 
 import argparse
@@ -15,12 +13,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
-from bench.busy import busy
+from rich.console import Console
+
 from bench.plan import WORKLOADS, Entry, entries
-from bench.report import markdown, print_report
-from bench.results import Bench, gathered
+from bench.report import HEADINGS, Bench, gathered
 from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
@@ -28,12 +26,11 @@ from common.base.machine import describe_machine, now
 from common.base.signals import interruptible
 from common.records.new import gpus_here
 from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, REPEATS, THREADS, count
+from common.terminal.tables import table
+from common.terminal.values import DEVICES, REPEATS, count
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""
-
-FILES: Final = ("bench.json", "bench.md")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,83 +46,82 @@ def measure_all(flags: argparse.Namespace) -> None:
     pythons = dict(flags.python)
     frameworks = tuple(name for name in FRAMEWORKS if name in pythons)
     plan = entries(frameworks, tuple(flags.chapters), flags.gpus)
-    for name in FILES:
-        require_file(flags.out / name, "--out")
+    path = flags.out / "bench.json"
+    require_file(path, "--out")
     found: list[Sample] = []
     failed: dict[Entry, str] = {}
-    with busy(flags.beside):
-        for number in range(1, flags.rounds + 1):
-            # What fails from the start costs the others nothing; later on, the machine is to blame.
-            kept = failed if number == 1 else None
-            left = [each for each in plan if each not in failed]
-            found += one_round(left, pythons, f"round {number}/{flags.rounds}", kept)
-            if not any(each["data"] for _, each in found):
-                raise RunError("; ".join(failed.values()))
-            # If it is stopped, the rounds that are done stay.
-            failures = [each.key() for each in failed]
-            bench = write(flags.out, found, rounds=number, failed=failures, beside=flags.beside)
-    print_report(bench)
+    for number in range(1, flags.rounds + 1):
+        left = [each for each in plan if each not in failed]
+        found += one_round(left, pythons, f"round {number}/{flags.rounds}", failed)
+        found = [(entry, each) for entry, each in found if entry not in failed]
+        if not found:
+            raise RunError("; ".join(failed.values()))
+        # If the benchmark is stopped, the finished rounds stay.
+        bench = results(found, number, failed)
+        write_text(path, bench.model_dump_json(by_alias=True, indent=2) + "\n")
+    show(bench)
     if failed:
         raise RunError(f"{len(failed)} of {len(plan)} could not be timed, see above")
 
 
-def write(
-    folder: Path, found: Sequence[Sample], *, rounds: int, failed: list[str], beside: int
-) -> Bench:
-    """Writes bench.json and bench.md of so many rounds to `folder`; returns what it wrote."""
-    bench = Bench(
+def results(found: Sequence[Sample], rounds: int, failed: Mapping[Entry, str]) -> Bench:
+    """The content of bench.json."""
+    return Bench(
         created=now(),
         machine=describe_machine() | (gpus_here() if found[0][0].kind == "gpu" else {}),
         versions={entry.framework: each["versions"] for entry, each in found},
-        data=next(each["data"] for _, each in found if each["data"]),
+        data=found[0][1]["data"],
         rounds=rounds,
-        beside=beside,
-        failed=failed,
+        failed=[each.key() for each in failed],
         samples=gathered((entry, each["figures"]) for entry, each in found),
     )
-    data, table = (folder / name for name in FILES)
-    write_text(data, bench.model_dump_json(by_alias=True, indent=2) + "\n")
-    write_text(table, markdown(bench))
-    return bench
+
+
+def show(bench: Bench) -> None:
+    """Prints the table."""
+    console = Console(highlight=False)
+    made = table(HEADINGS, left=range(3))
+    for column in made.columns[:3]:
+        column.no_wrap = True
+    for row in bench.rows():
+        made.add_row(*row)
+    console.print(made)
+    console.print(bench.provenance(), soft_wrap=True)
 
 
 def one_round(
-    plan: Sequence[Entry], pythons: Mapping[str, str], name: str, failed: dict[Entry, str] | None
+    plan: Sequence[Entry], pythons: Mapping[str, str], name: str, failed: dict[Entry, str]
 ) -> Iterator[Sample]:
-    """Measures the whole plan, each entry in a process of its own.
-
-    `failed` gets the reason of each that fails. Where it is None, that raises RunError.
-    """
+    """Measures the plan, each entry in a process of its own; `failed` gets reasons of failures."""
     for number, entry in enumerate(plan, start=1):
         begun = time.perf_counter()
-        told = ""
+        reason = ""
         try:
             yield entry, measure(entry, pythons[entry.framework])
         except RunError as error:
-            if failed is None:
-                raise
-            failed[entry] = told = str(error)
+            failed[entry] = reason = str(error)
         took = time.perf_counter() - begun
-        progress = f"{name}, {number}/{len(plan)}: {told or entry.key()}, {took:.0f} s"
+        progress = f"{name}, {number}/{len(plan)}: {reason or entry.key()}, {took:.0f} s"
         print(progress, file=sys.stderr, flush=True)
 
 
 def measure(entry: Entry, python: str) -> dict[str, Any]:
-    """What the measuring process printed. Raises RunError if it failed."""
-    what = [entry.framework, entry.chapter or "none", entry.contender, str(entry.devices)]
-    what.append(f"--kind={entry.kind}")
-    command = [python, "-m", "bench.measure", *what, "--child", "--started", repr(time.time())]
+    """The output of the measuring process. Raises RunError if it failed."""
+    words = [entry.framework, entry.chapter, entry.contender, str(entry.devices)]
+    words += [f"--kind={entry.kind}", "--child", f"--started={time.time()!r}"]
+    command = [python, "-m", "bench.measure", *words]
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it may be killed in the middle
-        environment = os.environ | {"TMPDIR": folder}
+        homes = dict.fromkeys(("TMPDIR", "KERAS_HOME", "MXNET_HOME"), folder)
         if entry.kind == "cpu":  # rivals would take a GPU
-            environment["CUDA_VISIBLE_DEVICES"] = "-1"
+            homes["CUDA_VISIBLE_DEVICES"] = "-1"
+        environment = os.environ | homes
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     # Libraries may print, too, also at the end.
-    told = [line for line in done.stdout.splitlines() if line.startswith('{"figures"')]
-    if done.returncode or not told:
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"figures"')]
+    if done.returncode or not lines:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise RunError(f"{entry.key()} failed: {last.removeprefix('bench.measure: error: ')}")
-    found: dict[str, Any] = json.loads(told[-1])
+    found: dict[str, Any] = json.loads(lines[-1])
     return found
 
 
@@ -137,7 +133,8 @@ def parser() -> Parser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
+    add = made.add_argument
+    add(
         "--python",
         type=framework_and_python,
         action="append",
@@ -145,27 +142,13 @@ def parser() -> Parser:
         metavar="FRAMEWORK=PYTHON",
         help="the Python that has a framework and its rivals; once for each framework",
     )
-    made.add_argument(
-        "--gpus",
-        type=count(DEVICES),
-        metavar="N",
-        default=0,
-        help="time ours on 1 and N GPUs, and rivals on one, in place of CPU devices",
-    )
-    made.add_argument(
-        "--beside",
-        type=count(THREADS),
-        metavar="N",
-        default=0,
-        help="time everything while N other processes keep the processor busy",
-    )
-    made.add_argument(
-        "--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), help="these alone"
-    )
+    gpus = "time ours on 1 and N GPUs, and rivals on one, in place of CPU devices"
+    add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
+    add("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), help="these only")
     rounds = "how often everything is timed (%(default)s)"
-    made.add_argument("--rounds", type=count(REPEATS), default=3, metavar="N", help=rounds)
-    out, place = Path("results"), "where the files go (%(default)s)"
-    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
+    add("--rounds", type=count(REPEATS), default=3, metavar="N", help=rounds)
+    place = "where bench.json is written (%(default)s)"
+    add("--out", type=Path, default=Path("results"), metavar="DIR", help=place)
     return made
 
 

@@ -21,7 +21,7 @@ from common.data.minibatches import pixels
 
 
 class Fit:
-    """What a user of Fabric would write; it starts this script again for a second device."""
+    """A loop of Fabric with plain modules; on CPUs it starts this script again as process 2."""
 
     def __init__(self, workload: Workload) -> None:
         logging.getLogger("lightning_fabric").setLevel(logging.ERROR)
@@ -31,23 +31,23 @@ class Fit:
             self.fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
             atexit.register(leave_group)
         self.fabric.launch()
-        self.own_batch = workload.batch_size // self.fabric.world_size
+        self.local_batch = workload.batch_size // self.fabric.world_size
         net = lenet() if workload.width is None else resnet18(workload.width)
         self.net, self.optimizer = self.fabric.setup(
             net, torch.optim.SGD(net.parameters(), workload.lr)
         )
 
     def prepare(self, images: Bytes, labels: Bytes) -> Any:
-        """Images in 0..1 and labels, in this process's part of shuffled minibatches."""
+        """Images in 0..1 and labels: this process's part of shuffled minibatches."""
         tensors = (
             torch.from_numpy(pixels(images, "float32")),
             torch.tensor(labels, dtype=torch.long),
         )
-        data = DataLoader(TensorDataset(*tensors), self.own_batch, shuffle=True)
+        data = DataLoader(TensorDataset(*tensors), self.local_batch, shuffle=True)
         return self.fabric.setup_dataloaders(data)
 
     def train(self, data: Any) -> None:
-        """One epoch."""
+        """Trains for one epoch."""
         for X, y in data:
             self.optimizer.zero_grad()
             self.fabric.backward(F.cross_entropy(self.net(X), y))
@@ -57,6 +57,6 @@ class Fit:
 
 
 def leave_group() -> None:
-    """Ends the group; a wrapper that outlived it could abort the process."""
+    """Ends the process group; a wrapper that outlived it could abort the process."""
     gc.collect()
     dist.destroy_process_group()

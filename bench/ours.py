@@ -1,11 +1,10 @@
 """Our own chapters, timed as a run trains them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bench.plan import Workload
 from common.backends.interface import Chapter
-from common.base.arrays import Array
 from common.chapters.spec import Options
 from common.data.dataset import Bytes
 from common.data.minibatches import minibatches, numbers
@@ -32,14 +31,12 @@ class Ours:
         return images, labels
 
     def train(self, data: tuple[Bytes, Bytes]) -> None:
-        """One pass."""
+        """Trains for one epoch."""
         rest = self.replicas, self.devices, self.workload.lr, self.options
-        losses = [self.chapter.train_batch(X, y, *rest) for X, y in pipeline(self.workload, *data)]
+        batches = minibatches(*data, batch_size=self.workload.batch_size, seed=8, epoch=0)
+        losses = []
+        for images, labels in batches:
+            X, y = numbers(images, labels, "float32")
+            losses.append(self.chapter.train_batch(X, y, *rest))
         self.chapter.synchronize(self.replicas)
         float(losses[-1])
-
-
-def pipeline(workload: Workload, images: Bytes, labels: Bytes) -> Iterator[tuple[Array, Array]]:
-    """The minibatches, as they come from the host."""
-    batches = minibatches(images, labels, batch_size=workload.batch_size, seed=8, epoch=0)
-    return (numbers(*batch, "float32") for batch in batches)

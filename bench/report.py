@@ -1,97 +1,97 @@
-"""The benchmark for people: what was measured, and how it stands to the targets."""
+"""The benchmark's results: the file bench.json, and one table."""
 
-from contextlib import suppress
+from collections.abc import Iterable
+from statistics import median
+from typing import Any, Final, Literal
 
-from rich.console import Console
+from pydantic import BaseModel, Field
 
-from bench.results import Bench
-from bench.targets import targets
-from common.backends.frameworks import FRAMEWORKS
+from bench.plan import Entry
 from common.chapters.chapters import SPECS
-from common.report.speed import Samples
-from common.terminal import tables
+from common.records.record import DataUsed
 
-MIB = 2**20
-
-
-def target_rows(bench: Bench) -> list[list[str]]:
-    """A row for each target that was measured: what, the bound, and every framework's figure."""
-    found = [
-        [target.what, target.bound(), *(target.cell(bench, name) for name in FRAMEWORKS)]
-        for target in targets(bench)
-    ]
-    return [row for row in found if any(row[2:])]
+HEADINGS: Final = (
+    *("net", "framework", "loop", "on", "images per s", "ours over it"),
+    *("s to first step", "MiB"),
+)
+"""The columns; `on` is the number of devices."""
 
 
-def figure_rows(bench: Bench) -> list[list[str]]:
-    """A row for each contender: medians over the rounds."""
-    return [figures(each) for each in bench.samples if each.chapter]
+class Samples(BaseModel):
+    """The figures of one loop, a value for each round: seconds, bytes and images per second."""
+
+    framework: str
+    chapter: str
+    contender: str
+    devices: int
+    kind: Literal["cpu", "gpu"] = "cpu"
+    figures: dict[str, list[float]]
+
+    def median(self, name: str) -> float:
+        """The median over the rounds."""
+        return median(self.figures[name])
 
 
-def figures(samples: Samples) -> list[str]:
-    """What was measured of one contender."""
-    return [
-        SPECS[samples.chapter].net,
-        samples.framework,
-        samples.contender,
-        samples.on(),
-        f"{samples.median('images_per_second'):,.0f}",
-        format(samples.median("step") * 1000, ",.2f" if samples.kind == "gpu" else ",.0f"),
-        f"{samples.median('epoch'):,.1f}",
-        f"{samples.median('first_step'):.1f}",
-        f"{samples.median('peak_memory') / MIB:,.0f}",
-    ]
+class Bench(BaseModel):
+    """One benchmark; `failed` has the names of the entries that could not be timed."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    created: str
+    machine: dict[str, str | int]
+    versions: dict[str, dict[str, str]]
+    data: DataUsed
+    rounds: int
+    failed: list[str] = []
+    samples: list[Samples]
+
+    def speedup(self, samples: Samples) -> float | None:
+        """The images/s of ours over a rival's on as many devices; None for ours.
+
+        It is the median of the ratios within each round, so that a drifting machine cancels.
+        """
+        chosen = samples.framework, samples.chapter, samples.devices
+        for ours in self.samples:
+            key = ours.framework, ours.chapter, ours.devices
+            if ours.contender == "ours" != samples.contender and key == chosen:
+                both = (each.figures["images_per_second"] for each in (ours, samples))
+                ratios: list[float] = [a / b for a, b in zip(*both, strict=True)]
+                return median(ratios)
+        return None
+
+    def rows(self) -> list[list[str]]:
+        """A row for each loop: medians over the rounds."""
+        return [
+            [
+                SPECS[each.chapter].net,
+                each.framework,
+                each.contender,
+                f"{each.devices}{' GPU' if each.kind == 'gpu' else ''}",
+                f"{each.median('images_per_second'):,.0f}",
+                f"{speedup:.2f}" if (speedup := self.speedup(each)) else "",
+                f"{each.median('first_step'):.1f}",
+                f"{each.median('peak_memory') / 2**20:,.0f}",
+            ]
+            for each in self.samples
+            if each.chapter
+        ]
+
+    def provenance(self) -> str:
+        """The machine, the date and the rounds, and which entries failed."""
+        machine = self.machine
+        parts = [f"{machine['processor']}, {machine['cores']} cores, {self.created}"]
+        parts.append(f"medians of {self.rounds} rounds on {self.data.name}")
+        if "gpus" in machine:
+            parts.append(f"{machine['gpus']}, driver {machine['driver']}, float32 without TF32")
+            parts.append("MiB are of the host's memory")
+        if self.failed:
+            parts.append(f"failed: {', '.join(self.failed)}")
+        return "; ".join(parts)
 
 
-TARGET_HEADINGS = ["ratio or share", "target", *FRAMEWORKS]
-FIGURE_HEADINGS = [
-    "net",
-    "framework",
-    "loop",
-    "devices",
-    "images/s",
-    "ms/step",
-    "s/epoch",
-    "s to first step",
-    "MiB",
-]
-
-
-def provenance(bench: Bench) -> str:
-    """Where and when, in a line."""
-    machine = bench.machine
-    rest = f"; all {company}" if (company := bench.company()) else ""
-    if bench.on_gpus():
-        rest += f"; float32 without TF32; {machine['gpus']}, driver {machine['driver']}; "
-        rest += "MiB are of the host's memory"
-    with suppress(LookupError):
-        rest += f"; matrix product {bench.machine_rate() / 1e9:,.0f} GFLOP/s"
-    if bench.failed:
-        rest += f"; **failed**: {', '.join(bench.failed)}"
-    return (
-        f"{machine['processor']}, {machine['cores']} cores, {bench.created}, "
-        f"medians of {bench.rounds} rounds on {bench.data.name}{rest}"
-    )
-
-
-def markdown(bench: Bench) -> str:
-    """Both tables as a Markdown page."""
-    parts = [(TARGET_HEADINGS, target_rows(bench)), (FIGURE_HEADINGS, figure_rows(bench))]
-    made = [
-        "\n".join(tables.markdown(headings, rows, range(len(headings)))) for headings, rows in parts
-    ]
-    return "\n\n".join([f"# Benchmark {bench.company()}".rstrip(), provenance(bench), *made]) + "\n"
-
-
-def print_report(bench: Bench) -> None:
-    """Prints both tables."""
-    console = Console(highlight=False)
-    for headings, rows in (
-        (FIGURE_HEADINGS, figure_rows(bench)),
-        (TARGET_HEADINGS, target_rows(bench)),
-    ):
-        made = tables.table(headings, left=range(len(headings)))
-        for row in rows:
-            made.add_row(*row)
-        console.print(made)
-    console.print(provenance(bench), soft_wrap=True)
+def gathered(found: Iterable[tuple[Entry, dict[str, Any]]]) -> list[Samples]:
+    """The figures of all rounds, entry by entry."""
+    figures: dict[Entry, dict[str, list[float]]] = {}
+    for entry, values in found:
+        for name, value in values.items():
+            figures.setdefault(entry, {}).setdefault(name, []).append(value)
+    return [Samples(**vars(entry), figures=each) for entry, each in figures.items()]

@@ -21,7 +21,6 @@ from hurt_runs import hurt as hurt
 from momentum_steps import MOST_DEVICES
 from replays import steps_computed_once as steps_computed_once
 
-from bench.d2l_package import home
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
@@ -40,7 +39,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
-home()  # where Keras and MXNet look for data; they ask once
+_home = TemporaryDirectory()  # where Keras and MXNet look for data; they ask once
+os.environ["KERAS_HOME"] = os.environ["MXNET_HOME"] = _home.name
 
 # Matplotlib, Jinja2 and Playwright live in the common environment alone.
 collect_ignore = [] if find_spec("matplotlib") else ["report/test_picture.py"]

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from bench.d2l_package import write as write_for_the_book
 from common.base.errors import RequestError
 from common.data.dataset import Dataset, load, read_fashion_mnist
 from common.data.download import SHA256, DownloadError
@@ -150,17 +149,6 @@ def test_the_first_examples_are_read_without_the_others(tmp_path: Path) -> None:
     content = (folder / TRAIN_IMAGES).read_bytes()
     (folder / TRAIN_IMAGES).write_bytes(content[: len(content) // 2])
     assert np.array_equal(read_fashion_mnist(folder, (9, 2)).train_images, images[:9])
-
-
-def test_what_the_benchmark_writes_is_what_is_read(tmp_path: Path) -> None:
-    for compressed in (True, False):
-        write_for_the_book(tmp_path, DATA.train_images, DATA.train_labels, compressed=compressed)
-    found = read_fashion_mnist(tmp_path)
-    assert np.array_equal(found.train_images, DATA.train_images)
-    assert np.array_equal(found.train_labels, DATA.train_labels)
-    for name in SHA256:
-        plain = (tmp_path / name).with_suffix("").read_bytes()
-        assert gzip.decompress((tmp_path / name).read_bytes()) == plain
 
 
 @pytest.mark.parametrize(("name", "there"), [("fashion-mnist", 12), ("synthetic", 20)])
