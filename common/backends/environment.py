@@ -4,8 +4,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 
 from common.base.errors import RequestError
@@ -16,53 +17,63 @@ from common.terminal.text import gist, storable
 class Environment:
     """The variables by which a framework computes otherwise, and what is done about each.
 
-    `decided` are those that layouts, precision or devices depend on: every run sets them, or
-    removes them (None), whatever they were. `defaults` are set where the user has not set them.
-    `rounding` names those that may change the last bits: they stay, and a record names them.
-    `breaking` names what else may end a run. Of all these, `fatal` ones may end the process without
-    an exception, so `trial` is run in another one first. `roles` say which process this is to the
-    framework itself, too: once the run knows, it removes them, before the framework is loaded.
+    In names, `*` stands for anything. Before a framework is loaded, every run sets what is
+    `decided`, removes what is `removed`, and sets each of `defaults` that the user has not set.
+    `rounding` variables may change the last bits: they stay, and a record names them. `breaking`
+    ones may end a run, whose error line names them. `fatal` ones may end the process without an
+    exception, so another process runs `trial` first. `roles` tell the framework which process this
+    is; they are removed once the run has read them.
     """
 
-    decided: Mapping[str, str | None] = field(default_factory=dict)
+    decided: Mapping[str, str] = field(default_factory=dict)
+    removed: Sequence[str] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
-    rounding: tuple[str, ...] = ()
-    breaking: tuple[str, ...] = ()
-    fatal: tuple[str, ...] = ()
+    rounding: Sequence[str] = ()
+    breaking: Sequence[str] = ()
+    fatal: Sequence[str] = ()
     trial: str = ""
-    roles: tuple[str, ...] = ()
+    roles: Sequence[str] = ()
 
     def apply(self) -> None:
         """Sets what every run decides, before the framework is loaded."""
-        for name, value in self.decided.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in list(matching(self.removed)):
+            del os.environ[name]
         for name, value in self.defaults.items():
             os.environ[name] = os.environ.get(name) or value
+        os.environ.update(self.decided)
 
     def forget(self) -> None:
         """Removes what a launcher, or an earlier job, has told the framework itself."""
-        for name in self.roles:
-            os.environ.pop(name, None)
+        for name in list(matching(self.roles)):
+            del os.environ[name]
 
     def found(self) -> dict[str, str]:
-        """What may change rounding, where it is not as in other runs: by name, as it is set."""
-        return {k: storable(v) for k, v in _set(self.rounding) if v != self.defaults.get(k)}
+        """Variables that may change rounding and are not as in other runs: name to value."""
+        return self._set(self.rounding)
 
     def suspects(self) -> str:
         """The variables that may be why a run failed, in words; empty if none is set."""
-        return _in_words({**self.found(), **dict(_set((*self.breaking, *self.fatal)))})
+        return _in_words(self._set([*self.rounding, *self.breaking, *self.fatal]))
 
     def require_harmless(self, framework: str) -> None:
         """Raises RequestError if a variable ends every process that loads the framework."""
-        found = dict(_set(self.fatal))
+        found = self._set(self.fatal)
         if found and (told := last_words(self.trial, *found.items())):
             raise RequestError(
                 f"{framework} ends when it reads {_in_words(found)} ({told}): "
                 "set it right, or unset it"
             )
+
+    def _set(self, names: Sequence[str]) -> dict[str, str]:
+        """Variables with these names that the user has set: name to value."""
+        values = {name: os.environ[name] for name in sorted(matching(names))}
+        given = {name: value for name, value in values.items() if name not in self.roles}
+        return {k: storable(v) for k, v in given.items() if v and v != self.defaults.get(k)}
+
+
+def matching(names: Sequence[str]) -> Iterator[str]:
+    """The variables that are there and have one of these names, in which `*` is anything."""
+    return (each for each in os.environ if any(fnmatchcase(each, name) for name in names))
 
 
 @cache
@@ -79,9 +90,5 @@ def last_words(trial: str, *_: tuple[str, str]) -> str:
     return re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr)) if done.returncode else ""
 
 
-def _set(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name, value) for name in names if (value := os.environ.get(name))]
-
-
 def _in_words(found: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={storable(value)}" for name, value in found.items())
+    return ", ".join(f"{name}={value}" for name, value in found.items())

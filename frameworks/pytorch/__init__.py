@@ -18,26 +18,22 @@ ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
 ENVIRONMENT = Environment(
-    # With them, oneDNN multiplies float32 in bfloat16.
-    decided=dict.fromkeys(("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")),
+    # With it, oneDNN multiplies float32 in bfloat16.
+    removed=("*_DEFAULT_FPMATH_MODE",),
     # Errors alone: every process of a run over hosts would warn where the address of another one
     # has no name.
     defaults={"TORCH_CPP_LOG_LEVEL": "ERROR"},
     rounding=(
-        *("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS"),
-        *("DNNL_MAX_CPU_ISA", "DNNL_CPU_ISA_HINTS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS"),
-        *("MKL_DISABLE_FAST_MM", "MKL_NUM_STRIPES", "TORCH_MKLDNN_MATMUL_MIN_DIM"),
-        "TORCH_MKLDNN_MATMUL_MIN_SIZE",
+        *("ATEN_CPU_CAPABILITY", "*DNN*_CPU_ISA*", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS"),
+        *("MKL_DISABLE_FAST_MM", "MKL_NUM_STRIPES", "TORCH_MKLDNN_MATMUL_MIN_*"),
         # On GPUs.
-        *("CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "DISABLE_ADDMM_CUDA_LT"),
-        *("TORCH_BLAS_PREFER_CUBLASLT", "TORCH_CUDNN_USE_HEURISTIC_MODE_B"),
-        *("TORCH_CUDNN_V8_API_DISABLED", "PYTORCH_TUNABLEOP_ENABLED", "NCCL_ALGO", "NCCL_PROTO"),
+        *("CUBLAS*_WORKSPACE_*", "DISABLE_ADDMM_CUDA_LT", "TORCH_BLAS_PREFER_CUBLASLT"),
+        *("TORCH_CUDNN_*", "PYTORCH_TUNABLEOP_ENABLED", "NCCL_ALGO", "NCCL_PROTO"),
     ),
     breaking=(
         # With DETAIL, DistributedDataParallel ends the process.
         *("TORCH_DISTRIBUTED_DEBUG", "TORCH_LOGS", "TORCH_DIST_INIT_BARRIER"),
-        *("GLOO_SOCKET_IFNAME", "GLOO_DEVICE_TRANSPORT", "NCCL_SOCKET_IFNAME"),
-        *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"),
+        *("GLOO_*", "NCCL_SOCKET_IFNAME", "PYTORCH_*ALLOC_CONF"),
     ),
 )
 """What PyTorch reads of the environment."""

@@ -71,10 +71,10 @@ def require_interfaces(over_hosts: bool) -> None:
     gloo, nccl = (os.environ.get(each, "") for each in (GLOO, NCCL))
     wrong = ""
     if gloo and not set(gloo.split(",")) <= {*here}:
-        wrong = f"{GLOO}={gloo!r}"
+        wrong = f"{GLOO}={gloo}"
     elif nccl and over_hosts and torch.cuda.is_available() and not nccl.startswith("^"):
         begins = tuple(nccl.removeprefix("=").split(","))
-        wrong = "" if any(each.startswith(begins) for each in here) else f"{NCCL}={nccl!r}"
+        wrong = "" if any(each.startswith(begins) for each in here) else f"{NCCL}={nccl}"
     if wrong:
         raise RequestError(
             f"{wrong} names no network interface that has an address here, as {', '.join(here)}: "

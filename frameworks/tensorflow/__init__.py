@@ -26,26 +26,19 @@ ENVIRONMENT = Environment(
         # Where no file can be: one called keras.json would decide layouts and numbers of Keras, or
         # keep it from being loaded, and Keras would write one where there is none.
         "KERAS_HOME": f"{os.devnull}/none",
-        # Keras reads these when it is loaded, and fails if they are not numbers, or without Flax.
-        "KERAS_MAX_EPOCHS": None,
-        "KERAS_MAX_STEPS_PER_EPOCH": None,
-        "KERAS_NNX_ENABLED": None,
-        # Keras 2 has other layers.
-        "TF_USE_LEGACY_KERAS": None,
-        # XLA compiles for one device: of a step over several it makes errors or wrong numbers.
-        "TF_FUNCTION_JIT_COMPILE_DEFAULT": None,
-        "TF_XLA_FLAGS": None,
-        # Of other devices than a run asks for.
-        "TF_ENABLED_DEVICE_TYPES": None,
-        # Of devices of other processes.
-        "DTENSOR_JOB_NAME": None,
-        "DTENSOR_JOBS": None,
-        # They let oneDNN multiply float32 as bfloat16, or take weights for the same at every step.
-        "DNNL_DEFAULT_FPMATH_MODE": None,
-        "ONEDNN_DEFAULT_FPMATH_MODE": None,
-        "TF_SET_ONEDNN_FPMATH_MODE": None,
-        "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": None,
     },
+    removed=(
+        # Keras reads these when it is loaded, and fails if they are not numbers, or without Flax.
+        *("KERAS_MAX_*", "KERAS_NNX_ENABLED"),
+        # Keras 2 has other layers.
+        "TF_USE_LEGACY_KERAS",
+        # XLA compiles for one device: of a step over several it makes errors or wrong numbers.
+        *("TF_FUNCTION_JIT_COMPILE_DEFAULT", "TF_XLA_FLAGS"),
+        # Of other devices than a run asks for, or of other processes.
+        *("TF_ENABLED_DEVICE_TYPES", "DTENSOR_JOB*"),
+        # They let oneDNN multiply float32 as bfloat16, or take weights for the same at every step.
+        *("*_FPMATH_MODE", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"),
+    ),
     defaults={
         # Errors alone. In float64 it would warn at every step of what oneDNN leaves to other code.
         "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -54,40 +47,21 @@ ENVIRONMENT = Environment(
         "TF_ENABLE_ONEDNN_OPTS": "1",
     },
     rounding=(
-        "TF_ENABLE_ONEDNN_OPTS",
-        "TF_ENABLE_ZENDNN_OPTS",
-        "DNNL_MAX_CPU_ISA",
-        "ONEDNN_MAX_CPU_ISA",
-        "DNNL_CPU_ISA_HINTS",
-        "ONEDNN_CPU_ISA_HINTS",
-        "TF_DETERMINISTIC_OPS",
-        "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL",
-        "TF_USE_DEEP_CONV2D",
-        "DTENSOR_ENABLE_COMBINE_ALL_REDUCES_OPTIMIZATION",
-        "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE",
-        "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_TOPOLOGICAL_DISTANCE",
-        # These on GPUs.
-        "CUBLAS_WORKSPACE_CONFIG",
-        "TF_CUDNN_DISABLE_CONV_1X1_OPTIMIZATION",
-        "TF_CUDNN_USE_AUTOTUNE",
-        "TF_MATMUL_AUTOTUNE_ENABLE",
-        "TF_USE_CUBLASLT",
+        *("TF_ENABLE_ONEDNN_OPTS", "TF_ENABLE_ZENDNN_OPTS", "*DNN*_CPU_ISA*"),
+        *("TF_DETERMINISTIC_OPS", "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL"),
+        *("TF_USE_DEEP_CONV2D", "DTENSOR_*COMBINE*"),
+        # On GPUs.
+        *("CUBLAS_WORKSPACE_CONFIG", "TF_CUDNN_DISABLE_*", "TF_CUDNN_USE_AUTOTUNE"),
+        *("TF_MATMUL_AUTOTUNE_ENABLE", "TF_USE_CUBLASLT"),
     ),
     breaking=(
-        "DTENSOR_LAYOUT_PROPAGATION_MAX_STEPS",
-        "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION",
-        "TF_FORWARD_COMPATIBILITY_DELTA_DAYS",
-        "TF_GPU_ALLOCATOR",
-        "TF_PER_DEVICE_MEMORY_LIMIT_MB",
-        "TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
+        *("DTENSOR_*", "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "TF_GPU_ALLOCATOR"),
+        *("TF_FORWARD_COMPATIBILITY_*", "TF_PER_DEVICE_MEMORY_LIMIT_MB", "TF_PLUGGABLE_*"),
         "TF_USE_MODULAR_FILESYSTEM",
     ),
     # It aborts if it cannot read one of them as a truth value or a number.
     fatal=(
-        "TF_DETERMINISTIC_OPS",
-        "TF_MKL_ALLOC_MAX_BYTES",
-        "TF_MKL_OPTIMIZE_PRIMITIVE_MEMUSE",
-        "TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD",
+        *("TF_DETERMINISTIC_OPS", "TF_MKL_*", "TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD"),
         "TF_ONEDNN_USE_SYSTEM_ALLOCATOR",
     ),
     # A convolution by oneDNN and a loss ask for all of them; what it greets with is left out.
@@ -103,6 +77,7 @@ os.dup2(own, 2)
 X = tf.nn.conv2d(tf.ones((2, 3, 3, 1)), tf.ones((3, 3, 1, 2)), strides=1, padding="VALID")
 tf.nn.sparse_softmax_cross_entropy_with_logits(tf.zeros(2, tf.int32), X[:, 0, 0])
 """,
+    roles=("TF_CONFIG",),
 )
 """What TensorFlow and Keras read of the environment."""
 

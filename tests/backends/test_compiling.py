@@ -1,36 +1,36 @@
-"""What JAX compiles: the number of programs must not grow with the number of devices."""
+"""What is compiled or traced: it must not grow with the number of devices, sizes or depth."""
 
+import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
+import concise_steps
 import pytest
 from scratch_steps import batches, start
 
 from common.chapters.scratch import ScratchOptions
 
-pytestmark = pytest.mark.only("jax")
-
-COMPILED = "/jax/core/compile/backend_compile_duration"
+COMPILED: Final = "/jax/core/compile/backend_compile_duration"
 
 
-def compilations(work: Callable[[], object]) -> list[Any]:
-    """The functions that are compiled while `work` is done, as often as they are."""
-    import jax
-
+def compilations(work: Callable[[], object]) -> int:
+    """How many functions JAX compiles while `work` is done."""
+    monitoring: Any = importlib.import_module("jax").monitoring
     found = []
 
     def listen(event: str, seconds: float, **about: Any) -> None:
         if event == COMPILED:
-            found.append(about.get("fun_name"))
+            found.append(about)
 
-    jax.monitoring.register_event_duration_secs_listener(listen)
+    monitoring.register_event_duration_secs_listener(listen)
     try:
         work()
     finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
-    return found
+        monitoring.unregister_event_duration_listener(listen)
+    return len(found)
 
 
+@pytest.mark.only("jax")
 @pytest.mark.parametrize(("examples", "programs"), [(25, 1), (38, 2)])
 def test_devices_with_shards_of_one_size_share_a_program(
     scratch: Any, all_devices: Sequence[Any], examples: int, programs: int
@@ -38,12 +38,39 @@ def test_devices_with_shards_of_one_size_share_a_program(
     """In float64, with shards of 5, or of 8 and 7: no other test has compiled for these."""
     options = ScratchOptions()
     replicas = scratch.replicate(start("float64"), all_devices, options)
-    (minibatch,) = batches(1, examples, "float64")
-    (few,) = batches(1, len(all_devices), "float64")
+    (minibatch,), (few,) = (batches(1, n, "float64") for n in (examples, len(all_devices)))
 
     def work(batch: Sequence[Any]) -> object:
         return scratch.gradients(*batch, replicas, all_devices, options)
 
     work(few)  # so that what every minibatch needs is there
-    assert len(compilations(lambda: work(minibatch))) == programs
-    assert compilations(lambda: work(minibatch)) == []
+    assert compilations(lambda: work(minibatch)) == programs
+    assert compilations(lambda: work(minibatch)) == 0
+
+
+@pytest.mark.only("tensorflow")
+def test_the_net_is_traced_once_for_all_devices_and_sizes(
+    concise: Any, all_devices: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is nearly all that a start costs: with eight devices it would take eight times as long."""
+    options, devices = concise_steps.options("tensorflow"), all_devices[:3]
+    replicas = concise.replicate(concise_steps.start("float32"), devices, options)
+    traced = []
+    call = type(replicas.net).call
+
+    def counted(net: Any, *arguments: Any, **options: Any) -> Any:
+        traced.append(net)
+        return call(net, *arguments, **options)
+
+    monkeypatch.setattr(type(replicas.net), "call", counted)
+    X, y = concise_steps.batches("float32")[0]
+    for examples in (10, 7, 3):
+        concise.train_batch(X[:examples], y[:examples], replicas, devices, 0.1, options)
+        assert len(traced) == 1, examples
+    for examples in (10, 7, 3):
+        concise.predict(X[:examples], replicas, devices)
+        assert len(traced) == 2, examples
+    # A device without examples has a program of its own, next to that of the others.
+    for _ in range(2):
+        concise.train_batch(X[:2], y[:2], replicas, devices, 0.1, options)
+        assert len(traced) == 4

@@ -18,20 +18,20 @@ def batch_norm(framework: str) -> tuple[float, float]:
 
         layer = BatchNorm2d(1)
         return layer.momentum, layer.eps
+    if framework == "mxnet":
+        from mxnet.gluon.nn import BatchNorm as GluonBatchNorm
+
+        own = GluonBatchNorm()._kwargs
+        return own["momentum"], own["eps"]
     if framework == "tensorflow":
         from keras.layers import BatchNormalization
 
         layer = BatchNormalization()
-        return layer.momentum, layer.epsilon
-    if framework == "jax":
+    else:
         from flax.nnx import BatchNorm, Rngs
 
         layer = BatchNorm(1, rngs=Rngs(0))
-        return layer.momentum, layer.epsilon
-    from mxnet.gluon.nn import BatchNorm as GluonBatchNorm
-
-    own = GluonBatchNorm()._kwargs
-    return own["momentum"], own["eps"]
+    return layer.momentum, layer.epsilon
 
 
 @pytest.mark.usefixtures("all_devices")  # which JAX has to know before it makes a layer

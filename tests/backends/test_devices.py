@@ -10,17 +10,14 @@ NAMES = ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]
 
 def test_each_process_of_a_host_has_as_many_devices_and_no_two_share_one() -> None:
     shares = [Process(rank, 3, rank, 3).share_of(NAMES) for rank in range(3)]
-    assert shares == [["cpu:0", "cpu:1"], ["cpu:2", "cpu:3"], ["cpu:4", "cpu:5"]]
-
-
-def test_on_the_second_of_two_hosts_the_place_on_the_host_counts() -> None:
+    assert shares == [NAMES[:2], NAMES[2:4], NAMES[4:]]
+    # On the second of two hosts, its place on the host counts.
     assert Process(rank=3, count=4, local_rank=1, local_count=2).share_of(NAMES[:2]) == ["cpu:1"]
 
 
-@pytest.mark.parametrize("processes", [4, 5, 7])
-def test_devices_that_cannot_be_shared_are_refused(processes: int) -> None:
-    with pytest.raises(RequestError, match=f"6 devices cannot be shared by {processes} processes"):
-        Devices.of("cpu", NAMES, Process(0, processes, 0, processes))
+def test_devices_that_cannot_be_shared_are_refused() -> None:
+    with pytest.raises(RequestError, match="6 devices cannot be shared by 4 processes"):
+        Devices.of("cpu", NAMES, Process(0, 4, 0, 4))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +28,6 @@ def test_devices_that_cannot_be_shared_are_refused(processes: int) -> None:
         (None, "cpu", 8, ("cpu", 2)),
         (3, "auto", 0, ("cpu", 3)),
         (3, "gpu", 8, ("gpu", 3)),
-        (None, "gpu", 1, ("gpu", 1)),
     ],
 )
 def test_the_devices_are_those_that_are_asked_for(
@@ -40,9 +36,7 @@ def test_the_devices_are_those_that_are_asked_for(
     assert DeviceRequest(count, kind, threads=1).settled(gpus, "JAX") == settled
 
 
-@pytest.mark.parametrize(
-    ("count", "kind", "gpus"), [(1, "gpu", 0), (None, "gpu", 0), (3, "gpu", 2), (3, "auto", 2)]
-)
+@pytest.mark.parametrize(("count", "kind", "gpus"), [(None, "gpu", 0), (3, "auto", 2)])
 def test_never_fewer_gpus_than_asked_for(count: int | None, kind: str, gpus: int) -> None:
     told = f"JAX sees {gpus} GPUs here, not {count}" if gpus else "JAX sees no GPU here"
     with pytest.raises(RequestError, match=told):

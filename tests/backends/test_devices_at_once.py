@@ -24,17 +24,13 @@ def torch() -> Iterator[Any]:
     module.set_num_threads(before)
 
 
-def on_each_device(*arguments: Any) -> list[Any]:
-    found: list[Any] = import_module("frameworks.pytorch.kernels").on_each_device(*arguments)
-    return found
-
-
 @pytest.mark.parametrize(("devices", "threads", "at_once"), [(4, 2, 2), (3, 2, 1)])
 def test_as_many_compute_at_once_as_share_the_threads_evenly(
     torch: Any, devices: int, threads: int, at_once: int
 ) -> None:
+    on_each_device: Any = import_module("frameworks.pytorch.kernels").on_each_device
     torch.set_num_threads(threads)
-    met = Barrier(at_once)
+    met, more = Barrier(at_once), Barrier(at_once + 1)
 
     def function(device: int) -> tuple[int, int]:
         met.wait(30)  # until as many are here
@@ -43,7 +39,6 @@ def test_as_many_compute_at_once_as_share_the_threads_evenly(
     share = threads // at_once
     assert on_each_device(function, range(devices)) == [(each, share) for each in range(devices)]
     assert torch.get_num_threads() == threads
-    more = Barrier(at_once + 1)
     with pytest.raises(BrokenBarrierError):
         on_each_device(lambda _: more.wait(0.1), range(devices))
 

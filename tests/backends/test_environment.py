@@ -1,130 +1,189 @@
-"""The table of what a framework reads of the environment, and all that follows from it."""
+"""What a framework reads of the environment: a run decides, a record names it, or an error line."""
 
+import json
 import os
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from agreement import edit
-from fake_chapter import EVERY, RECORD, CommandLine, stopping, written
+from fake_chapter import EVERY, CommandLine, stopping, written
+from surroundings import computed, ran
 from together import COUNT, Together, together as together, wait_until
 
 from common.backends.environment import Environment
-from common.backends.loading import import_backend
-from common.base.errors import RequestError
+from common.backends.frameworks import FRAMEWORKS
+from common.backends.loading import environment
 from common.compare.folder import examine
+from common.records.store import read_record
 from common.report.text import subtitle
 
-TABLE = Environment(
-    decided={"TOY_LAYOUT": "last", "TOY_DTYPE": None},
-    defaults={"TOY_FAST": "1", "TOY_LOG": "2"},
-    rounding=("TOY_FAST", "TOY_ISA"),
-    breaking=("TOY_PLUGIN",),
-    fatal=("TOY_FLAGS",),
-    trial="import os; exit('in vain' if 'TOY_FLAGS' in os.environ else 0)",
+PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
+BF16: Final = {"DNNL_DEFAULT_FPMATH_MODE": "BF16", "ONEDNN_DEFAULT_FPMATH_MODE": "BF16"}
+"""With these, oneDNN would multiply float32 in bfloat16."""
+
+KERAS_JSON: Final = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
+HARMLESS: Final = {
+    "pytorch": {
+        "TORCH_COMPILE_DISABLE": "1",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+        "GLOO_SOCKET_IFNAME": "nonsense",  # no processes meet here
+        "MASTER_ADDR": "10.0.0.9",
+    },
+    "tensorflow": {
+        "KERAS_BACKEND": "torch",
+        "KERAS_MAX_EPOCHS": "many",
+        "KERAS_NNX_ENABLED": "1",
+        "TF_USE_LEGACY_KERAS": "1",
+        "TF_FUNCTION_JIT_COMPILE_DEFAULT": "1",
+        "TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --no_such_flag",
+        "TF_ENABLED_DEVICE_TYPES": "GPU",
+        "TF_SET_ONEDNN_FPMATH_MODE": "BF16",
+        "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS": "1",
+        "TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief"}}',
+        "TF_NUM_INTRAOP_THREADS": "3",
+        "XLA_FLAGS": "--no_such_flag",
+    },
+    "jax": {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "JAX_PLATFORM_NAME": "gpu",
+        "JAX_DEFAULT_DEVICE": "cpu:1",
+        "JAX_NUM_CPU_DEVICES": "5",
+        "PJRT_NPROC": "1",
+        "JAX_ENABLE_X64": "0",
+        "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16",
+        "JAX_NUMPY_DTYPE_PROMOTION": "strict",
+        "JAX_TRANSFER_GUARD": "disallow",
+        "JAX_ERROR_CHECKING_BEHAVIOR_NAN": "raise",
+        "JAX_NO_TRACING": "1",
+        "JAX_ARRAY_GARBAGE_COLLECTION_GUARD": "fatal",
+        "JAX_AUTO_PCAST": "0",
+        "FLAX_USE_FLAXLIB": "1",
+        "NNX_GRAPH_MODE": "0",
+        "JAX_DEBUG_NANS": "1",
+    },
+    "mxnet": {
+        "MXNET_ENGINE_TYPE": "NaiveEngine",
+        "MXNET_CPU_WORKER_NTHREADS": "3",
+        "MXNET_LIBRARY_PATH": __file__,
+        "DMLC_ROLE": "server",
+    },
+}
+"""What ended runs or changed their numbers before a run decided it, or might be thought to."""
+
+NAMED: Final = {
+    "pytorch": {"MKL_CBWR": "COMPATIBLE"},
+    "tensorflow": {"TF_ENABLE_ONEDNN_OPTS": "0"},
+    "jax": {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    "mxnet": {"MXNET_MKLDNN_ENABLED": "0"},
+}
+"""What may change the last bits."""
+
+
+def trained(framework: str, out: Path, *flags: str, **variables: str) -> tuple[bytes, Any]:
+    """The tensors of a run, to the bit, and what its record says of the environment."""
+    done = ran(f"frameworks.{framework}.scratch", out, *flags, **variables)
+    assert done.returncode == 0, done.stderr
+    return computed(out), read_record(out / f"{framework}-scratch-2dev.json").environment
+
+
+def test_a_run_computes_the_same_whatever_it_decides_itself(framework: str, tmp_path: Path) -> None:
+    (settings := tmp_path / "home/.keras/keras.json").parent.mkdir(parents=True)
+    settings.write_text(json.dumps(KERAS_JSON))
+    homes = {"HOME": str(tmp_path / "home"), "KERAS_HOME": str(settings.parent)}
+    usual = trained(framework, tmp_path / "usual")
+    variables = {**BF16, **homes, **HARMLESS[framework]}
+    assert trained(framework, tmp_path / "odd", "--launcher=none", **variables) == usual
+    _, named = trained(framework, tmp_path / "named", **NAMED[framework])
+    assert named == usual[1] | NAMED[framework]
+
+
+def of(framework: str, variable: str, told: str) -> Any:
+    return pytest.param(variable, told, marks=pytest.mark.only(framework), id=variable)
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        of("pytorch", "TORCH_LOGS=nonsense", "which is set in the environment): set it right"),
+        of("pytorch", "GLOO_SOCKET_IFNAME=nonsense", "names no network interface"),
+        of("tensorflow", "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=cpp", "set in the environment)"),
+        of("tensorflow", "TF_DETERMINISTIC_OPS=maybe", "Failed to parse the env-var"),
+        of("jax", "XLA_FLAGS=--xla_no_such_flag=1", "(Unknown flag in XLA_FLAGS: --xla_no_such"),
+        of("jax", "JAX_LOG_COMPILES=maybe", "which is set in the environment): set it right"),
+        of("mxnet", "MXNET_ENGINE_TYPE=Foo", "(MXNetError: Cannot find Engine Foo): set it right"),
+        of("mxnet", "MXNET_CPU_WORKER_NTHREADS=auto", "mxnet ends when it reads"),
+        of("mxnet", "MXNET_CPU_TEMP_COPY=0", "mxnet ends when it reads"),
+    ],
 )
-JAX: Any = {"frameworks": ["jax"]}
-BLAMED = "pytorch reads TOY_ISA=avx2, TOY_PLUGIN=none, which is set in the environment"
+def test_a_variable_that_ends_a_run_is_named_in_its_line(
+    framework: str, variable: str, told: str, tmp_path: Path
+) -> None:
+    name, _, value = variable.partition("=")
+    done = ran(f"frameworks.{framework}.concise", tmp_path, SECRET="hush", **{name: value})
+    line = done.stderr.splitlines()[-1]
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert ": error: " in line
+    assert variable in line
+    assert told in line
+    assert "hush" not in line
 
 
-@pytest.fixture(autouse=True)
-def table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A framework that reads the variables of this table, of which none is set."""
-    for name in ("TOY_LAYOUT", "TOY_DTYPE", *TABLE.rounding, "TOY_LOG", "TOY_PLUGIN", "TOY_FLAGS"):
-        monkeypatch.setenv(name, "")  # so that it is put back
-        monkeypatch.delenv(name)
-    monkeypatch.setattr("frameworks.pytorch.ENVIRONMENT", TABLE)
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_the_page_names_every_variable_of_the_table(name: str) -> None:
+    page, table = PAGE.read_text(encoding="utf-8"), environment(name)
+    for variable in (*table.decided, *table.removed, *table.defaults, *table.rounding):
+        assert f"`{variable}`" in page, variable
+
+
+TABLE: Final = Environment(
+    decided={"TOY_LAYOUT": "last"},
+    removed=("TOY_DTYPE*",),
+    defaults={"TOY_FAST": "1", "TOY_LOG": "2"},
+    rounding=("TOY_FAST", "*_ISA"),
+    breaking=("TOY_*",),
+    roles=("TOY_ROLE",),
+)
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """The command line of PyTorch with a chapter that needs none, in a folder of its own."""
-    return CommandLine(monkeypatch, tmp_path)
+def table(monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """What a framework reads, PyTorch's name among others; none of it is set."""
+    for name in ("TOY_LAYOUT", "TOY_DTYPE_OF", "TOY_FAST", "TOY_LOG", "TOY_ISA", "TOY_ROLE"):
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("frameworks.pytorch.ENVIRONMENT", TABLE)
+    return TABLE
 
 
-def failing(step: int) -> float:
-    raise ValueError(f"no such plugin, in step {step}\nand so on")
-
-
-def test_what_is_decided_is_set_and_a_default_leaves_what_a_reader_set(
-    monkeypatch: pytest.MonkeyPatch,
+def test_what_is_decided_is_set_and_a_default_leaves_what_a_user_set(
+    table: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("TOY_LAYOUT", "TOY_DTYPE", "TOY_FAST"):
+    for name in ("TOY_LAYOUT", "TOY_DTYPE_OF", "TOY_FAST", "TOY_ROLE"):
         monkeypatch.setenv(name, "mine")
-    TABLE.apply()
-    found = {name: value for name, value in os.environ.items() if name.startswith("TOY_")}
-    assert found == {"TOY_LAYOUT": "last", "TOY_FAST": "mine", "TOY_LOG": "2"}
-
-
-def test_what_may_change_rounding_is_found_where_it_is_not_as_in_other_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    TABLE.apply()
-    monkeypatch.setenv("TOY_ISA_SECRET", "hush")
-    assert TABLE.found() == {}
     monkeypatch.setenv("TOY_ISA", "avx2 \udcff")
-    assert TABLE.found() == {"TOY_ISA": r"avx2 \udcff"}
-    monkeypatch.setenv("TOY_FAST", "0")
-    assert TABLE.found() == {"TOY_FAST": "0", "TOY_ISA": r"avx2 \udcff"}
+    table.apply()
+    table.forget()
+    found = {name: value for name, value in os.environ.items() if name.startswith("TOY_")}
+    kept = {"TOY_FAST": "mine", "TOY_ISA": "avx2 \udcff"}
+    assert found == {"TOY_LAYOUT": "last", "TOY_LOG": "2", **kept}
+    assert table.found() == {"TOY_FAST": "mine", "TOY_ISA": r"avx2 \udcff"}
 
 
-def test_a_variable_that_ends_a_framework_is_named_and_one_that_does_not_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.usefixtures("table")
+def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    TABLE.require_harmless("toy")  # without it, nothing is tried
-    monkeypatch.setenv("TOY_FLAGS", "--none")
-    told = r"^toy ends when it reads TOY_FLAGS=--none \(in vain\): set it right, or unset it$"
-    with pytest.raises(RequestError, match=told):
-        TABLE.require_harmless("toy")
-    Environment(fatal=("TOY_FLAGS",), trial="pass").require_harmless("toy")
+    def failing(step: int) -> float:
+        raise ValueError(f"no such plugin, in step {step}\nand so on")
 
-
-def test_what_a_framework_raises_names_the_variables_in_line_and_record(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    start = CommandLine(monkeypatch, tmp_path)
     monkeypatch.setenv("TOY_ISA", "avx2")
-    monkeypatch.setenv("TOY_PLUGIN", "none")
     assert start("--quiet", loss=failing) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(f"error: ValueError: no such plugin, in step 1; {BLAMED}")
-    record = written()
-    assert record["failure"]["message"] == line.partition("error: ")[2]
-    assert record["environment"] == {"TOY_ISA": "avx2"}
-
-
-def test_the_role_of_a_process_is_forgotten_before_a_framework_reads_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TOY_ROLE", "server")
-    Environment(roles=("TOY_ROLE",)).forget()
-    assert "TOY_ROLE" not in os.environ
-
-
-def test_a_framework_that_cannot_be_loaded_is_not_called_missing_if_a_variable_may_be_to_blame(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TOY_ISA", "avx2")
-    monkeypatch.setenv("TOY_PLUGIN", "none")
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "frameworks.pytorch.chapters", None)  # it is not there
-        told = r"None in sys.modules\): `nox -s pytorch` installs it"
-        with pytest.raises(RequestError, match=told):
-            import_backend("pytorch", "scratch", 1)
-
-    def broken(*_: object) -> None:
-        raise ImportError("no such plugin")
-
-    monkeypatch.setattr("common.backends.loading.backend", broken)
-    told = rf"\(no such plugin; {BLAMED}\): set it right, or unset it"
-    with pytest.raises(RequestError, match=told):
-        import_backend("pytorch", "scratch", 1)
-
-
-def test_a_run_that_resumes_tells_of_a_variable_that_is_another(
-    start: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TOY_ISA", "avx2")
+    blamed = "pytorch reads TOY_ISA=avx2, which is set in the environment"
+    assert line.endswith(f"error: ValueError: no such plugin, in step 1; {blamed}")
+    assert written()["failure"]["message"] == line.partition("error: ")[2]
     assert start(*EVERY, loss=stopping(3)) == 143
     assert written()["environment"] == {"TOY_ISA": "avx2"}
     monkeypatch.delenv("TOY_ISA")
@@ -136,14 +195,11 @@ def test_a_run_that_resumes_tells_of_a_variable_that_is_another(
     assert start(f"--resume-from={path}", *EVERY[2:]) == 0
     assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err
     assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
-    monkeypatch.setenv("TOY_ISA", "avx2")
-    assert start(*EVERY, "--resume") == 0
-    assert RECORD.exists()
 
 
 def test_the_comparison_names_it_above_a_table(results: Path) -> None:
     edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
-    (examined,) = examine(results, **JAX)
+    (examined,) = examine(results, frameworks=["jax"])
     assert "; TOY_ISA=avx2 in jax on 2" in subtitle(examined.comparison)
 
 
@@ -153,8 +209,6 @@ def test_processes_in_which_it_differs_do_not_train_together(together: Together)
     others = {"frameworks.pytorch.ENVIRONMENT": Environment(rounding=("HOME",))}
     status, said = together.start(2, patches=others).ended()
     assert (status, said.count("\n")) == (2, 1), said
-    told = f"variables that may change rounding is HOME={os.environ['HOME']} on "
-    assert told in said
-    assert ", and none on " in said
+    assert f"variables that may change rounding is HOME={os.environ['HOME']} on " in said
     runs.append(together.start(2))
     assert [run.ended()[0] for run in runs] == [0] * COUNT

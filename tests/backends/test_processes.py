@@ -1,15 +1,20 @@
 """PyTorch's processes: two runs at once, and what needs GPUs."""
 
+import importlib
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from started import CONCISE, SECONDS, flags, require_proc
+
+from common.backends.devices import ALONE
+from common.base.network import interface_of
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -43,40 +48,49 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
 
 
 def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
-    (tmp_path / RECORD).write_text("of an earlier run")
     run = start([*CONCISE, *flags(tmp_path, 3), "--wrapper=dp", "--device-kind=cpu", "--quiet"])
     out, err = run.communicate(timeout=SECONDS)
-    assert run.returncode == 2
-    assert out == ""
-    assert err.count("\n") == 1
+    assert (run.returncode, out, err.count("\n")) == (2, "", 1)
     assert "--wrapper dp needs GPUs" in err
-    assert (tmp_path / RECORD).read_text() == "of an earlier run"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendezvous: Any = importlib.import_module("frameworks.pytorch.rendezvous")
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "")  # so that it is put back
+    with rendezvous.interface_used(ALONE):
+        assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
+    assert "GLOO_SOCKET_IFNAME" not in os.environ  # or an error would blame it on the user
+    meeting = rendezvous.Rendezvous.of(ALONE)
+    socket.create_connection(("127.0.0.1", meeting.port)).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", meeting.port))
+
+
+THREADS: Final = """
+import sys, torch
+from pathlib import Path
+from common.backends.devices import DeviceRequest
+from common.chapters.concise import ConciseOptions
+from frameworks.pytorch.wrappers import launch, wrap
+wrapper = sys.argv[1]
+def threads():
+    names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]
+    return sum('gloo' in name for name in names)
+def worker(process):
+    model = wrap(torch.nn.Linear(2, 1), [torch.device('cpu')], wrapper)
+    model(torch.ones(1, 2)).sum().backward()
+    torch.optim.SGD(model.parameters()).step()
+    print(threads())
+launch(worker, DeviceRequest(1, 'cpu', 1), ConciseOptions(1, 'per-device', wrapper))
+print(threads())
+"""
 
 
 @pytest.mark.parametrize("wrapper", ["ddp", "fsdp"])
 def test_no_thread_outlives_its_group(wrapper: str) -> None:
     """One that did would abort the process now and then, as the interpreter ends."""
     require_proc()
-    train = "\n".join(
-        [
-            "import torch",
-            "from pathlib import Path",
-            "from common.backends.devices import DeviceRequest",
-            "from common.chapters.concise import ConciseOptions",
-            "from frameworks.pytorch.wrappers import launch, wrap",
-            "def threads():",
-            "    names = [file.read_text() for file in Path('/proc/self/task').glob('*/comm')]",
-            "    return sum('gloo' in name for name in names)",
-            "def worker(process):",
-            f"    model = wrap(torch.nn.Linear(2, 1), [torch.device('cpu')], '{wrapper}')",
-            "    model(torch.ones(1, 2)).sum().backward()",
-            "    torch.optim.SGD(model.parameters()).step()",
-            "    print(threads())",
-            f"options = ConciseOptions(1, 'per-device', '{wrapper}')",
-            "launch(worker, DeviceRequest(1, 'cpu', 1), options)",
-            "print(threads())",
-        ]
-    )
-    output, errors = start(["-c", train]).communicate(timeout=SECONDS)
+    output, errors = start(["-c", THREADS, wrapper]).communicate(timeout=SECONDS)
     during, after = map(int, output.split())
     assert during > after == 0, errors

@@ -1,10 +1,10 @@
-"""The recipes in `launch/` on virtual hosts, with a framework: what they train, and leave."""
+"""Jobs of launch/slurm.sbatch on virtual hosts: what they train, and leave."""
 
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -23,29 +23,17 @@ LIMIT: Final = 300
 """Seconds in which a job comes to an end, however busy the machine."""
 
 
-def laid_out(folder: Path) -> Path:
-    """A folder to start jobs in, as in the repository's root."""
-    folder.mkdir(exist_ok=True)
-    if not (folder / "launch").is_symlink():
-        (folder / "launch").symlink_to(ROOT / "launch")
-    return folder
-
-
-def environment(framework: str, flags: str) -> dict[str, str]:
-    """The recipes' variables; `python` is this one there, and finds the project's modules."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    asked = {"FRAMEWORK": framework, "CHAPTER": "concise", "DEVICES": "2", "FLAGS": flags}
-    return {**asked, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
-
 class Job:
     """A job of launch/slurm.sbatch, submitted in a folder, on hosts that have Slurm."""
 
-    def __init__(self, hosts: Hosts, folder: Path, told: Mapping[str, str]) -> None:
-        """Submits it."""
-        self.hosts, self.folder = hosts, laid_out(folder)
-        self.framework = told["FRAMEWORK"]
-        self.name = f"{self.framework}-{told['CHAPTER']}-2dev"
+    def __init__(self, hosts: Hosts, folder: Path, framework: str, flags: str) -> None:
+        """Submits it; `python` is this one there, and finds the project's modules."""
+        self.hosts, self.folder, self.framework = hosts, folder, framework
+        folder.mkdir(exist_ok=True)
+        (folder / "launch").symlink_to(ROOT / "launch")
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        asked = {"FRAMEWORK": framework, "CHAPTER": "concise", "DEVICES": "2", "FLAGS": flags}
+        told = {**asked, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         command = f"cd '{folder}'; sbatch --parsable launch/slurm.sbatch"
         how = {"capture_output": True, "text": True}
         done = hosts.run("ctl", "sh", "-ec", command, env=told, **how)
@@ -64,7 +52,7 @@ class Job:
 
     def record(self) -> Path:
         """Where its record is."""
-        return self.folder / "results" / f"{self.name}.json"
+        return self.folder / "results" / f"{self.framework}-concise-2dev.json"
 
     def end(self) -> str:
         """What Slurm says of it once it has come to its end, well or not."""

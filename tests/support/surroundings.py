@@ -16,10 +16,10 @@ FLAGS: Final = (
 )
 
 
-def python(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """What Python does with these variables beside those that are there."""
+def ran(module: str, out: Path, *more: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """A short run of a chapter on two devices, in float32, once it has ended."""
     return subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, "-m", module, *FLAGS, f"--out={out}", *more],
         cwd=ROOT,
         env={**os.environ, **variables},
         capture_output=True,
@@ -29,19 +29,7 @@ def python(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def ran(module: str, out: Path, *more: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """A short run of a chapter on two devices, in float32, once it has ended."""
-    return python("-m", module, *FLAGS, f"--out={out}", *more, **variables)
-
-
 def computed(out: Path) -> bytes:
     """All tensors that the one run in a folder has left, to the bit."""
     (path,) = out.glob("*.safetensors")
     return path.read_bytes()
-
-
-def refused(done: "subprocess.CompletedProcess[str]") -> str:
-    """The one line that a run said which could not train."""
-    assert done.returncode in (1, 2)
-    assert done.stderr.count("\n") == 1, done.stderr
-    return done.stderr
