@@ -5,6 +5,7 @@ Each explanation can be read off the record and the arrays that were expected; n
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,6 @@ from common.compare.checks import Run
 from common.compare.criteria import CRITERIA
 from common.compare.distances import distance
 from common.models.nets import MOMENTUM, trainable
-from common.pairs.rearranged import flattenings
 
 AXES: Final = ("channel", "row", "column")
 
@@ -64,6 +64,13 @@ def flatten_orders(
                 found, right = (np.linalg.norm(each[array], axis=1) for each in (ours, expected))
                 if order := _order(found, right, planes):
                     yield Explanation(f"The rows of {array} {order}", name)
+
+
+def flattenings(shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """Every other order of the axes, and the index of each entry (n,) once flattened in it."""
+    indices = np.arange(np.prod(shape)).reshape(shape)
+    for axes in list(permutations(range(len(shape))))[1:]:
+        yield axes, indices.transpose(axes).ravel()
 
 
 def _order(ours: Array, theirs: Array, planes: tuple[int, ...]) -> str:

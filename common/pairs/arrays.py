@@ -1,19 +1,15 @@
 """Compares two sets of arrays by name, such as the weights of two files, array by array."""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Mapping
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.compare.distances import Distance, compare, finite, largest, wide
-from common.models.nets import LENET, resnet18_shapes
 from common.pairs.rearranged import Allowed, counterparts, likeness
 from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
-
-NET_ORDER: Final = list(dict.fromkeys([*LENET, *resnet18_shapes(1)]))
 
 
 def compare_arrays(
@@ -25,24 +21,16 @@ def compare_arrays(
     Raises RequestError if there is nothing to compare.
     """
     first, second = numbers(ours, "first"), numbers(expected, "second")
-    verdict = pair_verdict(pair_up(first, second, allowed_by(tolerance)))
+    verdict = pair_verdict(pair_up(first, second, tolerance))
     if verdict.passed and not any(values.size for values in first.values()):
         raise RequestError("nothing was compared: all arrays of both files are empty")
     return verdict
 
 
-def allowed_by(tolerance: float | None) -> Allowed:
-    """The tolerance, else what rounding alone can do."""
-    return rounding if tolerance is None else lambda *_: tolerance
-
-
 def rounding(ours: Array, expected: Array) -> float:
     """How far apart two roundings of the same numbers can be: the epsilon of the coarser dtype.
 
-    Rounding to the nearest moves a number by at most half an epsilon, relative to the number. So
-    two roundings of it are at most one epsilon apart, and no entry is off by more than one epsilon
-    of the largest. Epsilon is 1.2e-7 for float32 and 2.2e-16 for float64. Whole numbers are not
-    rounded: 0.
+    Each is off by half an epsilon of the number at most. Whole numbers are not rounded: 0.
     """
     dtypes = [each.dtype for each in (ours, expected) if each.dtype.kind == "f"]
     return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
@@ -59,8 +47,11 @@ def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
     return found
 
 
-def pair_up(ours: Weights, expected: Weights, limit: Allowed, check: str = "") -> list[ArrayPair]:
-    """Every array of either, in the net's order where its names are known, else in the second's."""
+def pair_up(
+    ours: Weights, expected: Weights, tolerance: float | None, check: str = ""
+) -> list[ArrayPair]:
+    """Every array of either, those of `expected` first; see `rounding` for no tolerance."""
+    limit: Allowed = rounding if tolerance is None else lambda *_: tolerance
     distances = {each.array: each for each in compare(ours, expected, "")}
     lacking = {name: expected[name] for name in expected if name not in ours}
     surplus = {name: ours[name] for name in ours if name not in expected}
@@ -68,28 +59,14 @@ def pair_up(ours: Weights, expected: Weights, limit: Allowed, check: str = "") -
     for theirs, (name, how) in counterparts(surplus, lacking, limit).items():
         hints |= {theirs: f"the first's {name} is {how}", name: f"is the second's {theirs}"}
     pairs = []
-    for name in in_order([*expected, *surplus]):
-        if name in surplus:
-            pairs.append(_alone(name, "first", check, hints))
-        elif name in lacking:
-            pairs.append(_alone(name, "second", check, hints))
-        else:
+    for name in [*expected, *surplus]:
+        if name not in surplus and name not in lacking:
             pairs.append(_pair(distances[name], ours[name], expected[name], limit, check))
+        else:
+            note = f"is in the {'first' if name in surplus else 'second'} alone"
+            alone = ArrayPair(array=name, check=check, limit=None, passed=False, note=note)
+            pairs.append(alone.model_copy(update={"hint": hints.get(name, "")}))
     return pairs
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """The names in the net's order, if it is one of this project's nets; else as they are."""
-    listed = list(names)
-    bare = {name: name.partition("/")[2] or name for name in listed}
-    if not set(bare.values()) <= set(NET_ORDER):
-        return listed
-    return sorted(listed, key=lambda name: NET_ORDER.index(bare[name]))
-
-
-def _alone(name: str, which: str, check: str, hints: Mapping[str, str]) -> ArrayPair:
-    note, hint = f"is in the {which} alone", hints.get(name, "")
-    return ArrayPair(array=name, check=check, limit=None, passed=False, note=note, hint=hint)
 
 
 def _pair(found: Distance, ours: Array, expected: Array, limit: Allowed, check: str) -> ArrayPair:

@@ -3,39 +3,33 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Weights
 from common.base.errors import RunError
-from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerical_checks
 from common.compare.collect import identity, load
 from common.compare.criteria import CRITERIA
 from common.models.nets import trainable
-from common.pairs.arrays import allowed_by, pair_up
+from common.pairs.arrays import pair_up
 from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
 
-Part = tuple[str, Weights, Weights, float]
-"""A check, the arrays of both that it compares, and their limit; infinite where there is none."""
-
-ADVICE: Final = {
-    "initial weights": ": start both from one file with --init-weights",
-    "shards": ": batch norm sees each device's alone, unless --batch-norm is sync",
-}
-
-DIGESTS: Final = ("data", "initial weights")
-
 
 def read_run(path: Path) -> Run:
-    """A run from its record and the tensors beside it. Raises RunError if it cannot be trusted."""
+    """A run from its record and tensors; weights and gradients are in the net's order.
+
+    Raises RunError if it cannot be trusted.
+    """
     run = load(path, read_record(path))
-    if lacking := [name for name in _required(run.record) if name not in run.arrays]:
+    names = [*run.record.config.shapes()]
+    gradients = [f"gradients/{name}" for name in names if trainable(name)]
+    required = ["logits/before", *gradients, *(f"weights/{name}" for name in names), "logits/after"]
+    if lacking := [name for name in required if name not in run.arrays]:
         raise RunError(f"its tensors lack {lacking[0]} ({path})")
-    return run
+    return Run(run.record, {name: run.arrays[name] for name in required} | run.arrays)
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
@@ -46,31 +40,31 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     """
     notes = list(_notes(ours.record, expected.record))
     if differences := other_setting(ours.record, expected.record):
-        conclusion = f"not comparable, as the settings differ: {'; '.join(differences)}"
-        return PairVerdict(
-            passed=False, conclusion=conclusion, differences=differences, notes=notes
-        )
+        said = f"not comparable, as the settings differ: {'; '.join(differences)}"
+        return PairVerdict(passed=False, conclusion=said, differences=differences, notes=notes)
     pairs: list[ArrayPair] = []
     for check, first, second, most in parts(ours, expected, tolerance):
-        pairs += pair_up(first, second, allowed_by(most), check)
+        pairs += pair_up(first, second, most, check)
     return pair_verdict(pairs, notes)
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:
     """What differs of the setting, in words; the dtype is no part of it."""
     first, second = identity(ours), identity(expected)
+    advice = {"initial weights": ": start both from one file with --init-weights"}
     return [
-        f"{key} is {_short(key, first[key])} and {_short(key, second[key])}{ADVICE.get(key, '')}"
+        f"{key} is {str(first[key])[:12]} and {str(second[key])[:12]}{advice.get(key, '')}"
         for key in first
         if key != "dtype" and first[key] != second[key]
     ]
 
 
-def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
-    """What is compared, in the order in which a run computes it.
+def parts(
+    ours: Run, expected: Run, tolerance: float | None
+) -> Iterator[tuple[str, Weights, Weights, float]]:
+    """Each check, the arrays of both that it compares, and their limit, if not infinite.
 
-    Each run may be a limit away from what is right, so two that are right could be two limits
-    apart; but the limits are more than twice what was measured, and hold for pairs as well.
+    Two right runs could be two limits apart, but the limits are more than twice what was measured.
     """
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
@@ -90,28 +84,12 @@ def parts(ours: Run, expected: Run, tolerance: float | None) -> Iterator[Part]:
             yield "curve", one, other, 2 * CRITERIA[coarser.record.chapter].curve.limit
 
 
-def _required(record: Record) -> Iterator[str]:
-    """The names of the tensors that a run has to leave."""
-    yield from ("logits/before", "logits/after")
-    for name in record.config.shapes():
-        yield from [f"weights/{name}", *([f"gradients/{name}"] if trainable(name) else [])]
-
-
 def _notes(ours: Record, expected: Record) -> Iterator[str]:
     """What both are, and what has to be known of them."""
     for which, record in (("first", ours), ("second", expected)):
-        config = record.config
-        devices = ", ".join(record.devices)
+        devices, dtype = ", ".join(record.devices), record.config.dtype
         told = "".join(f", {name}={value}" for name, value in record.environment.items())
-        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {config.dtype}{told}"
+        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {dtype}{told}"
         known = record.framework in FRAMEWORKS
         if not known or record.source_sha256 != source_digest(record.framework):
             yield f"the {which} was made by other code than is here"
-    if ours.epochs and expected.epochs and ours.config.steps is None:
-        reached = [accuracy(record) for record in (ours, expected)]
-        both = f"test accuracy {reached[0]:.4f} and {reached[1]:.4f}"
-        yield f"{both}: `nox -s seeds` shows how much of it is chance"
-
-
-def _short(key: str, value: Any) -> str:
-    return f"{value[:12]}..." if key in DIGESTS else str(value)

@@ -12,7 +12,7 @@ from common.compare.findings import HEADINGS
 from common.models.weights_file import bfloat16_note, load_arrays
 from common.pairs.arrays import compare_arrays
 from common.pairs.runs import compare_runs, read_run
-from common.pairs.verdict import ArrayPair, PairVerdict, remark, share_of_limit
+from common.pairs.verdict import ArrayPair, PairVerdict, remark
 from common.terminal import tables
 from common.terminal.text import printable
 
@@ -61,7 +61,9 @@ def in_rows(pairs: Sequence[ArrayPair]) -> list[ArrayPair]:
     """Those of runs in the order of computing; those of weights with the farthest first."""
     if any(pair.check for pair in pairs):
         return list(pairs)
-    return sorted(pairs, key=lambda pair: (pair.passed, -share_of_limit(pair)))
+    lacking = [pair for pair in pairs if pair.distance is None]
+    measured = [pair for pair in pairs if pair.distance is not None]
+    return lacking + sorted(measured, key=lambda pair: (pair.passed, -(pair.distance or 0)))
 
 
 def table(pairs: Iterable[ArrayPair]) -> Table:

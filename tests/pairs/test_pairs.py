@@ -10,9 +10,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.models.initial import initial_weights
-from common.models.nets import LENET, resnet18_shapes
-from common.pairs.arrays import compare_arrays, in_order, rounding
+from common.pairs.arrays import compare_arrays
 from common.pairs.rearranged import likeness
 from common.pairs.verdict import ArrayPair
 
@@ -23,20 +21,15 @@ def drawn(*shape: int, seed: int = 0) -> Array:
     return np.random.RandomState(seed).standard_normal(shape)
 
 
-def only(ours: Weights, expected: Weights, tolerance: float | None = None) -> ArrayPair:
+def only(ours: Weights, expected: Weights) -> ArrayPair:
     """The one pair that fails."""
-    verdict = compare_arrays(ours, expected, tolerance)
+    verdict = compare_arrays(ours, expected)
     (failed,) = [pair for pair in verdict.arrays if not pair.passed]
     assert not verdict.passed
     assert verdict.conclusion.startswith(
         f"they diverge in 1 of {len(verdict.arrays)} arrays, first in {failed.array}: "
     )
     return failed
-
-
-def lenet() -> Weights:
-    weights = initial_weights(LENET, 1, "float64")
-    return {name: values + drawn(*values.shape) for name, values in weights.items()}
 
 
 @given(arrays(np.float64, array_shapes(max_dims=3), elements=NORMAL))
@@ -51,49 +44,23 @@ def test_two_roundings_of_the_same_numbers_are_the_same(exact: Array) -> None:
     assert not compare_arrays({"w": beyond}, {"w": single}).passed
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "limit"),
-    [
-        ("float64", "float64", 2**-52),
-        ("float32", "float64", 2**-23),
-        ("int64", "bool", 0),
-    ],
-)
-def test_the_limit_is_one_epsilon_of_the_coarser_dtype(
-    first: str, second: str, limit: float
-) -> None:
-    assert rounding(np.ones(2, first), np.ones(2, second)) == limit
-
-
-@pytest.mark.parametrize("name", ["conv1.bias", "fc1.weight"])
-def test_one_wrong_entry_of_any_array_is_seen(name: str) -> None:
-    ours, expected = lenet(), lenet()
-    ours[name].flat[-1] += 1e-9
-    found = only(ours, expected)
-    assert found.array == name
-    assert found.where == str([n - 1 for n in LENET[name]])
-    assert found.distance == pytest.approx(1e-9 / np.abs(expected[name]).max(), rel=1e-5)
-    assert compare_arrays(ours, expected, 1e-9).passed
-    assert found.hint == ""
-
-
-def test_arrays_come_in_the_nets_order_or_the_files() -> None:
-    for shapes in (LENET, resnet18_shapes(4)):
-        assert in_order(sorted(shapes)) == list(shapes)
-        assert in_order([f"weights/{name}" for name in sorted(shapes)])[0] == "weights/conv1.weight"
-    assert in_order(["z", "a", "conv1.weight"]) == ["z", "a", "conv1.weight"]
-    ours, expected = lenet(), {name: lenet()[name] for name in sorted(LENET)}
-    for name in ("fc1.weight", "conv2.bias"):
-        ours[name] = ours[name] + 1
-    assert "2 of 8 arrays, first in conv2.bias: " in compare_arrays(ours, expected).conclusion
+def test_one_wrong_entry_of_any_array_is_seen() -> None:
+    expected = {"a": drawn(3, 4), "b": drawn(5)}
+    for name, values in expected.items():
+        wrong = values.copy()
+        wrong.flat[-1] += 1e-9
+        found = only({**expected, name: wrong}, expected)
+        assert (found.array, found.hint) == (name, "")
+        assert found.where == str([n - 1 for n in values.shape])
+        assert found.distance == pytest.approx(1e-9 / np.abs(values).max(), rel=1e-5)
+        assert compare_arrays({**expected, name: wrong}, expected, 1e-9).passed
 
 
 @pytest.mark.parametrize(
     ("ours", "expected", "note"),
     [
         ([1.0, np.nan], [1.0, 2.0], "NaN or infinity in the first"),
-        ([1.0, 2.0], [1.0, -np.inf], "NaN or infinity in the second"),
-        ([np.nan], [np.nan], "NaN or infinity in the first and the second"),
+        ([np.nan], [-np.inf], "NaN or infinity in the first and the second"),
         ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2)"),
         ([1e308], [-1e308], "farther apart than float64 can say"),
         ([1], [2], ""),
@@ -106,68 +73,36 @@ def test_what_has_no_distance_or_is_not_equal_fails(ours: Any, expected: Any, no
     assert found.model_dump_json()
 
 
-@pytest.mark.parametrize("values", [np.zeros((0, 3)), np.float32(2.5), True])
-def test_empty_arrays_scalars_and_zeros_are_compared(values: Any) -> None:
-    ours: Weights = {"a": values, "b": np.ones(2)}
-    assert compare_arrays(ours, ours).passed
-    assert not compare_arrays(ours, {**ours, "b": np.ones(2) + 1e-6}).passed
-
-
-def test_arrays_that_only_one_has_fail() -> None:
-    verdict = compare_arrays({"a": drawn(3), "b": drawn(2)}, {"a": drawn(3), "c": drawn(4)})
-    assert [(pair.array, pair.passed, pair.note) for pair in verdict.arrays] == [
-        ("a", True, ""),
-        ("c", False, "is in the second alone"),
-        ("b", False, "is in the first alone"),
-    ]
-    assert {pair.hint for pair in verdict.arrays} == {""}
-
-
-@pytest.mark.parametrize("wrong", [{}, {"a": np.array(["x"])}, {"a": np.array([{}])}])
+@pytest.mark.parametrize("wrong", [{}, {"a": np.array(["x"])}, {"a": np.ones(1, complex)}])
 def test_what_is_no_numbers_is_refused(wrong: Weights) -> None:
-    for pair in ((wrong, lenet()), (lenet(), wrong)):
-        with pytest.raises(RequestError, match=r"holds no arrays|, not numbers"):
-            compare_arrays(*pair)
-
-
-def flattened_last(values: Array) -> Array:
-    """LeNet's first dense layer as a net has it whose images are rows, columns, channels."""
-    return values.reshape(50, 4, 4, 128).transpose(1, 2, 0, 3).reshape(800, 128)
+    with pytest.raises(RequestError, match=r"holds no arrays|, not numbers"):
+        compare_arrays({"a": np.ones(1)}, wrong)
 
 
 CHANGES: list[tuple[tuple[int, ...], Callable[[Array], Array], str]] = [
+    ((3, 4), lambda a: a, "equal"),
     ((3, 4), np.transpose, "equal after .transpose(1, 0)"),
     ((5, 1, 3, 3), lambda a: a.transpose(2, 3, 1, 0), "equal after .transpose(3, 2, 0, 1)"),
     ((5, 1, 1, 3), lambda a: a.transpose(3, 1, 2, 0), "equal after .transpose(3, 1, 2, 0)"),
     ((6,), lambda a: a[None], "equal after .reshape(6,)"),
-    ((3, 4), lambda a: a[[2, 0, 1]], "equal with the 3 slices along axis 0 in another order"),
-    ((4, 2, 3), lambda a: a[:, ::-1], "equal with the 2 slices along axis 1 in another order"),
-    ((5,), lambda a: a[::-1], "equal with the entries in another order"),
-    (
-        (800, 128),
-        flattened_last,
-        "equal with the 800 slices along axis 0 in another order, 16 × 50 flattened as 50 × 16",
-    ),
-    (
-        (800, 128),
-        lambda a: flattened_last(a).T,
-        "equal after .transpose(1, 0) and with the 800 slices along axis 0 in another order, "
-        "16 × 50 flattened as 50 × 16",
-    ),
 ]
 
 
 @pytest.mark.parametrize(("shape", "change", "hint"), CHANGES)
-def test_what_is_only_rearranged_is_said(
+def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     shape: tuple[int, ...], change: Callable[[Array], Array], hint: str
 ) -> None:
     expected = drawn(*shape)
     ours = change(expected).astype("float32")
-    assert only({"a": ours}, {"a": expected}).hint == hint
-    renamed = compare_arrays({"b": ours}, {"a": expected})
-    assert [pair.hint for pair in renamed.arrays] == [
-        f"the first's b is {hint}",
-        "is the second's a",
+    if hint != "equal":
+        assert only({"a": ours}, {"a": expected}).hint == hint
+    renamed = compare_arrays({"b": ours, "x": drawn(9)}, {"a": expected, "y": drawn(9, seed=1)})
+    assert not any(pair.passed for pair in renamed.arrays)
+    assert [(pair.array, pair.note, pair.hint) for pair in renamed.arrays] == [
+        ("a", "is in the second alone", f"the first's b is {hint}"),
+        ("y", "is in the second alone", ""),
+        ("b", "is in the first alone", "is the second's a"),
+        ("x", "is in the first alone", ""),
     ]
 
 
@@ -175,11 +110,9 @@ def test_what_is_only_rearranged_is_said(
     ("ours", "expected"),
     [
         (np.zeros((3, 4)), np.zeros((4, 3))),  # any order would do
-        (np.ones(4), np.ones((2, 2))),
         (drawn(3, 4), drawn(4, 3, seed=1)),
         (drawn(3, 4), drawn(3, 4).T + 1e-2),
         (np.full((2, 3), np.nan), np.full((3, 2), np.nan)),
-        (drawn(8, 8)[::-1, ::-1], drawn(8, 8)),  # no single step makes it
         (drawn(1, 1), drawn(1)),  # a single number tells nothing
         # It is symmetric in two axes, so two orders of axes make it.
         (
@@ -192,18 +125,8 @@ def test_what_cannot_be_told_is_not_said(ours: Array, expected: Array) -> None:
     assert likeness(ours, expected, 0.5) == ""
 
 
-def test_a_wide_tolerance_makes_no_likeness() -> None:
-    ours, expected = {"a": drawn(40)}, {"b": np.sort(drawn(40, seed=1))}
-    assert {pair.hint for pair in compare_arrays(ours, expected, 5).arrays} == {""}
-
-
 def test_a_name_is_only_matched_if_there_is_one_choice() -> None:
     ours = {"x": drawn(3), "y": drawn(3), "z": drawn(4)}
     verdict = compare_arrays(ours, {"a": drawn(3), "b": drawn(4)})
-    assert [pair.hint for pair in verdict.arrays] == [
-        "",
-        "the first's z is equal",
-        "",
-        "",
-        "is the second's b",
-    ]
+    hints = {pair.array: pair.hint for pair in verdict.arrays if pair.hint}
+    assert hints == {"b": "the first's z is equal", "z": "is the second's b"}
