@@ -3,10 +3,9 @@
   "use strict";
 
   const { svg, text, rect, table, bytes, exact, entry, start } = explorer;
-  const { STRATEGIES, MOVED, KEPT, range, sum } = plans;
+  const { STRATEGIES, MOVED, KEPT, sum } = plans;
   const LANE = 20, HEAD = 20, DIGIT = 7, TOTAL = 64;
-  const MOST = { devices: 64, microbatches: 64 };
-
+  
   // As in common/drawing/timelines.py: the colour of each kind, and how much of it.
   const KINDS = {
     weights: ["cell", 0.9, "weights"],
@@ -17,14 +16,6 @@
 
   const FIELDS = { depth: "lenet", width: "resnet18", millions: "dense", layers: "dense" };
 
-  // What may lower each kind of memory: other strategies, and other settings.
-  const OTHERS = {
-    weights: ["zero3", "tensor", "pipeline"],
-    gradients: ["zero2", "zero3", "tensor", "pipeline"],
-    momentum: ["zero1", "zero2", "zero3", "tensor", "pipeline"],
-    activations: ["data", "zero3", "tensor", "pipeline"],
-  };
-
   // Devices in words: consecutive ones by their ends, many others by the first ones and the last.
   function named(devices) {
     const last = devices.at(-1), consecutive = last - devices[0] === devices.length - 1;
@@ -33,8 +24,6 @@
       : devices.length < 4 ? devices.join(", ") : `${devices[0]}, ${devices[1]}, … ${last}`;
     return `${devices.length > 1 ? "devices" : "device"} ${few}`;
   }
-
-  const upper = (words) => words[0].toUpperCase() + words.slice(1);
 
   const totals = ({ peak }) => peak.weights.map((_, i) => sum(KEPT.map((kind) => peak[kind][i])));
 
@@ -99,51 +88,21 @@
 
   function fits(usage, card, size) {
     const kept = totals(usage), { device, most } = fullest(usage);
-    const large = range(kept.length).filter((i) => kept[i] > card);
-    if (!large.length) {
-      const share = most / card < 0.01 ? "less than 1" : Math.ceil((100 * most) / card);
-      const who = kept.length > 1 ? `All ${kept.length} devices fit` : "The device fits";
-      return `${who} a card of ${size}: device ${device}, the fullest, ` +
-        `fills ${share}\u00a0% of it.`;
-    }
-    const than = `a card of ${size}, and device ${device} keeps ${bytes(most)}`;
-    if (large.length === kept.length) return kept.length > 1
-      ? `None of the ${kept.length} devices fits ${than}.` : `The device does not fit ${than}.`;
-    const verb = large.length > 1 ? "do not fit" : "does not fit";
-    const rest = kept.length - large.length;
-    return `${upper(named(large))} ${verb} ${than}. The other${rest > 1 ? `s` : ""} ` +
-      `fit${rest > 1 ? "" : "s"}.`;
+    const large = kept.filter((each) => each > card).length;
+    return large
+      ? `${large} of ${kept.length} devices do not fit a card of ${size}: device ${device} keeps ` +
+        `${bytes(most)}.`
+      : `Every device fits a card of ${size}: device ${device}, the fullest, fills ` +
+        `${Math.ceil((100 * most) / card)}\u00a0% of it.`;
   }
 
-  // What takes most on the fullest device, and the changes of one setting that lower it most.
-  function bottleneck({ settings, usage }, every) {
+  // What takes most on the fullest device.
+  function bottleneck(usage) {
     const { device, most } = fullest(usage);
     const kind = KEPT.reduce((a, b) => usage.peak[b][device] > usage.peak[a][device] ? b : a);
-    const size = usage.peak[kind][device];
-    const changed = (name, value, words) =>
-      ({ words, ...found({ ...settings, [name]: value }) });
-    const twice = (name, words) => 2 * settings[name] > MOST[name] ? []
-      : [changed(name, 2 * settings[name], `${2 * settings[name]} ${words}`)];
-    const tries = [
-      ...every.filter((each) => OTHERS[kind].includes(each.settings.strategy))
-        .map((each) => ({ ...each, words: each.settings.strategy })),
-      ...twice("devices", "devices"),
-      ...(kind === "activations" ? twice("microbatches", "microbatches") : []),
-      ...(kind === "activations" && settings.strategy === "pipeline"
-        ? [changed("schedule", "1f1b", "1f1b")] : []),
-      ...(settings.precision === "mixed" ? [] : [changed("precision", "mixed", "mixed precision")]),
-    ];
-    const lower = tries.filter((each) => each.usage && fullest(each.usage).most < most &&
-      Math.max(...each.usage.peak[kind]) < size)
-      .sort((a, b) => fullest(a.usage).most - fullest(b.usage).most).slice(0, 3);
-    const words = `The next bottleneck: ${KINDS[kind][2]}, ${bytes(size)} of ${bytes(most)} there.`;
-    const names = lower.map((each) => `${each.words} (${bytes(fullest(each.usage).most)})`);
-    return names.length ? `${words} The fullest device would keep less with ${listed(names)}.`
-      : `${words} No single change that is tried here lowers that.`;
+    return `The next bottleneck: ${KINDS[kind][2]}, ${bytes(usage.peak[kind][device])} of ` +
+      `${bytes(most)} there.`;
   }
-
-  const listed = (names) =>
-    names.length > 1 ? `${names.slice(0, -1).join(", ")} or ${names.at(-1)}` : names[0];
 
   function traffic({ sent, messages }) {
     const each = messages.map((_, i) => sum(MOVED.map((kind) => sent[kind][i])));
@@ -182,9 +141,7 @@
       [String(device), ...columns.map(([, values]) => exact(values[device]))]));
   }
 
-  start("memory", (root) => {
-    const find = (name) => root.querySelector(`.explorer-${name}`);
-    const show = (name, shown) => { root.querySelector(`[data-for=${name}]`).hidden = !shown; };
+  start("memory", ({ find, show }) => {
     return (values) => {
       for (const [name, net] of Object.entries(FIELDS)) show(name, values.net === net);
       show("gigabytes", values.card === "other");
@@ -192,10 +149,10 @@
       const card = 1e9 * gigabytes, size = `${gigabytes}\u00a0GB`;
       const settings = { ...values, parameters: 1e6 * values.millions };
       const every = STRATEGIES.map((strategy) => found({ ...settings, strategy }));
-      const chosen = every[STRATEGIES.indexOf(values.strategy)], { refusal, usage } = chosen;
+      const { refusal, usage } = every[STRATEGIES.indexOf(values.strategy)];
       for (const name of ["stage", "legend", "traffic", "exact"]) find(name).hidden = !usage;
       find("words").textContent = refusal ? `There is no such plan: ${refusal}.`
-        : `${fits(usage, card, size)} ${bottleneck(chosen, every)}`;
+        : `${fits(usage, card, size)} ${bottleneck(usage)}`;
       find("comparison").replaceChildren(comparison(every, values.strategy, card));
       if (!usage) return;
       find("stage").replaceChildren(bars(usage, card, size, find("stage").clientWidth));

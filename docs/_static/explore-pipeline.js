@@ -3,14 +3,13 @@
 (() => {
   "use strict";
 
-  const { svg, text, rect, table, start } = globalThis.explorer;
-  const { CHUNKS, orders, needed, simulate, endOf, bubble, mostLive, key } = globalThis.pipelines;
-  const { LARGEST, kept, runOf, differences, ordered, number, way } = globalThis.runs;
+  const { svg, text, rect, table, steps, start } = globalThis.explorer;
+  const { CHUNKS, range, orders, needed, simulate, endOf, bubble, mostLive, key } =
+    globalThis.pipelines;
+  const { kept, runOf, differences, ordered, number, way } = globalThis.runs;
 
   const LANE = 28, BOX = 19, LOW = 6, FOOT = 18; // a backward pass stands lower than a forward one
   const DIGIT = 0.72 * 11; // the widest that a digit is on average, in any font
-  const WIDEST = 16_000; // pixels
-  const PLAY = { pause: 500, all: 30_000 }; // milliseconds: from pass to pass, and at most
   const NAMES = { naive: "naive", gpipe: "GPipe", "1f1b": "1F1B", interleaved: "interleaved 1F1B" };
 
   const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
@@ -18,22 +17,19 @@
   const microbatchesOf = (count) => `${count} microbatch${count === 1 ? "" : "es"}`;
 
   // The share of time that devices wait, which does not depend on how long passes take.
+  const FILLING = [(p, m) => (p - 1) / (m + p - 1), "(p − 1) / (m + p − 1)"];
   const THEORY = {
     naive: [(p) => (p - 1) / p, "(p − 1) / p, as one device works at a time"],
-    gpipe: [(p, m) => (p - 1) / (m + p - 1), "(p − 1) / (m + p − 1)"],
-    "1f1b": [(p, m) => (p - 1) / (m + p - 1), "(p − 1) / (m + p − 1)"],
+    gpipe: FILLING,
+    "1f1b": FILLING,
     interleaved: [(p, m) => (p - 1) / (CHUNKS * m + p - 1), `(p − 1) / (${CHUNKS}m + p − 1)`],
   };
 
   // Lanes, a box for each pass, and `mark`, which shows how far the steps have come.
-  function timeline(events, devices, { width, roomy, measure, label }) {
+  function timeline(events, devices, { width, measure, label }) {
     const left = width > 480 ? 62 : 26, prefix = width > 480 ? "device " : "d";
     const end = endOf(events), lengths = events.map((event) => event.end - event.begin);
-    const digits = DIGIT * String(Math.max(...events.map((event) => event.microbatch))).length + 2;
-    const fit = (width - left - 2) / end;
-    const shortest = Math.min(...lengths.filter((each) => each > 0));
-    const unit = roomy ? Math.max(fit, Math.min(digits / shortest, WIDEST / end)) : fit;
-    const height = devices * LANE + FOOT, whole = left + end * unit + 2;
+    const unit = (width - left - 2) / end, height = devices * LANE + FOOT;
     const x = (time) => left + time * unit;
     const top = ({ device, forward }) => device * LANE + (forward ? 1 : 1 + LOW);
     const boxes = events.map((event, i) => {
@@ -46,20 +42,20 @@
         box.append(text(x(event.begin) + wide / 2, top(event) + 14, String(event.microbatch)));
       return box;
     });
-    const lanes = [...Array(devices).keys()].flatMap((device) => [
+    const lanes = range(devices).flatMap((device) => [
       text(0, device * LANE + 18, prefix + device, "muted", "start"),
       rect(left, device * LANE, end * unit, LANE - 2, "rule")]);
     const marks = svg("g", { class: "pic-marks" });
-    const drawn = svg("svg", { viewBox: `0 0 ${whole} ${height}`, width: whole, height, role: "img",
+    const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
       "aria-label": label, "font-size": 11 }, ...lanes,
       text(left, height - 3, "0", "muted", "start"),
-      text(whole - 2, height - 3, `${number(end)} ${measure}`, "muted", "end"), ...boxes, marks);
+      text(width - 2, height - 3, `${number(end)} ${measure}`, "muted", "end"), ...boxes, marks);
     const places = new Map(events.map((event, i) => [key(event), i]));
 
     function mark(done, now) {
       for (const [name, i] of places) boxes[i].classList.toggle("later", !done.has(name));
       marks.replaceChildren();
-      if (!now) return null;
+      if (!now) return;
       const at = events[places.get(key(now))];
       const outline = (event, part) =>
         rect(x(event.begin), top(event), Math.max(2, (event.end - event.begin) * unit), BOX, part);
@@ -70,7 +66,6 @@
         marks.append(outline(before, "given"), svg("path", { d: line, class: "pic-adds" }));
       }
       marks.append(outline(at, "got"));
-      return x(at.begin);
     }
     return { drawn, mark, events, devices, measure };
   }
@@ -92,32 +87,17 @@
       [...needs, `its own device is free at ${number(free)}${waited}`].join("; ") + ".";
   }
 
-  start("pipeline", (root) => {
-    const find = (selector) => root.querySelector(selector);
-    const named = (name) => find(`[name=${name}]`);
-    const { runs } = JSON.parse(find("script[type='application/json']").textContent);
+  start("pipeline", ({ root, data, find, named, show }) => {
     const [stage, real] = root.querySelectorAll(".explorer-stage");
-    const slider = named("step"), play = named("play"), file = find("input[type=file]");
-    const said = (name, words) => { find(`.explorer-${name}`).textContent = words; };
-    const still = matchMedia("(prefers-reduced-motion: reduce)");
-    let own = null, seen = "", events = [], views = [], devices = 0, live = [], timer = null;
+    const slider = named("step"), { jump, shown } = steps(root, slider);
+    const said = (name, words) => { find(name).textContent = words; };
+    let own = null, seen = "", events = [], views = [], live = [];
 
     const hint = () => said("told", events.length ?
       "Point at a box: it tells what it waits for. Tap it: the step goes there." : "");
 
-    function go(wanted) {
-      slider.value = wanted;
-      slider.dispatchEvent(new Event("input", { bubbles: true }));
-    }
-
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      play.textContent = "play";
-    }
-
     const chosen = (beside, schedule) => beside === "own" ? own :
-      kept(runs, beside, schedule) ?? kept(runs, beside, "1f1b");
+      kept(data.runs, beside, schedule) ?? kept(data.runs, beside, "1f1b");
 
     // The run to draw below, or why there is none.
     function besides({ beside, schedule, stages, microbatches }) {
@@ -126,107 +106,84 @@
       if (!run) return [null, "Choose a record of your own below."];
       const fits = run.schedule === schedule && run.stages === stages &&
         run.microbatches === microbatches;
-      const [these, orders] = beside === "own" ? ["Your run has", `the order ${NAMES[run.schedule]}`]
-        : ["These runs have", "the orders naive, GPipe and 1F1B"];
-      return [fits ? run : null, fits ? "" : `${these} ${devicesOf(run.stages)} and ` +
-        `${microbatchesOf(run.microbatches)}, in ${orders}: choose these.`];
+      return fits ? [run, ""] : [null, `That run has ${devicesOf(run.stages)} and ` +
+        `${microbatchesOf(run.microbatches)}, in the order ${NAMES[run.schedule]}: choose these.`];
     }
 
-    function drawRun(run, { times, forward, backward, width }, place) {
+    function drawRun(run, { times }, place) {
       const lengths = new Map(run.events.map((event) => [key(event), event.end - event.begin]));
-      const by = {
-        alone: (one) => lengths.get(key(one)),
-        order: (one) => (one.forward ? forward : backward),
-      };
-      const shown = by[times] ? simulate(ordered(run.events, run.stages), by[times]) : run.events;
-      const measure = times === "order" ? "units" : "ms";
-      const view = timeline(shown, run.stages, { ...place, measure, roomy: width === "numbers",
-        label: `What the devices of ${run.name} did.` });
+      const shown = times === "alone"
+        ? simulate(ordered(run.events, run.stages), (one) => lengths.get(key(one))) : run.events;
+      const view = timeline(shown, run.stages,
+        { ...place, measure: "ms", label: `What the devices of ${run.name} did.` });
       real.replaceChildren(view.drawn);
-      views.push({ ...view, place: real });
-      find(".explorer-differences").replaceChildren(...differences(events, run).map((words) =>
+      views.push(view);
+      find("differences").replaceChildren(...differences(events, run).map((words) =>
         Object.assign(document.createElement("li"), { textContent: words })));
-      return [`${number(endOf(shown))} ${measure}`, percent(bubble(shown, devices)), "–"];
+      return [`${number(endOf(shown))} ms`, percent(bubble(shown, run.stages)), "–"];
     }
 
     // Everything but the step.
     function drawPlan(values) {
-      const { stages, microbatches, schedule, forward, backward, width } = values;
+      const { stages, microbatches, schedule, forward, backward } = values;
       const possible = schedule !== "interleaved" || microbatches % stages === 0;
       const chunks = schedule === "interleaved" ? CHUNKS : 1, atEnd = slider.value === slider.max;
-      devices = stages;
       events = possible ? simulate(orders[schedule](stages, microbatches),
         (one) => (one.forward ? forward : backward) / chunks) : [];
       views = [];
-      find(".explorer-shown").hidden = !possible;
-      for (const name of ["step", "play", ...Object.keys(steps)]) named(name).disabled = !possible;
+      find("shown").hidden = !possible;
+      slider.disabled = !possible;
       slider.max = slider.defaultValue = String(events.length);
       if (atEnd) slider.value = slider.max;
       const [run, refused] = besides(values);
-      find(".explorer-run").hidden = !run || !possible;
-      find("[data-for=times]").hidden = values.beside === "nothing";
+      find("run").hidden = !run || !possible;
+      show("times", values.beside !== "nothing");
       said("refused", refused);
       if (!possible) return;
       const place = { width: Math.max(240, stage.clientWidth) };
       const label = `${NAMES[schedule]}, ${devicesOf(stages)}, ${microbatchesOf(microbatches)}.`;
-      const view = timeline(events, devices, { ...place, measure: "units",
-        roomy: width === "numbers", label: `The plan: ${label}` });
+      const view = timeline(events, stages,
+        { ...place, measure: "units", label: `The plan: ${label}` });
       stage.replaceChildren(view.drawn);
-      views.push({ ...view, place: stage });
+      views.push(view);
       const [share, formula] = THEORY[schedule];
-      const plan = [`${number(endOf(events))} units`, percent(bubble(events, devices)),
+      const plan = [`${number(endOf(events))} units`, percent(bubble(events, stages)),
         percent(share(stages, microbatches))];
       const beside = run ? drawRun(run, values, place) : [];
-      find(".explorer-sums").replaceChildren(table(["", "plan", ...(run ? [run.name] : [])],
+      find("sums").replaceChildren(table(["", "plan", ...(run ? [run.name] : [])],
         ["whole time", "bubble", "bubble in theory"].map((each, i) =>
           [each, plan[i], ...(run ? [beside[i]] : [])])));
       said("theory", `In theory, the bubble is ${formula} with p = ${stages} devices and ` +
         `m = ${microbatchesOf(microbatches)}, however long a pass takes.`);
       if (run) said("about", `Below: ${run.name}${run.about ?? ""}.`);
-      live = ordered(events, devices).map((each) => [mostLive(each), chunks * microbatches]);
+      live = ordered(events, stages).map((each) => [mostLive(each), chunks * microbatches]);
     }
 
     function drawStep() {
       const step = Math.min(Number(slider.value), events.length), now = events[step - 1];
       const done = events.slice(0, step), names = new Set(done.map(key));
-      for (const { mark, place } of views) {
-        const at = mark(names, now);
-        const seen = at - place.scrollLeft;
-        if (at !== null && (seen < 62 || seen > place.clientWidth - 40))
-          place.scrollLeft = at - place.clientWidth / 2;
-      }
+      for (const { mark } of views) mark(names, now);
       const counts = live.map((_, device) => done.reduce((sum, event) =>
         sum + (event.device === device ? (event.forward ? 1 : -1) : 0), 0));
       const heads = ["", "live now", "live at most", "of the minibatch"];
-      find(".explorer-devices").replaceChildren(table(heads, live.map(([most, all], device) =>
+      find("devices").replaceChildren(table(heads, live.map(([most, all], device) =>
         [`device ${device}`, String(counts[device]), String(most), percent(most / all)])));
       said("words", now ? `Step ${step} of ${events.length}: ${told(views[0], step - 1)} ` +
         `Then it has ${microbatchesOf(counts[now.device])} live.` :
         "Start: no microbatch has been passed yet.");
-      slider.setAttribute("aria-valuetext", `${step} of ${events.length}`);
-      const ends = { first: 0, back: 0, next: events.length, last: events.length };
-      for (const [name, end] of Object.entries(ends))
-        named(name).setAttribute("aria-disabled", step === end);
-      if (step === events.length) pause();
+      shown();
       hint();
     }
 
     function draw(values) {
-      const { step, ...others } = values;
+      const { step, ...others } = values, { stages, microbatches } = values;
       const wanted = JSON.stringify([others, root.clientWidth, own?.id]);
       if (wanted !== seen) drawPlan(values);
       seen = wanted;
-      if (!events.length) return said("words", impossible(values));
-      drawStep();
-    }
-
-    function impossible({ stages, microbatches }) {
-      pause();
-      hint();
-      const near = [Math.floor, Math.ceil].map((each) => each(microbatches / stages) * stages)
-        .filter((each) => each > 0 && each <= LARGEST.microbatches);
-      return "Interleaving passes microbatches in groups of as many as there are devices: " +
-        `${microbatches} is no multiple of ${stages}. Choose ${near.join(" or ")} microbatches.`;
+      if (events.length) return drawStep();
+      shown();
+      return said("words", "Interleaving passes microbatches in groups of as many as there are " +
+        `devices: ${microbatches} is no multiple of ${stages}.`);
     }
 
     // A run has its own number of devices and microbatches: the plan takes them over.
@@ -234,48 +191,19 @@
       for (const name of ["stages", "microbatches", "schedule"]) named(name).value = run[name];
     }
 
-    async function open() {
-      const [given] = file.files;
-      if (!given) return;
+    async function open({ target }) {
       try {
-        if (given.size > LARGEST.bytes) throw Error("This file is too large for a record.");
-        own = { ...runOf(await given.text()), id: (own?.id ?? 0) + 1 };
+        own = { ...runOf(await target.files[0].text()), id: (own?.id ?? 0) + 1 };
         said("opened", "The record is drawn below the plan.");
         follow(own);
         named("beside").value = "own";
-      } catch (error) {
+      } catch {
         own = null;
-        said("opened", error.message);
+        said("opened", "This file is no record of one pipeline, or lacks passes of it.");
       }
       named("beside").dispatchEvent(new Event("input", { bubbles: true }));
     }
 
-    const steps = {
-      first: () => 0,
-      back: (at) => at - 1,
-      next: (at) => at + 1,
-      last: () => events.length,
-    };
-    const move = (name) => go(steps[name](Number(slider.value)));
-    const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
-
-    root.addEventListener("keydown", (event) => {
-      // Lists and fields have these keys to themselves; with a modifier they are the browser's.
-      const other = event.altKey || event.ctrlKey || event.metaKey;
-      if (!(event.key in keys) || other || !events.length ||
-          event.target.matches("select, [type=number], [type=file]")) return;
-      event.preventDefault();
-      pause();
-      move(keys[event.key]);
-    });
-    for (const name of Object.keys(steps))
-      named(name).addEventListener("click", () => { pause(); move(name); });
-    play.addEventListener("click", () => {
-      if (timer !== null) return pause();
-      if (Number(slider.value) === events.length) go(0);
-      timer = setInterval(() => move("next"), Math.min(PLAY.pause, PLAY.all / events.length));
-      play.textContent = "pause";
-    });
     [stage, real].forEach((place, i) => {
       const passAt = (event) => event.target.closest("[data-pass]")?.dataset.pass;
       place.addEventListener("pointerover", (event) => {
@@ -288,18 +216,14 @@
         const pass = passAt(event);
         if (pass === undefined) return;
         const name = key(views[i].events[pass]);
-        pause();
-        go(1 + events.findIndex((each) => key(each) === name));
+        jump(1 + events.findIndex((each) => key(each) === name));
       });
     });
     named("beside").addEventListener("input", ({ target }) => {
       const run = chosen(target.value, named("schedule").value);
       if (run) follow(run);
     });
-    file.addEventListener("change", open);
-    const calm = () => { play.hidden = still.matches; if (still.matches) pause(); };
-    still.addEventListener("change", calm);
-    calm();
+    root.querySelector("[type=file]").addEventListener("change", open);
     return draw;
   });
 })();

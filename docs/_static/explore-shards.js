@@ -72,9 +72,9 @@ globalThis.moments = (() => {
           Object.keys(held.state).map((kind) => [kind, held.size(kind, device)]))) });
     }
 
-    const sizeOfLayers = (names) => sum(names.map((layer) => plan.size(layer)));
     // What all groups send to gather, or to scatter, layers once.
-    const exchanged = (names) => plan.replicas * (k - 1) * sizeOfLayers(names);
+    const exchanged = (names) =>
+      plan.replicas * (k - 1) * sum(names.map((layer) => plan.size(layer)));
     const wait = (layer, devices, change) =>
       devices.forEach((i) => { inputs[layer][i] += change; });
     const part = (i) => count > 1 ? `Microbatch ${i + 1} of ${count}. ` : "";
@@ -211,10 +211,9 @@ globalThis.moments = (() => {
 (() => {
   "use strict";
 
-  const { svg, text, rect, entry, bytes, start } = explorer;
+  const { svg, text, rect, entry, bytes, steps, start } = explorer;
   const HEAD = 34, HIGH = 30, NAMES = 88, ABOVE = 17, WAITING = 7, ITEM = 5;
   const NARROW = 560; // a narrower picture has the names of layers above their rows
-
   const LEAST = 18; // what a weight and its bias take: in less room stands the weight alone
 
   // The colour of each kind and how much of it, of each role, too.
@@ -286,59 +285,28 @@ globalThis.moments = (() => {
       "aria-label": moment.words, "font-size": 12 }, ...drawn);
   }
 
-  const bytesOf = (sent) => 4 * Object.values(sent).reduce((a, b) => a + b, 0);
+  start("shards", ({ root, find, named, show }) => {
+    const slider = named("moment"), { shown, walk } = steps(root, slider);
+    let plan, all;
 
-  start("shards", (root) => {
-    const find = (name) => root.querySelector(`.explorer-${name}`);
-    const show = (name, shown) => { root.querySelector(`[data-for=${name}]`).hidden = !shown; };
-    const slider = root.querySelector("[name=moment]");
-    let plan, walk, known, number = 0;
-
-    const ends = () => ({ first: 0, back: 0, next: walk.length - 1, last: walk.length - 1 });
-
-    function go(name) {
-      const to = { first: 0, back: number - 1, next: number + 1, last: walk.length - 1 }[name];
-      slider.value = to;
-      slider.dispatchEvent(new Event("input", { bubbles: true }));
-    }
-
-    for (const name of ["first", "back", "next", "last"])
-      root.querySelector(`button[name=${name}]`).addEventListener("click", () => go(name));
-    const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
-    root.addEventListener("keydown", (event) => {
-      // Controls have these keys to themselves; with a modifier they are the browser's.
-      const other = event.altKey || event.ctrlKey || event.metaKey;
-      if (!(event.key in keys) || other || event.target.matches("select, input")) return;
-      event.preventDefault();
-      go(keys[event.key]);
-    });
-
-    // Another plan begins at its first moment, but for the one that the page has at first.
-    function choose(values) {
-      const { moment, what, ...settings } = values, key = JSON.stringify(settings);
-      if (key === known) return;
+    function choose({ moment, what, ...settings }) {
       const scenario = { net: "lenet", ...settings }, refusal = plans.refusal(scenario);
       plan = refusal ? null : plans.planOf(scenario);
-      walk = refusal ? [{ words: `There is no such plan: ${refusal}.` }] : moments(plan);
-      slider.max = walk.length - 1;
-      slider.value = known === undefined ? moment : 0;
-      known = key;
+      all = refusal ? [{ words: `There is no such plan: ${refusal}.` }] : moments(plan);
+      walk(JSON.stringify(settings), all.length - 1, moment);
     }
 
     return (values) => {
       choose(values);
       show("replicas", values.strategy !== "data");
       show("schedule", values.strategy === "pipeline");
-      number = Number(slider.value);
-      const moment = walk[number], last = walk.length - 1;
-      slider.setAttribute("aria-valuetext", `${number} of ${last}, ${moment.phase ?? ""}`);
-      for (const [name, end] of Object.entries(ends()))
-        root.querySelector(`button[name=${name}]`).setAttribute("aria-disabled", number === end);
+      const number = Number(slider.value), moment = all[number], last = all.length - 1;
+      shown();
       find("words").textContent = moment.words;
       for (const name of ["sent", "stage", "legend", "key"]) find(name).hidden = !plan;
       if (!plan) return;
-      const sent = walk.map((each) => bytesOf(each.sent));
-      const upTo = (end) => bytes(sent.slice(0, end).reduce((a, b) => a + b, 0));
+      const sent = all.map((each) => 4 * plans.sum(Object.values(each.sent)));
+      const upTo = (end) => bytes(plans.sum(sent.slice(0, end)));
       find("sent").textContent = `Sent by all devices: ${bytes(sent[number])} now, ` +
         `${upTo(number + 1)} so far, ${upTo(last + 1)} in the whole step.`;
       const kinds = values.what === "all" ? Object.keys(KINDS) : [values.what];

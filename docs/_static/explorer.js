@@ -1,8 +1,9 @@
-// What the explorers share: shapes, and controls whose values stand in the address of the page.
+// What the explorers share: shapes, steps, and controls whose values stand in the page's address.
 globalThis.explorer = (() => {
   "use strict";
 
-  const PAUSE = 500; // milliseconds
+  const WRITTEN = 500; // milliseconds from the last change until it stands in the address
+  const PLAY = { step: 1000, all: 30_000 }; // milliseconds that a step and all of them take at most
 
   function svg(name, attributes, ...children) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -62,8 +63,73 @@ globalThis.explorer = (() => {
     return Math.min(max, Math.max(min, given));
   }
 
-  const initial = (control) => control.tagName === "SELECT"
-    ? (control.querySelector("option[selected]") ?? control.options[0]).value : control.defaultValue;
+  const initial = (control) =>
+    control.querySelector("option[selected]")?.value ?? control.defaultValue;
+
+  // Buttons, arrow keys and, where there is a button for it, time move a slider step by step.
+  function steps(root, slider) {
+    const button = (name) => root.querySelector(`button[name=${name}]`);
+    const at = () => Number(slider.value), last = () => Number(slider.max);
+    const moves = { first: () => 0, back: () => at() - 1, next: () => at() + 1, last };
+    const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
+    const play = button("play");
+    let timer = null, known;
+
+    function go(step) {
+      slider.value = step;
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+
+    function pause() {
+      clearInterval(timer);
+      timer = null;
+      if (play) play.textContent = "play";
+    }
+
+    function jump(step) {
+      pause();
+      go(step);
+    }
+
+    // Another walk begins at its first step, except for the one that the page has at first.
+    function walk(key, end, step) {
+      if (key === known) return;
+      slider.max = end;
+      slider.value = known === undefined ? step : 0;
+      known = key;
+    }
+
+    // Says where the slider is. Buttons are not `disabled` at the end: the focus stays on them.
+    function shown() {
+      const ends = { first: 0, back: 0, next: last(), last: last() };
+      for (const [name, end] of Object.entries(ends))
+        button(name).setAttribute("aria-disabled", at() === end);
+      slider.setAttribute("aria-valuetext", `${at()} of ${last()}`);
+      if (at() === last()) pause();
+    }
+
+    root.addEventListener("input", (event) => { if (event.isTrusted) pause(); });
+    root.addEventListener("keydown", (event) => {
+      // Lists and fields have these keys to themselves; with a modifier they are the browser's.
+      const other = event.altKey || event.ctrlKey || event.metaKey;
+      if (!(event.key in keys) || other ||
+          event.target.matches("select, [type=number], [type=file]")) return;
+      event.preventDefault();
+      jump(moves[keys[event.key]]());
+    });
+    for (const name of Object.keys(moves))
+      button(name).addEventListener("click", () => jump(moves[name]()));
+    if (play) {
+      play.addEventListener("click", () => {
+        if (timer !== null) return pause();
+        if (at() === last()) go(0);
+        timer = setInterval(() => go(moves.next()), Math.min(PLAY.step, PLAY.all / last()));
+        play.textContent = "pause";
+      });
+      play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    }
+    return { jump, pause, shown, walk };
+  }
 
   // Makes a figure live: `draw(values)` is called at first, and after every change of a control.
   // What differs from the first values stands in the address, as `figure.control=value`.
@@ -71,19 +137,24 @@ globalThis.explorer = (() => {
     const root = document.getElementById(id);
     if (!root) return;
     const controls = [...root.querySelectorAll("select[name], input[name]:not([type=file])")];
-    const draw = begin(root);
-    const values = () => Object.fromEntries(controls.map((each) => [each.name, valueOf(each)]));
+    const draw = begin({
+      root,
+      data: JSON.parse(root.querySelector("script[type='application/json']").textContent),
+      find: (name) => root.querySelector(`.explorer-${name}`),
+      named: (name) => root.querySelector(`[name=${name}]`),
+      show: (name, shown) => { root.querySelector(`[data-for=${name}]`).hidden = !shown; },
+    });
+    const update = () =>
+      draw(Object.fromEntries(controls.map((each) => [each.name, valueOf(each)])));
 
     function read() {
       const asked = new URLSearchParams(location.search);
       for (const control of controls) {
-        const wanted = asked.get(`${id}.${control.name}`) ?? initial(control);
-        const known = control.tagName === "SELECT"
-          ? [...control.options].some((each) => each.value === wanted)
-          : !["number", "range"].includes(control.type) || (wanted !== "" && isFinite(wanted));
-        control.value = known ? wanted : initial(control);
+        control.value = asked.get(`${id}.${control.name}`) ?? initial(control);
+        if (control.value === "") control.value = initial(control); // where that is no value
         if (control.type === "number") control.value = valueOf(control);
       }
+      update();
     }
 
     function write() {
@@ -96,36 +167,26 @@ globalThis.explorer = (() => {
       history.replaceState(history.state, "", url.href);
     }
 
-    // Browsers refuse many changes of an address in a short time: of those that follow quickly,
-    // the last one is written.
-    let written = 0, waiting = null;
-    function soon() {
+    let waiting = null; // browsers refuse many changes of an address in a short time
+    root.addEventListener("input", () => {
+      update();
       clearTimeout(waiting);
-      const left = written + PAUSE - Date.now();
-      if (left > 0) waiting = setTimeout(soon, left);
-      else { written = Date.now(); write(); }
-    }
-
-    const update = () => { draw(values()); soon(); };
-    for (const control of controls) control.addEventListener("input", update);
-    for (const control of controls)
+      waiting = setTimeout(write, WRITTEN);
+    });
+    for (const control of controls.filter((each) => each.type === "number"))
       control.addEventListener("change", () => {
-        if (control.type === "number") control.value = valueOf(control);
+        control.value = valueOf(control);
         update();
       });
     root.querySelector(".explorer-still").hidden = true;
     root.querySelector(".explorer-live").hidden = false;
     read();
-    draw(values());
     let width = root.clientWidth;
     new ResizeObserver(() => {
-      if (root.clientWidth !== width) { width = root.clientWidth; draw(values()); }
+      if (root.clientWidth !== width) { width = root.clientWidth; update(); }
     }).observe(root);
-    addEventListener("popstate", () => { read(); draw(values()); });
+    addEventListener("popstate", read);
   }
 
-  const when = (id, begin) => document.readyState === "loading"
-    ? document.addEventListener("DOMContentLoaded", () => start(id, begin)) : start(id, begin);
-
-  return { svg, text, rect, entry, bytes, exact, table, start: when };
+  return { svg, text, rect, entry, bytes, exact, table, steps, start };
 })();

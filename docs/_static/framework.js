@@ -4,32 +4,23 @@
   "use strict";
 
   const GROUP = "framework";
-  const NAMES = ["pytorch", "tensorflow", "jax", "mxnet"];
   const KEY = `sphinx-design-tab-id-${GROUP}`;
-
-  const asked = () => new URLSearchParams(location.search).get(GROUP);
 
   function kept() {
     try { return localStorage.getItem(KEY); } catch { return null; } // storage may be forbidden
   }
 
-  // Links to other pages name the framework, in case that nothing may be stored.
+  // The address and links to other pages name the framework, in case that nothing may be stored.
   function carry(framework) {
-    for (const link of document.querySelectorAll("a[href]")) {
-      const written = link.getAttribute("href");
-      const inside = !/^([a-z]+:|#)/i.test(written) && /\.html($|[?#])/.test(written);
-      if (!inside) continue;
-      const url = new URL(link.href);
+    const named = (address) => {
+      const url = new URL(address);
       url.searchParams.set(GROUP, framework);
-      link.href = url.href;
-    }
-  }
-
-  function name(framework) {
-    const url = new URL(location.href);
-    if (framework) url.searchParams.set(GROUP, framework);
-    else url.searchParams.delete(GROUP);
-    history.replaceState(history.state, "", url.href);
+      return url.href;
+    };
+    history.replaceState(history.state, "", named(location.href));
+    for (const link of document.querySelectorAll("a[href*='.html']"))
+      if (link.protocol === location.protocol && link.host === location.host)
+        link.href = named(link.href);
   }
 
   const labelOf = (input) =>
@@ -43,18 +34,15 @@
   document.addEventListener("change", (event) => {
     const label = labelOf(event.target);
     if (label?.dataset.syncGroup !== GROUP) return;
-    name(label.dataset.syncId);
     carry(label.dataset.syncId);
     scrollBy({ top: label.getBoundingClientRect().top - top, behavior: "instant" });
   });
 
-  // At once, before sphinx-design reads the address: it would keep an unknown name.
-  const wanted = [asked(), kept()].find((each) => NAMES.includes(each));
-  if (wanted || asked()) name(wanted);
   document.addEventListener("DOMContentLoaded", () => {
+    const wanted = new URLSearchParams(location.search).get(GROUP) ?? kept();
     if (!wanted) return;
     carry(wanted);
-    for (const label of document.querySelectorAll(`[data-sync-id="${wanted}"]`))
-      label.previousElementSibling.checked = true; // where nothing may be stored, no other script does
+    for (const label of document.querySelectorAll("[data-sync-id]"))
+      if (label.dataset.syncId === wanted) label.previousElementSibling.checked = true;
   });
 })();

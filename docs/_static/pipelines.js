@@ -121,5 +121,5 @@ globalThis.pipelines = (() => {
     return [...cuts, count].slice(1).map((end, i) => end - cuts[i]);
   }
 
-  return { CHUNKS, orders, needed, simulate, endOf, bubble, mostLive, balanced, key };
+  return { CHUNKS, range, orders, needed, simulate, endOf, bubble, mostLive, balanced, key };
 })();

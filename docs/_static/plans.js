@@ -4,7 +4,7 @@
 globalThis.plans = (() => {
   "use strict";
 
-  const range = (count) => [...Array(count).keys()];
+  const { range } = pipelines;
   const sum = (values) => values.reduce((total, each) => total + each, 0);
   const product = (values) => values.reduce((total, each) => total * each, 1);
   const layerOf = (tensor) => tensor.slice(0, tensor.lastIndexOf("."));
@@ -173,11 +173,6 @@ globalThis.plans = (() => {
         this.units.slice(begin, (begin += count)).flat());
     }
 
-    get unpaired() {
-      const paired = this.pairs.flat();
-      return this.layers.filter((layer) => !paired.includes(layer));
-    }
-
     rowsOf(examples) {
       return shardBounds(examples, this.replicas);
     }
@@ -281,26 +276,16 @@ globalThis.plans = (() => {
       }
     }
 
-    // Each device adds up its slice of all others' tensors; so many times.
-    reduceScatter(devices, size, kind, times) {
+    // Each device adds up its slice of all others' tensors, or gives its slice to all; so often.
+    exchange(devices, size, kind, times, gathers) {
       shardSizes(size, devices.length).forEach((own, i) => {
-        this.sent[kind][devices[i]] += times * (size - own);
-        this.received[kind][devices[i]] += times * own * (devices.length - 1);
-        this.messages[devices[i]] += times * (devices.length - 1);
-      });
-    }
-
-    // Each device gives its slice to all others; so many times.
-    allGather(devices, size, kind, times) {
-      shardSizes(size, devices.length).forEach((own, i) => {
-        this.sent[kind][devices[i]] += times * own * (devices.length - 1);
-        this.received[kind][devices[i]] += times * (size - own);
+        const slices = times * own * (devices.length - 1), rest = times * (size - own);
+        this.sent[kind][devices[i]] += gathers ? slices : rest;
+        this.received[kind][devices[i]] += gathers ? rest : slices;
         this.messages[devices[i]] += times * (devices.length - 1);
       });
     }
   }
-
-  function dataMoves() {} // within a replica, nothing
 
   function pipelineMoves(plan, examples, numbers, moved) {
     const stages = plan.stages.slice(1);
@@ -326,8 +311,8 @@ globalThis.plans = (() => {
     const scatters = plan.strategy === "zero1" ? 1 : rounds;
     const gathers = plan.strategy === "zero3" ? 2 * rounds : 1;
     for (const size of Object.values(plan.sizes)) {
-      moved.reduceScatter(numbers, size, "gradients", scatters);
-      moved.allGather(numbers, size, "weights", gathers);
+      moved.exchange(numbers, size, "gradients", scatters, false);
+      moved.exchange(numbers, size, "weights", gathers, true);
     }
   }
 
@@ -351,7 +336,8 @@ globalThis.plans = (() => {
 
   function tensorActivations(plan, examples) {
     const largest = largestOf(plan, examples);
-    const whole = allInputs(plan, plan.unpaired) +
+    const alone = plan.layers.filter((layer) => !plan.pairs.flat().includes(layer));
+    const whole = allInputs(plan, alone) +
       sum(plan.pairs.map(([column, row]) => plan.inputs[column] + plan.output(row)));
     const slices = plan.pairs.map(([column, row]) => {
       const channels = plan.shapes[`${column}.bias`][0];
@@ -391,7 +377,7 @@ globalThis.plans = (() => {
   }
 
   const WAYS = {
-    data: [dataMoves, dataActivations],
+    data: [() => {}, dataActivations], // nothing moves within a replica
     pipeline: [pipelineMoves, pipelineActivations],
     tensor: [tensorMoves, tensorActivations],
     zero1: [zeroMoves, zeroActivations],
@@ -417,7 +403,8 @@ globalThis.plans = (() => {
   function refusal(scenario) {
     const { strategy, devices, replicas } = scenario, group = Math.floor(devices / replicas);
     if (strategy !== "data" && devices % replicas)
-      return `${replicas} groups of one size take a multiple of ${replicas} devices, not ${devices}`;
+      return `${replicas} groups of one size take a multiple of ${replicas} devices, not ` +
+        String(devices);
     const net = network(scenario);
     if (strategy === "pipeline" && group > net.units.length)
       return `a pipeline of ${group} devices needs as many stages, and the net can be cut into ` +

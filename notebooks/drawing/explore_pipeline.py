@@ -8,9 +8,8 @@ from typing import Final
 
 from common.drawing.timelines import timelines
 from common.parallel.pipelines import ORDERS, bubble, interleaved, most_live, simulate
-from notebooks.drawing.explorers import choice, count, figure
+from notebooks.drawing.explorers import buttons, choice, count, figure, slider
 from notebooks.drawing.pipeline_runs import RUNS
-from notebooks.drawing.stepper import buttons
 
 SCHEDULES: Final = {
     "naive": "naive",
@@ -31,7 +30,6 @@ BESIDE: Final = {
 TIMES: Final = {
     "measured": "as measured",
     "alone": "as if each device had cores of its own",
-    "order": "the order alone, each pass as long as planned",
 }
 
 SHOWN_STILL: Final = ((4, 4), (4, 8), (4, 32), (8, 8), (8, 32))
@@ -45,10 +43,7 @@ LEGEND: Final = (
     "inputs wait in memory; it counts once for each stage in which it waits."
 )
 
-BODY: Final = f"""<p class="explorer-row">
-{buttons()}
-</p>
-<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
+BODY: Final = f"""<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
 <div class="explorer-shown">
 <div class="explorer-stage" tabindex="0" role="group" aria-label="Plan. Arrow keys step"></div>
 <p class="explorer-told"></p>
@@ -81,13 +76,13 @@ def fragment(assets: str = "_static") -> str:
         [
             count("forward", 1, 0.5, 8, label="forward takes", step=0.5),
             count("backward", 2, 0.5, 8, label="backward takes", step=0.5),
-            choice("width", {"all": "all of it", "numbers": "room for numbers"}, "all", "show"),
         ],
         [
             choice("beside", BESIDE, "nothing", "beside it"),
             choice("times", TIMES, "measured", "times of the run"),
         ],
-        ['<label>step <input type="range" name="step" value="4096" min="0" max="4096"></label>'],
+        [slider("step", 4096, 4096)],
+        buttons("play"),
     ]
     return figure(
         "pipeline",

@@ -5,7 +5,7 @@ from typing import Final
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing.parts import who_has_what
 from common.parallel.scenarios import Scenario
-from notebooks.drawing.explorers import choice, count, figure
+from notebooks.drawing.explorers import buttons, choice, count, figure, slider
 
 FIRST_SHOWN: Final = Scenario(strategy="zero3")
 
@@ -15,12 +15,6 @@ KINDS: Final = {
     "gradients": "gradients",
     "momentum": "momentum",
 }
-
-BUTTONS: Final = ("first", "back", "next", "last")
-
-SLIDER: Final = """<label data-for="moment">moment <input type="range" name="moment" min="0"
- max="1000" step="1" value="0" autocomplete="off"></label>"""
-"""Its script gives it another end, once it knows how many moments there are."""
 
 BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
 <p class="explorer-sent"></p>
@@ -32,7 +26,6 @@ BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"
 def fragment(assets: str = "_static") -> str:
     """The figure as HTML; `assets` is the address of the folder that has its scripts."""
     start = FIRST_SHOWN
-    buttons = [f'<button type="button" name="{name}">{name}</button>' for name in BUTTONS]
     return figure(
         "shards",
         "Which device has what, moment by moment",
@@ -47,8 +40,8 @@ def fragment(assets: str = "_static") -> str:
                 choice("schedule", {name: name for name in SCHEDULES}, start.schedule),
                 choice("what", KINDS, "all"),
             ],
-            buttons,
-            [SLIDER],
+            buttons(),
+            [slider("moment", 0, 1000)],
         ],
         body=BODY,
         data={},

@@ -4,7 +4,7 @@ Their scripts lie in `docs/_static`. They compute what they show as `common/para
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
@@ -31,6 +31,18 @@ def count(
     field = f'<input type="number" name="{name}" value="{value}" min="{least}" max="{most}"'
     field += f' step="{step}" autocomplete="off">'
     return f'<label data-for="{name}">{escape(label or name)} {field}</label>'
+
+
+def slider(name: str, value: int, most: int) -> str:
+    """A slider of steps; its script gives it another end, once it knows how many there are."""
+    field = f'<input type="range" name="{name}" value="{value}" min="0" max="{most}"'
+    return f'<label data-for="{name}">{name} {field} autocomplete="off"></label>'
+
+
+def buttons(*names: str) -> Iterator[str]:
+    """The buttons of steps, and others with these names."""
+    for name in ("first", "back", "next", "last", *names):
+        yield f'<button type="button" name="{name}">{name}</button>'
 
 
 def figure(

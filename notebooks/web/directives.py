@@ -1,4 +1,4 @@
-"""What Sphinx learns for this site: pictures, the stepper, help of commands, maths without scripts.
+"""What Sphinx learns for this site: pictures, explorers, help of commands, maths without scripts.
 
 Listed as an extension in docs/conf.py.
 """
@@ -19,8 +19,13 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from common.base.errors import RunError
-from notebooks.drawing import explore_memory, explore_pipeline, explore_shards, pictures
-from notebooks.drawing.stepper import fragment
+from notebooks.drawing import (
+    explore_memory,
+    explore_pipeline,
+    explore_rounds,
+    explore_shards,
+    pictures,
+)
 from notebooks.text.sources import ROOT
 from notebooks.web.outputs import unsearched
 from notebooks.web.relink import DOCS, relinked
@@ -42,6 +47,7 @@ EXPLORERS: Final = {
     "pipeline": explore_pipeline.fragment,
     "memory": explore_memory.fragment,
     "shards": explore_shards.fragment,
+    "rounds": explore_rounds.fragment,
 }
 
 
@@ -57,17 +63,8 @@ class Picture(SphinxDirective):
         return [nodes.raw("", f'<div class="shown-picture">\n{svg}\n</div>', format="html")]
 
 
-class Stepper(SphinxDirective):
-    """The figure in which a reader steps through an allreduce."""
-
-    def run(self) -> list[nodes.Node]:
-        """The figure; its script lies in the folder of assets."""
-        assets = "../" * self.env.docname.count("/") + "_static"
-        return [nodes.raw("", unsearched(fragment(assets)), format="html")]
-
-
 class Explorer(SphinxDirective):
-    """A figure in which a reader changes a plan: `pipeline`, `memory` or `shards`."""
+    """A figure in which a reader changes a plan or steps through it, by its name."""
 
     required_arguments: ClassVar[int] = 1
 
@@ -185,7 +182,6 @@ def bring_font(
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers all of it."""
     app.add_directive("picture", Picture)
-    app.add_directive("stepper", Stepper)
     app.add_directive("explorer", Explorer)
     app.add_directive("command-help", CommandHelp)
     app.connect("source-read", relink_source)

@@ -134,7 +134,7 @@ def _cell(name: str, framework: Framework, shown: Shown) -> Iterator[str]:
     elif cell.kind == "picture":
         yield f"```{{picture}} {cell.text}\n```"
     elif cell.kind == "stepper":
-        yield "```{stepper}\n```"
+        yield "```{explorer} rounds\n```"
     else:
         yield block("code-block", "python", cell.text)
         yield from myst(shown.outputs)

@@ -1,22 +1,29 @@
-"""The pictures: whole SVG, with every round and the right numbers in it."""
+"""The pictures: whole SVG, with every round and the right numbers, as long as what they show."""
 
 import base64
+import math
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from xml.dom import minidom
 from xml.etree import ElementTree
 
 import pytest
 import walked
 from drawn import SVG, of_class, texts
 
+from common.chapters.strategies import StrategiesOptions
 from common.drawing import theme
+from common.parallel.ledger import KEPT
+from common.parallel.pipelines import ORDERS, simulate
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
+from notebooks.drawing.curve import HEIGHT, STYLE, TOP, WIDTH, Curve
+from notebooks.drawing.frames import words
 from notebooks.drawing.shown import shown
 
-ROOT = Path(__file__).parents[2]
+ASSETS = Path(__file__).parents[2] / "docs" / "_static"
 STORYBOARDS = [(name, k) for name in SCHEDULES for k in (2, 3, 5, 8)]
 
 PICTURES: dict[str, Callable[[], str]] = {
@@ -33,16 +40,14 @@ PICTURES: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_whole_says_what_it_shows_and_can_be_read_on_a_phone(name: str) -> None:
     tree = ElementTree.fromstring(PICTURES[name]())
-    assert tree.tag == f"{SVG}svg"
-    assert tree.get("role") == "img"
+    assert (tree.tag, tree.get("role")) == (f"{SVG}svg", "img")
     title, description = tree[0], tree[1]
     assert (title.tag, description.tag) == (f"{SVG}title", f"{SVG}desc")
     assert title.text
     assert len(description.text or "") > len(title.text)
     assert [each for each in tree.iter() if each.get("id")] == []  # many stand on one page
     drawn = {part for each in tree.iter() for part in each.get("class", "").split()} - {"picture"}
-    styled = {f"pic-{part}" for part in (*theme.RULES, "panel", "box", "arrow")}
-    assert drawn <= styled
+    assert drawn <= {f"pic-{part}" for part in (*theme.RULES, "panel", "box", "arrow")}
     width = float(tree.get("viewBox", "").split()[2])
     sizes = [float(each.get("font-size", tree.get("font-size", 0))) for each in tree.iter()]
     assert min(sizes) * 358 / width > 8.9  # of 390 pixels a page takes 16 at each side
@@ -51,30 +56,24 @@ def test_a_picture_is_whole_says_what_it_shows_and_can_be_read_on_a_phone(name: 
 @pytest.mark.parametrize(("algorithm", "k"), STORYBOARDS)
 def test_cells_say_what_the_devices_have(algorithm: str, k: int) -> None:
     panels = of_class(ElementTree.fromstring(pictures.allreduce(algorithm, k)), "panel")
-    shown = [[texts(box)[0] for box in of_class(panel, "box")] for panel in panels]
-    in_full = shown[0] != ["1"] * len(shown[0])
-    expected = []
-    for held in walked.sums(SCHEDULES[algorithm](k)):
-        masks = held.ravel().tolist()
-        expected.append([full(mask, k) if in_full else str(mask.bit_count()) for mask in masks])
-    assert shown == expected
-    assert set(shown[-1]) == {"sum" if in_full else str(k)}
+    cells = [[texts(box)[0] for box in of_class(panel, "box")] for panel in panels]
+    in_full = cells[0] != ["1"] * len(cells[0])
+    everyone = 2**k - 1
+
+    def spelled(mask: int) -> str:
+        if not in_full:
+            return str(mask.bit_count())
+        return "sum" if mask == everyone else "+".join(str(d) for d in range(k) if mask & 2**d)
+
+    walk = walked.sums(SCHEDULES[algorithm](k))
+    assert cells == [[spelled(mask) for mask in held.ravel().tolist()] for held in walk]
 
 
-def full(mask: int, k: int) -> str:
-    """The devices in a sum, e.g. 0+2."""
-    return "sum" if mask == 2**k - 1 else "+".join(str(d) for d in range(k) if mask & 2**d)
-
-
-@pytest.mark.parametrize(("k", "sizes"), [(2, [128, 128]), (3, [86, 85, 85]), (4, [64] * 4)])
-def test_shards_have_the_sizes_of_the_training(k: int, sizes: list[int]) -> None:
-    found = " ".join(texts(ElementTree.fromstring(pictures.data_parallelism(k))))
-    assert [int(size) for size in re.findall(r"(\d+) examples", found)][1 : k + 1] == sizes
-
-
-def test_the_site_overrules_the_system_in_the_same_colours() -> None:
-    css = (ROOT / "docs/_static/pictures.css").read_text(encoding="utf-8")
-    assert theme.overrides() in css
+def test_words_say_what_happens() -> None:
+    assert words(SCHEDULES["halving"](16), 2) == (
+        "Round 2 of 8: 8 pairs of devices, 4 apart, send each other 4 chunks. "
+        "The receiver adds them to its own. 16 messages, each 1/4 of the vector."
+    )
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
@@ -85,3 +84,63 @@ def test_an_output_is_the_same_picture_in_every_form() -> None:
     assert base64.b64decode(data).decode() == svg
     assert forms["text/plain"] == '3 < 4 "ways" to split training over devices'
     assert 'alt="3 &lt; 4 &quot;ways&quot; to split' in forms["text/html"]
+
+
+def test_the_site_overrules_the_system_in_the_same_colours() -> None:
+    assert theme.overrides() in (ASSETS / "pictures.css").read_text(encoding="utf-8")
+    css = (ASSETS / "site.css").read_text(encoding="utf-8")
+    own = re.findall(r"\.curve \{([^}]*--card[^}]*)\}", STYLE)
+    site = re.findall(r"data-theme=\"\w+\"\] \.curve \{([^}]*)\}", css)
+    for ours, theirs in zip(own, site, strict=True):
+        colours = re.findall(r"--([\w-]+): (#\w+)", ours)
+        assert re.findall(r"--([\w-]+): (#\w+)", theirs) == colours != []
+
+
+@pytest.mark.parametrize(("p", "m"), [(4, 4), (2, 3), (3, 1)])
+def test_passes_stand_where_the_simulation_has_them(p: int, m: int) -> None:
+    tree = ElementTree.fromstring(pictures.timelines(p, m))
+    boxes = list(of_class(tree, "box"))
+    every = [simulate(made(p, m)) for made in ORDERS.values()]
+    unit = (480 - 2 * 16 - 62) / max(event.end for events in every for event in events)
+    for box, event in zip(boxes, (event for events in every for event in events), strict=True):
+        x, width = (float(box[0].get(name, "")) for name in ("x", "width"))
+        assert (x, width) == pytest.approx((16 + 62 + event.begin * unit, unit), abs=0.06)
+        forward = "pic-cell" in box[0].get("class", "").split()
+        assert (texts(box)[0], forward) == (str(event.done.microbatch), event.done.forward)
+    if p == m:
+        said = "14 units of time, 43% of it waiting. Most live microbatches: 4, 3, 2, 1."
+        assert said in texts(tree)
+
+
+def test_bars_are_as_long_as_what_a_device_keeps() -> None:
+    tree = ElementTree.fromstring(pictures.memory(3, 60, "pipeline", "zero2", microbatches=4))
+    bars = [each for each in tree.iter(f"{SVG}rect") if each.get("rx") == "0"]
+    options = [StrategiesOptions(way, microbatches=4) for way in ("pipeline", "zero2")]
+    peaks = [each.usage(3, 60, 4).peak for each in options]
+    kept = [peak[kind][device] for peak in peaks for device in range(3) for kind in KEPT]
+    widths = [float(bar.get("width", "")) for bar in bars]
+    scale = max(widths) / max(kept)
+    assert widths == pytest.approx([size * scale for size in kept], abs=0.1)
+    totals = [f"{sum(kept[i : i + 4]) / 1e6:.2f} MB" for i in range(0, len(kept), 4)]
+    assert [each for each in texts(tree) if each.endswith(" MB")] == totals
+
+
+@pytest.mark.parametrize("losses", [[2.3, 1e30], [1.0, math.inf, 2.0], [math.nan, 1.0], [1e6] * 50])
+def test_any_losses_make_a_small_curve(losses: list[float]) -> None:
+    curve = Curve(epochs=2)
+    for epoch in range(2):
+        for number, loss in enumerate(losses, start=1):
+            curve.loss(number / len(losses), loss)
+        curve.epoch(losses[-1], 0.5 + epoch / 10)
+    svg = curve.svg()
+    minidom.parseString(svg)
+    assert len(svg) < 20_000
+    assert not re.search("nan|inf", svg)
+    (path,) = re.findall('<path class="loss" d="M([^"h]+)"/>', svg)
+    for x, y in (map(float, pair.split()) for pair in path.split("L")):
+        assert 0 <= x <= WIDTH
+        assert TOP - 1 <= y <= HEIGHT
+    assert "0.600 after the last epoch" in svg
+    curve.finish([float(step) for step in range(120)])
+    assert curve.losses[0] == pytest.approx((1 / 60, 0.5))
+    assert (len(curve.losses), curve.losses[-1][1]) == (60, 118.5)

@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Callable
 from multiprocessing import get_context
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,17 +16,10 @@ from notebooks.classroom.runs import Member, in_processes
 LARGE = "x" * 500_000  # more than a pipe holds
 
 
-class Broken:
-    """A display that shows nothing."""
-
-    def hear(self, *told: Any) -> None:
-        raise ValueError("no room to draw")
-
-
 class Chapter:
     """A chapter whose process tells something large, and then maybe fails."""
 
-    def __init__(self, fails: bool = False) -> None:
+    def __init__(self, fails: bool) -> None:
         self.fails = fails
 
     def launch(self, worker: Callable[[Process], None], *_: Any) -> None:
@@ -42,22 +37,14 @@ class Chapter:
         worker.line.send(("outcome", "done"))
 
 
-class Work:
-    """Nothing of it is looked at before the process starts."""
-
-    class request:  # noqa: N801
-        wanted = options = None
-
-
-def run(chapter: Chapter) -> Any:
-    return in_processes(chapter, Work, Broken())  # type: ignore[arg-type]
-
-
-def test_a_display_that_breaks_is_an_error_and_stops_no_process() -> None:
-    with pytest.raises(ValueError, match="no room to draw"):
-        run(Chapter())
-
-
-def test_a_process_that_fails_is_an_error() -> None:
-    with pytest.raises(RunError, match="was ended"):
-        run(Chapter(fails=True))
+@pytest.mark.parametrize(
+    ("fails", "kind", "words"),
+    [(False, ValueError, "no room to draw"), (True, RunError, "was ended")],
+)
+def test_what_fails_is_an_error_and_nothing_hangs(
+    fails: bool, kind: type[Exception], words: str
+) -> None:
+    work: Any = SimpleNamespace(request=SimpleNamespace(wanted=None, options=None))
+    broken = Mock(hear=Mock(side_effect=ValueError("no room to draw")))
+    with pytest.raises(kind, match=words):
+        in_processes(Chapter(fails), work, broken)  # type: ignore[arg-type]

@@ -1,99 +1,30 @@
 """Solutions of the exercises, without a framework: each does what its exercise asks for."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from fake_chapter import CONFIG
 from hypothesis import given, strategies as st
-from numpy_chapter import NumpyChapter
-from scratch_steps import LR, batches, start
+from numpy.testing import assert_allclose
 
-from common.base.arrays import Weights
+from common.chapters.strategies import StrategiesOptions
+from common.models import nets
+from common.models.initial import initial_weights
+from common.models.weights_file import save_weights
 from common.parallel.schedules import SCHEDULES
-from notebooks.exercises import multiple_gpus as solutions
+from common.scaling.formulas import Link, seconds
+from notebooks.classroom import planted
+from notebooks.exercises import multiple_gpus as solutions, parity, strategies as splits
+from notebooks.exercises.allreduce import busiest, ring_beats_halving_from
 
-N = 1200
+LINK = Link(latency=5e-6, per_byte=1 / 25e9, per_byte_added=1 / 500e9)
 SPEED = st.one_of(st.integers(0, 9), st.floats(0, 1e6))
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Shows what it is moved to."""
-    made: Any = SimpleNamespace(now=0.0, perf_counter=lambda: made.now)
-    monkeypatch.setattr(solutions, "time", made)
-    return made
-
-
-class Queueing(NumpyChapter):
-    """Queues a step in a second, and needs nine more for it; the first one takes a minute."""
-
-    def __init__(self, clock: Any) -> None:
-        self.clock, self.queued, self.cold = clock, 0, True
-
-    def train_batch(self, *batch: Any) -> float:
-        self.clock.now += 61 if self.cold else 1
-        self.queued, self.cold = self.queued + 1, False
-        return super().train_batch(*batch)
-
-    def synchronize(self, replicas: list[Weights]) -> None:
-        self.clock.now += 9 * self.queued
-        self.queued = 0
-
-    def replicate(self, *of: Any) -> list[Weights]:
-        self.synchronize([])  # a copy waits for what is queued
-        return super().replicate(*of)
-
-
-def test_each_number_of_devices_gets_its_own_batches_and_rates() -> None:
-    run = Mock()
-    list(solutions.scaled_batches(run, "abc", 20, 0.5))
-    assert [call.args for call in run.call_args_list] == [
-        ("a", 20, 0.5),
-        *(("ab", 40, 0.5), ("ab", 40, 1.0)),
-        *(("abc", 60, 0.5), ("abc", 60, 1.5)),
-    ]
-
-
-def test_speed_is_of_steps_that_are_done(clock: Any) -> None:
-    data, held_out = batches(2, 20, "float64")
-    found = solutions.one_pass(
-        Queueing(clock), start("float64"), data, held_out, ["a", "b"], 10, LR
-    )
-    assert found.images_per_second == 20 / (2 * (1 + 9))
-
-
-def test_late_losses_are_the_last_quarter() -> None:
-    assert solutions.late([9, 9, 9, 9, 9, 9, 4, 2]) == 3
-    assert solutions.late([7, 7, 7, 6, 4]) == 5
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "k", "rounds", "moved"),
-    [
-        ("star", 3, 2, 2 * N * 4),
-        ("ring", 3, 4, 2 * 2 * N * 4 // 3),
-        ("halving", 4, 4, 2 * 3 * N * 4 // 4),
-    ],
-)
-def test_bytes_of_the_busiest_device(algorithm: str, k: int, rounds: int, moved: int) -> None:
-    assert solutions.bytes_per_device(algorithm, k, N) == (rounds, moved, moved)
-
-
-def test_every_rate_is_tried_on_every_number_of_devices() -> None:
-    def run(devices: Sequence[str], batch_size: int, lr: float) -> Any:
-        return SimpleNamespace(loss=(devices, batch_size, lr))
-
-    found: dict[tuple[int, float], Any] = dict(solutions.learning_rates(run, "abc", 8, [0.5, 2.0]))
-    assert found == {
-        **{(1, 0.5): ("a", 8, 0.5), (1, 2.0): ("a", 8, 2.0)},
-        **{(2, 0.5): ("ab", 16, 0.5), (2, 2.0): ("ab", 16, 2.0)},
-        **{(3, 0.5): ("abc", 24, 0.5), (3, 2.0): ("abc", 24, 2.0)},
-    }
 
 
 @given(st.integers(0, 10**6), st.lists(SPEED, min_size=1, max_size=9).filter(any))
@@ -105,49 +36,27 @@ def test_sizes_are_in_proportion_to_speeds(examples: int, speeds: list[float]) -
     # What was rounded up had the larger remainder; 1e-6 is what `shares` may be off by.
     assert all(abs(each) < 1 + 1e-6 for each in over)
     assert max(over) - min(over) <= 1 + 1e-6
-    assert all(size == 0 for size, speed in zip(sizes, speeds, strict=True) if speed == 0)
-
-
-@pytest.mark.parametrize("speeds", [[0, 0.0], [-1, 2], [np.nan, 1]])
-def test_speeds_that_are_none_are_refused(speeds: list[float]) -> None:
     with pytest.raises(ValueError, match="no shards for devices of the speeds"):
-        solutions.weighted_shard_sizes(10, speeds)
-
-
-def test_a_clock_that_waits_shows_more(clock: Any) -> None:
-    chapter = Queueing(clock)
-    replicas = chapter.replicate(start("float64"), ["a"], CONFIG.options)
-    step = partial(
-        chapter.train_batch, *batches(1, 2, "float64")[0], replicas, ["a"], LR, CONFIG.options
-    )
-    wait = partial(chapter.synchronize, replicas)
-    assert solutions.seconds_with_and_without_waiting(step, wait, 4) == (4, 40)
-
-
-class Losses:
-    """Each is under way from when it is taken until it is waited for."""
-
-    def __init__(self) -> None:
-        self.under_way: list[int] = []
-        self.most = 0
-
-    def take(self, count: int) -> Iterator[Any]:
-        for number in range(count):
-            self.under_way.append(number)
-            self.most = max(self.most, len(self.under_way))
-            yield Mock(__float__=Mock(side_effect=partial(self.wait, number)))
-
-    def wait(self, number: int) -> float:
-        self.under_way.remove(number)
-        return float(number)
+        solutions.weighted_shard_sizes(10, [*speeds, -1])
 
 
 @pytest.mark.parametrize("ahead", [0, 2, 9])
 def test_no_more_steps_are_under_way_than_may_be(ahead: int) -> None:
-    losses = Losses()
-    assert solutions.losses_behind(losses.take(6), ahead) == [0, 1, 2, 3, 4, 5]
-    assert losses.most == min(ahead + 1, 6)
-    assert losses.under_way == []
+    under_way: list[int] = []
+    most = []
+
+    def wait(number: int) -> float:
+        under_way.remove(number)
+        return float(number)
+
+    def take() -> Iterator[Any]:
+        for number in range(6):
+            under_way.append(number)
+            most.append(len(under_way))
+            yield Mock(__float__=Mock(side_effect=partial(wait, number)))
+
+    assert solutions.losses_behind(take(), ahead) == [0, 1, 2, 3, 4, 5]
+    assert (max(most), under_way) == (min(ahead + 1, 6), [])
 
 
 @pytest.mark.parametrize("algorithm", SCHEDULES)
@@ -155,12 +64,85 @@ def test_no_more_steps_are_under_way_than_may_be(ahead: int) -> None:
 def test_without_barriers_sums_are_wrong(algorithm: str, k: int) -> None:
     vectors = [10**device * np.arange(1, 8) for device in range(k)]
     schedule = SCHEDULES[algorithm](k)
-    found = solutions.carried_out(schedule, vectors)
-    np.testing.assert_array_equal(found, [sum(vectors)] * k)
-    loose = solutions.without_barriers(schedule)
-    assert sorted(map(repr, loose.rounds[0])) == sorted(
-        repr(transfer) for one in schedule.rounds for transfer in one
-    )
-    hurried = solutions.carried_out(loose, vectors)
+    np.testing.assert_array_equal(solutions.carried_out(schedule, vectors), [sum(vectors)] * k)
+    hurried = solutions.carried_out(solutions.without_barriers(schedule), vectors)
     assert any((each != sum(vectors)).any() for each in hurried)
-    np.testing.assert_array_equal(vectors, [10**device * np.arange(1, 8) for device in range(k)])
+
+
+@pytest.mark.parametrize("k", [2, 3, 8])
+def test_the_busiest_device_of_a_ring_moves_what_its_schedule_says(k: int) -> None:
+    sizes = [60 * k, 12 * k, k]
+    messages, moved = busiest("ring", k, sizes)
+    schedule = SCHEDULES["ring"](k)
+    assert messages == len(sizes) * len(schedule.rounds)
+    sent = zip(*(schedule.traffic(n) for n in sizes), strict=True)
+    assert moved == 4 * max(sum(pair[0] for pair in device) for device in sent)
+
+
+@pytest.mark.parametrize("k", [2, 3, 16, 48])
+def test_the_length_is_where_the_ring_begins_to_win(k: int) -> None:
+    least = ring_beats_halving_from(k, LINK)
+    assert (least is None) == (k in {2, 16})  # never, on powers of two
+
+    def gain(n: int) -> float:
+        return seconds("halving", k, n, LINK) - seconds("ring", k, n, LINK)
+
+    if least is not None:
+        assert gain(least - 1) <= 0 < min(gain(least), gain(100 * least))
+
+
+def test_stages_are_cut_where_it_costs_least() -> None:
+    plan = StrategiesOptions("pipeline", depth=4).plan(4)
+    works = [plan.work(layer) for layer in plan.layers]
+    assert splits.cut_by(plan, plan.work) == ((1, 1, 1, 5), max(works) / sum(works))
+    counts, share = splits.cut_by(plan, plan.size)
+    assert share == plan.size("fc1") / sum(map(plan.size, plan.layers))
+    assert (len(counts), sum(counts)) == (4, len(plan.layers))
+
+
+@pytest.mark.parametrize(("p", "m", "most"), [(2, 3, 0.5), (4, 4, 0.1), (5, 9, 0.2)])
+def test_the_bubble_is_that_of_the_formula(p: int, m: int, most: float) -> None:
+    for schedule in ("gpipe", "1f1b"):
+        assert splits.waiting(schedule, p, m) == pytest.approx((p - 1) / (m + p - 1))
+    assert splits.fewest_microbatches(p, most) == math.ceil((p - 1) * (1 - most) / most - 1e-9)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_a_bias_on_each_device_is_added_so_often(devices: int) -> None:
+    random = np.random.default_rng(0)
+    X, weight, bias = (random.normal(size=shape) for shape in ((4, 7), (7, 5), (5,)))
+    once, each = (
+        splits.cut_by_rows(X, weight, bias, devices, bias_on_each=on_each)
+        for on_each in (False, True)
+    )
+    assert_allclose(once, X @ weight + bias, rtol=0, atol=1e-14)
+    assert_allclose(each - once, np.broadcast_to((devices - 1) * bias, (4, 5)), atol=1e-14)
+
+
+def test_weights_in_another_order_are_named_with_the_order(tmp_path: Path) -> None:
+    right = initial_weights(nets.LENET, 8, "float32")
+    save_weights(tmp_path / "right.safetensors", right)
+    save_weights(tmp_path / "wrong.safetensors", planted.channels_last(right))
+    (said,) = parity.riddle_2(tmp_path / "wrong.safetensors", tmp_path / "right.safetensors")
+    assert said.startswith("fc1.weight")
+    assert "16 × 50 flattened as 50 × 16" in said or "50 × 16 flattened as 16 × 50" in said
+
+
+def test_the_sum_in_place_of_the_mean_leaves_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    grad = {"fc": np.array([1.0, 2.0])}
+    listing = SimpleNamespace(shard_loss_and_grad=lambda params, X, y, examples: (0.25, grad))
+    chapter = SimpleNamespace(listing=listing)
+    monkeypatch.setattr("common.backends.loading.import_backend", lambda *names: chapter)
+    planted.take_the_sum("jax")
+    loss, wrong = listing.shard_loss_and_grad({}, "X", "y", examples=20)
+    assert (loss, list(wrong["fc"])) == (0.25, [20, 40])
+    assert parity.riddle_3(wrong["fc"][1] / grad["fc"][1], 20) == 1
+
+
+def test_a_variance_over_one_less_is_larger_by_as_much_as_a_run_finds() -> None:
+    seen = np.random.RandomState(0).standard_normal(96)
+    over_n, over_less = 1.0, 1.0
+    for _ in range(2):
+        over_n += nets.MOMENTUM * (seen.var() - over_n)
+        over_less += nets.MOMENTUM * (seen.var(ddof=1) - over_less)
+    assert parity.excess(96, 2, float(seen.var())) == pytest.approx(over_less / over_n - 1)

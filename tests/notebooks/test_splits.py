@@ -1,27 +1,18 @@
 """Steps that cells take: what they moved and kept, in a table beside what the plan says."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import pytest
-from scratch_steps import batches, start
 
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Event
-from notebooks.classroom.splits import Steps, passes, side_by_side, take_steps
+from notebooks.classroom.splits import Steps, passes, side_by_side
 
 
-@pytest.fixture
-def found() -> Steps:
-    """Steps of two devices that counted what was predicted."""
+def test_predicted_and_counted_stand_side_by_side() -> None:
     options = StrategiesOptions("pipeline", microbatches=2)
     usage = options.usage(2, 10, 4)
-    return Steps(options.plan(2), [2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
-
-
-def test_predicted_and_counted_stand_side_by_side(found: Steps) -> None:
+    found = Steps(options.plan(2), [2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
     messages = replace(found.counted, messages=[2, 7])
     lines = side_by_side(replace(found, counted=messages)).splitlines()
     cells = {line[:18].strip(): line[18:].replace("|", "").split() for line in lines}
@@ -33,9 +24,6 @@ def test_predicted_and_counted_stand_side_by_side(found: Steps) -> None:
     assert cells["keeps weights"] == ["800", "515,472"] * 2
     assert "sends weights" not in cells  # nothing of it is sent
     assert len({line.index("|") for line in lines}) == 1
-
-
-def test_steps_are_as_far_apart_as_their_worst_weight(found: Steps) -> None:
     assert found.apart(replace(found, weights={"w": np.array([1.5, 1.75])})) == 0.5
 
 
@@ -43,22 +31,3 @@ def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
     events = [Event(0, "forward", 0, 0, 1), Event(1, "forward", 0, 1, 2)]
     events += [Event(0, "forward", 1, 1, 2), Event(0, "backward", 0, 3, 4)]
     assert passes(events, 0) == "F0 F1 B0"
-
-
-def test_cells_take_steps_on_devices(strategies: Any, all_devices: Sequence[Any]) -> None:
-    minibatch = batches(1, 11, "float64")[0]
-    one = take_steps(strategies, all_devices[:1], start("float64"), minibatch)
-    for name, count, options in (("pipeline", 2, {}), ("tensor", 4, {"replicas": 2})):
-        own = all_devices[:count]
-        found = take_steps(
-            strategies, own, start("float64"), minibatch, strategy=name, microbatches=3, **options
-        )
-        assert found.apart(one) < 1e-12
-        assert found.losses == pytest.approx(one.losses, rel=1e-12)
-        assert found.counted == found.predicted
-    assert one.losses[2] < one.losses[0]
-    assert found.events
-    with pytest.raises(ValueError, match="a multiple of 2 devices, not 5"):
-        take_steps(
-            strategies, all_devices, start("float64"), minibatch, strategy="zero1", replicas=2
-        )

@@ -1,17 +1,30 @@
-"""The notebooks are as text, listings and pictures say, and one changed word is seen."""
+"""Notebooks are as text, listings and pictures say; what makes one stale or fail is named."""
 
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
 
-from common.base.errors import RunError
-from notebooks.text.notebook import read
+from common.backends.frameworks import FRAMEWORKS
+from notebooks.execute import main
+from notebooks.text import notebook as files
+from notebooks.text.notebook import (
+    code_digest,
+    difference,
+    failure,
+    notebook,
+    outputs_digest,
+    read,
+)
 
 ROOT = Path(__file__).parents[2]
+STALE = "from notebooks.build import stale; print(*stale(), sep='\\n')"
 
 
 @pytest.fixture
@@ -34,28 +47,20 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-STALE = "from notebooks.build import stale; print(*stale(), sep='\\n')"
-
-
 def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> None:
     change(clone / "notebooks/chapters/parity.md", "the", "a")
     change(clone / "frameworks/mxnet/wrappers.py", "update_on_kvstore=False", "update_on_kvstore=0")
     change(clone / "notebooks/drawing/pictures.py", "minibatch of ", "a minibatch of ")
     (clone / "notebooks/jax/allreduce.ipynb").unlink()
-    found = dict(
-        line.split(": ", 1) for line in python(clone, "-c", STALE).stdout.strip().split("\n")
-    )
+    lines = python(clone, "-c", STALE).stdout.strip().split("\n")
+    found = dict(line.split(": ", 1) for line in lines)
+    for place in ("parity.ipynb", "mxnet/multiple-gpus-concise.ipynb"):
+        assert re.fullmatch("the cell .* has another text", found.pop(f"notebooks/{place}"))
     picture = "the cell data-parallelism-2 has another picture"
-    assert re.fullmatch("the cell .* has another text", found.pop("notebooks/parity.ipynb"))
-    listing = found.pop("notebooks/mxnet/multiple-gpus-concise.ipynb")
-    assert re.fullmatch("the cell .* has another text", listing)
     assert found == {
         "notebooks/jax/allreduce.ipynb": "it is missing",
         "docs/data-parallelism.svg": "it is another picture",
-        **{
-            f"notebooks/{framework}/multiple-gpus.ipynb": picture
-            for framework in ("pytorch", "tensorflow", "jax", "mxnet")
-        },
+        **{f"notebooks/{framework}/multiple-gpus.ipynb": picture for framework in FRAMEWORKS},
     }
     done = python(clone, "-m", "notebooks.build", "--check")
     assert done.returncode == 1
@@ -79,9 +84,44 @@ def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
     assert found == "notebooks/mxnet/multiple-gpus.ipynb: it has no outputs\n"
 
 
-@pytest.mark.parametrize("content", [b"{", b'{"cells": 3}', b"\xff"])
-def test_what_is_no_notebook_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "chapter.ipynb"
-    path.write_bytes(content)
-    with pytest.raises(RunError, match=r"chapter\.ipynb is no notebook"):
-        read(path)
+SPOILT: list[tuple[Callable[[Any], object], str]] = [
+    (lambda nb: nb.cells.pop(3), "is missing"),
+    (lambda nb: nb.cells.insert(0, nb.cells.pop(3)), "another order"),
+    (lambda nb: nb.cells[2].update(source="other"), "has another text"),
+    (lambda nb: nb.metadata.pop("executed"), "no outputs"),
+    (lambda nb: nb.metadata["executed"].update(code="0"), "of other code"),
+    (lambda nb: nb.cells[1].update(outputs=[]), "not those of the run"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "name"), SPOILT)
+def test_every_kind_of_difference_is_named(spoil: Callable[[Any], object], name: str) -> None:
+    found, made = (notebook("multiple-gpus", "jax") for _ in range(2))
+    for cell in found.cells:
+        if cell.cell_type == "code":
+            cell.outputs.append(nbformat.v4.new_output("stream", text=f"of {cell.id}"))
+    digests = {"code": code_digest(found), "outputs": outputs_digest(found)}
+    found.metadata["executed"] = nbformat.from_dict(digests)
+    assert difference(found, made) == ""
+    spoil(found)
+    assert name in difference(found, made)
+
+
+def test_outputs_that_are_kept_are_those_of_the_run_and_a_cell_that_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(files, "FOLDER", tmp_path / "kept")
+    flags = ["jax", "--chapter=multiple-gpus", f"--out={tmp_path / 'out'}", "--write"]
+    kept = tmp_path / "kept" / "jax" / "multiple-gpus.ipynb"
+    for code, status in (("1 / 0", 1), ("print(6 * 7)", 0)):
+        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="only")])
+        monkeypatch.setattr("notebooks.execute.notebook", lambda *_, m=made: nbformat.from_dict(m))
+        assert main(flags) == status
+        assert kept.exists() == (status == 0)
+    assert "cell only: ZeroDivisionError: division by zero" in capsys.readouterr().err
+    assert read(kept).cells[0].outputs[0].text == "42\n"
+    warning = nbformat.v4.new_output("stream", name="stderr", text="careful\n")
+    cell = nbformat.v4.new_code_cell("", id="bad", outputs=[warning])
+    assert failure(nbformat.v4.new_notebook(cells=[cell])) == (
+        "cell bad wrote to standard error: careful"
+    )

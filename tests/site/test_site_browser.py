@@ -5,27 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from browser_tabs import NEEDED, ON_BOTH, fits, rgb
+from browser_tabs import NEEDED, ON_BOTH, fits
 from playwright.sync_api import Browser, Page as Tab
 
-from common.drawing import theme
 from notebooks.text.sources import ROOT
 
 pytestmark = NEEDED
 
 CHAPTER = "chapters/multiple-gpus.html"
 NEXT = "chapters/multiple-gpus-concise.html"
-
-FORBIDDEN = """
-    for (const name of ["getItem", "setItem"]) {
-        const known = Storage.prototype[name];
-        Storage.prototype[name] = function (key, ...rest) {
-            if (key.startsWith("sphinx-design")) throw new Error("forbidden");
-            return known.call(this, key, ...rest);
-        };
-    }
-"""
-"""A browser that keeps nothing about tabs; the theme may keep its own."""
 
 
 @pytest.fixture(scope="module")
@@ -64,44 +52,26 @@ def test_a_choice_holds_on_the_whole_page_and_on_the_next(site: Path, tab: Tab) 
     heights.append(label.evaluate("each => each.getBoundingClientRect().y"))
     assert abs(heights[1] - heights[0]) < 2  # what was clicked stays where it is
     assert chosen(tab) == {"JAX"}
-    assert tab.url.endswith("?framework=jax")
     tab.locator(f"article a[href*='{Path(NEXT).name}']").first.click()
-    tab.wait_for_url(f"**/{NEXT}**")
+    tab.wait_for_url(f"**/{NEXT}?framework=jax**")
     assert chosen(tab) == {"JAX"}
-    assert tab.url.endswith("?framework=jax")
     load(tab, site, CHAPTER)  # by an address that says nothing
     assert chosen(tab) == {"JAX"}
-    load(tab, site, CHAPTER, "?framework=theano")
-    assert chosen(tab) == {"JAX"}
-    assert tab.url.endswith("?framework=jax")
 
 
 def test_an_address_chooses_and_goes_along_where_nothing_is_stored(site: Path, tab: Tab) -> None:
-    tab.add_init_script(FORBIDDEN)
+    tab.add_init_script("""
+        for (const name of ["getItem", "setItem"]) {
+            const known = Storage.prototype[name];
+            Storage.prototype[name] = function (key, ...rest) {
+                if (key.startsWith("sphinx-design")) throw new Error("forbidden");
+                return known.call(this, key, ...rest);
+            };
+        }""")
     load(tab, site, "index.html", "?framework=mxnet")
     tab.locator(".sd-card", has_text="Training on multiple GPUs").click()
     tab.wait_for_url("**/multiple-gpus.html?framework=mxnet")
     assert chosen(tab) == {"MXNet"}
-
-
-def test_an_address_that_names_a_place_chooses(site: Path, tab: Tab) -> None:
-    load(tab, site, CHAPTER, "?framework=mxnet#training")
-    assert chosen(tab) == {"MXNet"}
-    assert tab.url.endswith("?framework=mxnet#training")
-
-
-@pytest.mark.parametrize("system", ["light", "dark"])
-def test_pictures_follow_the_page(site: Path, tab: Tab, system: str) -> None:
-    tab.emulate_media(color_scheme="dark" if system == "dark" else "light")
-    load(tab, site, "index.html")
-    toggle, card = tab.locator(".theme-toggle:visible").first, tab.locator(".pic-card").first
-    seen = {}
-    for _ in range(3):
-        fill = card.evaluate("each => getComputedStyle(each).fill")
-        seen[tab.evaluate("document.body.dataset.theme")] = fill
-        toggle.click()
-    light, dark = map(rgb, theme.COLOURS["card"])
-    assert seen == {"auto": dark if system == "dark" else light, "light": light, "dark": dark}
 
 
 @ON_BOTH
@@ -137,17 +107,6 @@ def test_the_search_finds_a_chapter(site: Path, tab: Tab) -> None:
     assert tab.locator("h1").first.inner_text().startswith("Training on multiple GPUs")
 
 
-def test_code_of_100_columns_fits_on_a_desktop(site: Path, tab: Tab) -> None:
-    load(tab, site, "sources/frameworks/jax/scratch.py.html")
-    longest = tab.evaluate("""() => {
-        const code = document.querySelector("pre");
-        const lines = code.innerText.split("\\n").map(line => line.length);
-        return [Math.max(...lines), code.scrollWidth - code.clientWidth];
-    }""")
-    assert 97 <= longest[0] <= 100
-    assert longest[1] == 0
-
-
 def test_without_scripts_all_can_be_read(site: Path, browser: Browser) -> None:
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
@@ -155,7 +114,6 @@ def test_without_scripts_all_can_be_read(site: Path, browser: Browser) -> None:
     assert opened.locator("svg[role=img]").first.is_visible()
     tabs = opened.locator(".sd-tab-set").nth(1)
     contents = tabs.locator(".sd-tab-content")
-    assert [each.is_visible() for each in contents.all()] == [True, False, False, False]
     tabs.locator(".sd-tab-label", has_text="JAX").click()
     assert [each.is_visible() for each in contents.all()] == [False, False, True, False]
     assert "def lenet" in contents.nth(2).inner_text()

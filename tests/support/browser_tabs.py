@@ -14,15 +14,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 CHROMIUM = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, NAMES)), None)
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 """Width and height of the window, in pixels."""
 
@@ -39,8 +30,9 @@ ON_BOTH = pytest.mark.parametrize("tab", SIZES, indirect=True)
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A browser without a window."""
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield started
         started.close()
 
@@ -56,7 +48,6 @@ def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     opened, complaints, requests = context.new_page(), [], []
     opened.on("console", lambda message: complaints.append((message.type, message.text)))
     opened.on("pageerror", lambda error: complaints.append(("error", str(error))))
-    opened.on("dialog", lambda dialog: complaints.append(("dialog", dialog.message)))
     opened.on("request", lambda request: requests.append(request.url[:50]))
     yield opened
     context.close()
@@ -68,8 +59,3 @@ def fits(tab: Page) -> bool:
     """Whether the page is no wider than the window."""
     width: int = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
     return width <= 0
-
-
-def rgb(colour: str) -> str:
-    """A colour of six digits, as a browser computes it."""
-    return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"

@@ -1,13 +1,12 @@
-"""A page with an explorer in it: what its tests set, and what they read."""
+"""Pages with an explorer or a picture in it: what their tests set, press and read."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page as Tab
-from stepper_page import ASSETS, written
+
+ASSETS = Path(__file__).parents[2] / "docs/_static"
 
 SET = """(root, values) => {
     for (const [name, value] of Object.entries(values))
@@ -17,9 +16,22 @@ SET = """(root, values) => {
 """Sets controls of a figure, all at once."""
 
 
+def written(folder: Path, content: str) -> str:
+    """The address of a new page with this content."""
+    path = folder / "page.html"
+    path.write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f'<link rel="stylesheet" href="{(ASSETS / "pictures.css").as_uri()}">'
+        f'<body style="margin:16px">{content}</body></html>',
+        encoding="utf-8",
+    )
+    return path.as_uri()
+
+
 def page_of(fragment: Callable[[str], str], folder: Path) -> str:
     """The address of a page with an explorer in it, beside the files that a site would serve."""
-    return written(folder, fragment(ASSETS.as_uri())).as_uri()
+    return written(folder, fragment(ASSETS.as_uri()))
 
 
 def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: str) -> list[Any]:
@@ -35,60 +47,40 @@ def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: 
 
 
 def values_of(tab: Tab, figure: str) -> dict[str, str]:
-    """What its controls have."""
+    """The values of its controls."""
     found: dict[str, str] = tab.locator(f"#{figure}").evaluate("""root => Object.fromEntries(
         [...root.querySelectorAll('select, input')].map(each => [each.name, each.value]))""")
     return found
 
 
-def linked_to(figure: str) -> list[str]:
-    """The states of a figure that docs/explorer.md links to, as the end of an address."""
-    text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
-    return [unescape(each) for each in re.findall(rf'href="(\?{figure}\.[^"]*)"', text)]
+def press(tab: Tab, name: str) -> None:
+    """Presses a button, also at the end of the steps, where it only looks disabled."""
+    tab.locator(f"button[name={name}]").click(force=True)
 
 
-def in_the_address(tab: Tab, *parts: str) -> None:
-    """Waits until the address has all these parts; it is written a little later."""
-    wanted = "parts => parts.every(each => location.search.includes(each))"
-    tab.wait_for_function(wanted, arg=list(parts))
+def said(tab: Tab) -> str:
+    """The words of the figure."""
+    return tab.locator("[aria-live]").inner_text()
 
 
-def by_keys(tab: Tab, figure: str) -> list[str]:
-    """Changes each visible control by keys alone; the names of those that did not change.
-
-    The focus goes from one to the next by Tab.
-    """
-    stuck: list[str] = []
-    seen: set[str] = set()
-    tab.locator(f"#{figure} :is(select, input):visible").first.focus()
-    while True:
-        name: str | None = tab.evaluate(
-            "id => document.activeElement.closest(`#${id}`) && document.activeElement.name || null",
-            figure,
-        )
-        if name is None or name in seen:
-            return stuck
-        seen.add(name)
-        if tab.evaluate("document.activeElement.matches('select, input')"):
-            before = values_of(tab, figure)[name]
-            for key in ("ArrowUp", "ArrowDown", "ArrowDown"):
-                tab.keyboard.press(key)
-                if values_of(tab, figure)[name] != before:
-                    break
-            else:
-                stuck.append(name)
-        tab.keyboard.press("Tab")
-
-
-def light_and_dark(tab: Tab, figure: str) -> list[str]:
-    """The colour of text and of the card behind it, by the reader's system and by the page."""
-    found = []
-    for scheme, theme in (("light", ""), ("dark", ""), ("light", "dark"), ("dark", "light")):
-        tab.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        tab.evaluate("theme => { document.body.dataset.theme = theme; }", theme)
-        found.append(
-            tab.locator(f"#{figure} .explorer-live").evaluate(
-                "each => (style => style.backgroundColor + style.color)(getComputedStyle(each))"
-            )
-        )
+def spilled(tab: Tab) -> list[str]:
+    """Texts that are wider than their box, reach out of the picture or touch another text."""
+    found: list[str] = tab.evaluate("""() => {
+        const found = [], within = (a, b) => a.left >= b.left && a.right <= b.right &&
+            a.top >= b.top && a.bottom <= b.bottom;
+        const place = each => each.getBoundingClientRect();
+        for (const box of document.querySelectorAll('.pic-box'))
+            for (const text of box.querySelectorAll('text'))
+                if (!within(place(text), place(box.querySelector('rect'))))
+                    found.push(text.textContent);
+        const texts = [...document.querySelectorAll('svg text')].filter(each => place(each).width)
+            .map(each => [each.textContent, place(each), place(each.closest('svg'))]);
+        texts.forEach(([words, a, picture], i) => {
+            if (!within(a, picture)) found.push(words);
+            for (const [other, b] of texts.slice(i + 1))
+                if (a.left < b.right && b.left < a.right && a.top + 3 < b.bottom - 3 &&
+                    b.top + 3 < a.bottom - 3) found.push(`${words} / ${other}`);
+        });
+        return found;
+    }""")
     return found

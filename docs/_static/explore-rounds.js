@@ -1,23 +1,12 @@
-// Steps through an allreduce. notebooks/drawing/stepper.py walks the schedules and writes the data; here
-// they are drawn, as wide as there is room, so that 16 devices fit on a phone.
+// Steps through an allreduce. notebooks/drawing/explore_rounds.py writes the data; here they
+// are drawn, as wide as there is room, so that 16 devices fit on a phone.
 (() => {
   "use strict";
 
+  const { svg, text, rect, steps, start } = globalThis.explorer;
+
   const CELL = 20, FIRST = 10, LANE = 6, HEAD = 24, LABELS = 26, WIDEST = 96, TALL = 14;
   const DIGIT = 0.72 * 12; // the widest that a digit or a sign is on average, in any font
-  const PAUSE = 1100; // milliseconds from round to round when it plays
-
-  function svg(name, attributes, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
-  }
-
-  const text = (x, y, words, part = "ink") => svg("text", { x, y, class: `pic-${part}` }, words);
-
-  const rect = (x, y, width, height, part, share = 1) =>
-    svg("rect", { x, y, width, height, rx: 3, class: `pic-${part}`, "fill-opacity": share });
 
   const devicesIn = (mask) => [...Array(16).keys()].filter((device) => (mask >> device) & 1);
 
@@ -92,7 +81,7 @@
     const { messages, adds, words } = walk.frames[number];
     const height = place.tops.at(-1) + 4;
     return svg("svg", { viewBox: `0 0 ${place.width} ${height}`, width: place.width, height,
-      role: "img", "aria-label": words, "font-size": 12, "text-anchor": "middle" },
+      role: "img", "aria-label": words, "font-size": 12 },
       ...names(place, walk.chunks),
       ...held[number].flatMap((chunks, device) =>
         chunks.map((mask, chunk) => cell(place, device, chunk, mask))),
@@ -107,93 +96,20 @@
       "A thick outline: received. A solid arrow adds, a dashed one copies.";
   }
 
-  function start(root) {
-    const find = (selector) => root.querySelector(selector);
-    const data = JSON.parse(find("script[type='application/json']").textContent);
-    const [algorithm, devices] = root.querySelectorAll("select");
-    const slider = find("input"), stage = find(".stepper-stage"), play = find("[name=play]");
-    const still = matchMedia("(prefers-reduced-motion: reduce)");
-    let walk, held, k, number = 0, timer = null;
-
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      play.textContent = "play";
-    }
-
-    function draw() {
-      const place = layout(walk, k, held, stage.clientWidth);
-      stage.replaceChildren(drawing(walk, place, held, number));
-      find(".stepper-legend").textContent = legend(walk.chunks, place.full);
-    }
-
-    function show(wanted) {
-      const last = walk.frames.length - 1;
-      number = Math.max(0, Math.min(last, wanted));
-      const percent = (frame) => `${Math.round((100 * frame.sent) / walk.chunks)}\u00a0%`;
-      find(".stepper-words").textContent = walk.frames[number].words;
-      find(".stepper-sent").textContent = "Sent by the busiest device: " +
-        `${percent(walk.frames[number])} of the vector’s bytes ` +
-        `(${percent(walk.frames[last])} in all ${last} rounds).`;
-      slider.value = number;
-      slider.setAttribute("aria-valuetext", `${number} of ${last}`);
-      // Not `disabled`: who has come to the end by a button stays on it.
-      const ends = { first: 0, back: 0, next: last, last };
-      for (const [name, end] of Object.entries(ends))
-        find(`[name=${name}]`).setAttribute("aria-disabled", number === end);
-      draw();
-      if (number === last) pause();
-    }
-
-    function choose() {
-      pause();
-      k = Number(devices.value);
-      walk = data[algorithm.value][k];
-      held = unpacked(walk, k);
-      slider.max = walk.frames.length - 1;
-      show(0);
-    }
-
-    const go = {
-      first: () => show(0),
-      back: () => show(number - 1),
-      next: () => show(number + 1),
-      last: () => show(walk.frames.length - 1),
+  start("rounds", ({ root, data, find, named }) => {
+    const slider = named("round"), { shown, walk } = steps(root, slider);
+    return ({ algorithm, devices, round }) => {
+      const chosen = data[algorithm][devices], { frames, chunks } = chosen, k = Number(devices);
+      const held = unpacked(chosen, k), place = layout(chosen, k, held, find("stage").clientWidth);
+      walk(algorithm + devices, frames.length - 1, round);
+      shown();
+      const number = Number(slider.value), last = frames.length - 1;
+      const percent = ({ sent }) => `${Math.round((100 * sent) / chunks)}\u00a0%`;
+      find("words").textContent = frames[number].words;
+      find("sent").textContent = `Sent by the busiest device: ${percent(frames[number])} of the ` +
+        `vector’s bytes (${percent(frames[last])} in all ${last} rounds).`;
+      find("stage").replaceChildren(drawing(chosen, place, held, number));
+      find("key").textContent = legend(chunks, place.full);
     };
-
-    function toggle() {
-      if (timer !== null) return pause();
-      if (number === walk.frames.length - 1) show(0);
-      timer = setInterval(go.next, PAUSE);
-      play.textContent = "pause";
-    }
-
-    const keys = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last" };
-
-    root.addEventListener("keydown", (event) => {
-      // A list has these keys to itself; with a modifier they are the browser's.
-      const other = event.altKey || event.ctrlKey || event.metaKey;
-      if (!(event.key in keys) || other || event.target.matches("select")) return;
-      event.preventDefault();
-      pause();
-      go[keys[event.key]]();
-    });
-    for (const name of Object.keys(go))
-      find(`[name=${name}]`).addEventListener("click", () => { pause(); go[name](); });
-    play.addEventListener("click", toggle);
-    slider.addEventListener("input", () => { pause(); show(Number(slider.value)); });
-    for (const list of [algorithm, devices]) list.addEventListener("change", choose);
-
-    const calm = () => { play.hidden = still.matches; if (still.matches) pause(); };
-    still.addEventListener("change", calm);
-    find(".stepper-still").hidden = true;
-    find(".stepper-live").hidden = false;
-    calm();
-    choose();
-    new ResizeObserver(draw).observe(stage);
-  }
-
-  const startAll = () => document.querySelectorAll(".stepper").forEach(start);
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", startAll);
-  else startAll();
+  });
 })();

@@ -1,0 +1,338 @@
+"""The explorers compute in a browser what Python plans: every number, and a bug turns it red."""
+
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import walked
+from browser_tabs import NEEDED
+from explorer_page import ASSETS, each_of, page_of, written
+from playwright.sync_api import Page as Tab
+
+from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.parallel.ledger import KEPT, MOVED
+from common.parallel.pipelines import (
+    CHUNKS,
+    ORDERS,
+    Pass,
+    bubble,
+    interleaved,
+    most_live,
+    simulate,
+)
+from common.parallel.scenarios import NETS, OPTIMIZERS, PRECISIONS, Scenario
+from common.parallel.schedules import SCHEDULES as ALLREDUCES
+from notebooks.drawing import explore_memory, explore_pipeline, explore_rounds, explore_shards
+from notebooks.drawing.frames import words
+
+pytestmark = NEEDED
+
+CELLS = "name => [...root.querySelectorAll(`.explorer-${name} tbody tr`)].map(row => "
+CELLS += "[...row.children].map(each => each.textContent))"
+
+# --- memory and traffic
+
+MEMORY = f"""(root, values) => {{
+    const cells = {CELLS}, settings = {{...values, parameters: 1e6 * values.millions}};
+    if (plans.refusal(settings)) return root.querySelector('.explorer-words').textContent;
+    const plan = plans.planOf(settings);
+    return {{numbers: cells('numbers'), compared: cells('comparison'),
+        plan: [plan.weights, plan.updated, plan.stages]}};
+}}"""
+
+
+def drawn_scenario(rng: random.Random) -> Scenario:
+    """A scenario that the page can show."""
+    return Scenario(
+        net=rng.choice(NETS),
+        depth=rng.randint(0, 12),
+        width=rng.choice([1, 3, 8, 64, 640, 1024]),
+        parameters=10**6 * rng.choice([1, 7, 999, 7_000, 1_000_000]),
+        layers=rng.choice([1, 2, 5, 32, 99, 100]),
+        strategy=rng.choice(list(STRATEGIES)),
+        devices=rng.choice([1, 2, 3, 4, 5, 6, 7, 12, 16]),
+        replicas=rng.choice([1, 1, 1, 2, 3]),
+        microbatches=rng.choice([1, 2, 3, 4, 7, 16]),
+        schedule=rng.choice(list(SCHEDULES)),
+        examples=rng.choice([1, 2, 5, 101, 256, 65536]),
+        precision=rng.choice(list(PRECISIONS)),
+        optimizer=rng.choice(list(OPTIMIZERS)),
+    )
+
+
+def as_controls(scenario: Scenario) -> dict[str, Any]:
+    found = asdict(scenario)
+    del found["stages"]  # of equal work, here
+    found["millions"] = found.pop("parameters") // 10**6
+    return found
+
+
+def check_memory(tab: Tab, count: int = 200) -> None:
+    """Every number of random scenarios, to the byte, and the layout of every weight."""
+    scenarios = [drawn_scenario(random.Random(seed)) for seed in range(count)]
+    found = each_of(tab, "memory", [as_controls(each) for each in scenarios], MEMORY)
+    for scenario, shown in zip(scenarios, found, strict=True):
+        if why := scenario.refusal():
+            assert shown == f"There is no such plan: {why}."
+            continue
+        plan, usage = scenario.plan(), scenario.usage()
+        rows = zip(
+            range(scenario.devices),
+            *(usage.peak[kind] for kind in KEPT),
+            *(usage.sent[kind] for kind in MOVED),
+            *(usage.received[kind] for kind in MOVED),
+            *(usage.messages, usage.live),
+            strict=True,
+        )
+        numbers = [[int(cell.replace(",", "")) for cell in row] for row in shown["numbers"]]
+        assert numbers == [list(row) for row in rows], scenario
+        layouts = [
+            {name: [part and asdict(part) for part in layout] for name, layout in each.items()}
+            for each in (plan.weights, plan.updated)
+        ]
+        stages = plan.stages if plan.strategy == "pipeline" else []
+        assert shown["plan"] == [*layouts, stages]
+        compared = {row[0]: row[3] for row in shown["compared"] if len(row) == 5}
+        assert compared[scenario.strategy] == f"{sum(usage.messages):,}"
+
+
+# --- pipelines
+
+MADE = {**ORDERS, "interleaved": interleaved}
+
+PIPELINE = f"""(root, values) => {{
+    const cells = {CELLS}, {{ stages, microbatches, schedule, forward, backward }} = values;
+    const words = root.querySelector('.explorer-words').textContent;
+    if (root.querySelector('.explorer-shown').hidden) return words;
+    const chunks = schedule === 'interleaved' ? pipelines.CHUNKS : 1;
+    const events = pipelines.simulate(pipelines.orders[schedule](stages, microbatches),
+        one => (one.forward ? forward : backward) / chunks);
+    return {{boxes: root.querySelectorAll('.pic-pass').length, sums: cells('sums'),
+        devices: cells('devices'), bubble: pipelines.bubble(events, stages), events: events.map(
+        e => [e.device, e.stage, e.microbatch, e.forward, e.begin, e.end])}};
+}}"""
+
+
+def drawn_settings(number: int) -> dict[str, Any]:
+    """Random settings, each schedule as often; the largest are among them."""
+    chance = random.Random(number)
+    schedule = list(MADE)[number % len(MADE)]
+    devices = 16 if number < len(MADE) else chance.randint(1, 16)
+    microbatches = 64 if number < len(MADE) else chance.randint(1, 64)
+    if schedule == "interleaved" and number % 3:
+        microbatches = max(1, microbatches // devices) * devices
+    times = {name: chance.randint(1, 16) / 2 for name in ("forward", "backward")}
+    return {"stages": devices, "microbatches": microbatches, "schedule": schedule, **times}
+
+
+def near(shown: str, share: float) -> bool:
+    """Whether a share is shown as percent, with one digit after the point."""
+    return abs(float(shown.removesuffix("\u00a0%")) - 100 * share) <= 0.05 + 1e-9
+
+
+def seconds(times: Mapping[bool, float], one: Pass) -> float:
+    return times[one.forward]
+
+
+def check_pipeline(tab: Tab, count: int = 200) -> None:
+    """When each pass begins and ends, and the sums of it, for random pipelines."""
+    settings = [drawn_settings(number) for number in range(count)]
+    for values, shown in zip(settings, each_of(tab, "pipeline", settings, PIPELINE), strict=True):
+        stages, microbatches, schedule, forward, backward = values.values()
+        chunks = CHUNKS if schedule == "interleaved" else 1
+        if chunks > 1 and microbatches % stages:
+            assert "is no multiple of" in shown
+            continue
+        order = MADE[schedule](stages, microbatches)
+        times = {True: forward / chunks, False: backward / chunks}
+        events = simulate(order, partial(seconds, times))
+        assert shown["events"] == [
+            [event.done.stage % stages, *event.done, event.begin, event.end] for event in events
+        ]
+        assert (shown["boxes"], shown["bubble"]) == (len(events), bubble(events, stages))
+        (_, whole), (_, waits), (_, theory) = shown["sums"]
+        assert float(whole.removesuffix(" units")) == max(event.end for event in events)
+        assert near(waits, bubble(events, stages))
+        assert theory == waits
+        for passes, (_, now, most, of_all) in zip(order, shown["devices"], strict=True):
+            assert (now, most) == ("0", str(most_live(passes)))
+            assert near(of_all, most_live(passes) / (chunks * microbatches))
+
+
+# --- shards
+
+HELD = [kind for kind in KEPT if kind != "activations"]
+
+SHARDS = """(root, values) => {
+    const settings = {net: 'lenet', ...values};
+    if (plans.refusal(settings)) return root.querySelector('.explorer-words').textContent;
+    const walk = moments(plans.planOf(settings));
+    const most = kind => walk[0].held.map((_, device) =>
+        Math.max(...walk.map(each => each.held[device][kind])));
+    const total = kind => walk.reduce((sum, each) => sum + (each.sent[kind] ?? 0), 0);
+    const live = Object.values(walk[0].inputs)[0].map((_, device) =>
+        Math.max(...walk.flatMap(each => Object.values(each.inputs).map(of => of[device]))));
+    return {
+        held: Object.fromEntries(['weights', 'gradients', 'momentum'].map(x => [x, most(x)])),
+        sent: Object.fromEntries(plans.MOVED.map(kind => [kind, total(kind)])),
+        live, ends: [walk[0].state, walk.at(-1).state], waiting: walk.at(-1).inputs,
+    };
+}"""
+
+
+def check_shards(tab: Tab) -> None:
+    """What a step holds at most and sends is what costs say; it ends as it began."""
+    meshes = [(1, 1), (2, 1), (3, 1), (4, 2), (8, 1), (6, 3)]
+    orders = ["1f1b", "gpipe", "naive", "1f1b", "1f1b"] * 100
+    scenarios = [
+        Scenario(strategy=name, devices=k, replicas=r, microbatches=m, depth=depth, schedule=order)
+        for (name, (k, r), m, depth), order in zip(
+            product(STRATEGIES, meshes, [1, 3], [0, 1, 4]), orders, strict=False
+        )
+    ]
+    names = ("strategy", "depth", "devices", "replicas", "microbatches", "schedule")
+    settings = [{name: getattr(each, name) for name in names} for each in scenarios]
+    refused = 0
+    for scenario, seen in zip(scenarios, each_of(tab, "shards", settings, SHARDS), strict=True):
+        if why := scenario.refusal():
+            refused += 1
+            assert seen == f"There is no such plan: {why}."
+            continue
+        plan, usage = scenario.plan(), scenario.usage()
+        for kind in HELD:
+            peak = [size // 4 for size in usage.peak[kind]]
+            assert seen["held"][kind] * plan.replicas == peak, (scenario, kind)
+        assert seen["sent"] == {kind: sum(usage.sent[kind]) // 4 for kind in MOVED}, scenario
+        assert seen["live"] * plan.replicas == usage.live, scenario
+        for state, (kind, layouts) in product(
+            seen["ends"], (("weights", plan.weights), ("momentum", plan.updated))
+        ):
+            assert state[kind] == {
+                name: [[{"part": asdict(part), "role": "kept"}] if part else [] for part in layout]
+                for name, layout in layouts.items()
+            }
+            assert all(device == [] for each in state["gradients"].values() for device in each)
+        assert not any(map(any, seen["waiting"].values()))
+    assert refused == 4  # pipelines of 8 devices, where there are 4 or 5 layers
+
+
+# --- rounds of an allreduce
+
+ROUNDS = """(root, values) => {
+    const slider = root.querySelector('[name=round]'), found = [];
+    for (let round = 0; round <= Number(slider.max); round += 1) {
+        slider.value = round;
+        slider.dispatchEvent(new Event('input', {bubbles: true}));
+        found.push([root.querySelector('.explorer-words').textContent,
+            [...root.querySelectorAll('.explorer-stage .pic-box')].map(each => each.textContent),
+            root.querySelectorAll('.explorer-stage .pic-arrow').length]);
+    }
+    return found;
+}"""
+
+
+def check_rounds(tab: Tab) -> None:
+    """Words, sums and messages of every round are those of an independent walk."""
+    for algorithm, k in product(ALLREDUCES, (2, 7, 16)):
+        schedule, values = ALLREDUCES[algorithm](k), {"algorithm": algorithm, "devices": k}
+        data = explore_rounds.data()[algorithm][str(k)]["frames"]
+        assert [frame["sent"] for frame in data] == list(walked.sent(schedule))
+        (frames,) = each_of(tab, "rounds", [values], ROUNDS)
+        rounds = zip(frames, walked.sums(schedule), ((), *schedule.rounds), strict=True)
+        for number, ((told, cells, arrows), held, messages) in enumerate(rounds):
+            assert told == words(schedule, number)
+            assert arrows == len(messages)
+            for cell, mask in zip(cells, held.ravel().tolist(), strict=True):
+                spelled = "+".join(str(d) for d in range(k) if mask & 2**d)
+                assert cell in {str(mask.bit_count()), spelled, "sum" if mask == 2**k - 1 else ""}
+
+
+CHECKS: dict[str, tuple[Callable[[str], str], Callable[[Tab], None]]] = {
+    "memory": (explore_memory.fragment, check_memory),
+    "pipeline": (explore_pipeline.fragment, check_pipeline),
+    "shards": (explore_shards.fragment, check_shards),
+    "rounds": (explore_rounds.fragment, check_rounds),
+}
+
+BUGS = {
+    "memory": ("plans.js", "times * (size - own)", "times * size"),
+    "pipeline": ("pipelines.js", "const ahead = devices - stage,", "const ahead = devices,"),
+    "shards": ("explore-shards.js", "wait(layer, every, -1);", ""),
+    "rounds": ("explore-rounds.js", "held[target][start + i] = sum", "held[target][start] = sum"),
+}
+"""A bug in the script of each: what is written in place of what."""
+
+
+@pytest.mark.parametrize("figure", CHECKS)
+def test_every_number_is_that_of_python(tab: Tab, tmp_path: Path, figure: str) -> None:
+    fragment, check = CHECKS[figure]
+    tab.goto(page_of(fragment, tmp_path))
+    check(tab)
+
+
+@pytest.mark.parametrize("figure", CHECKS)
+def test_a_bug_in_a_script_is_found(tab: Tab, tmp_path: Path, figure: str) -> None:
+    fragment, check = CHECKS[figure]
+    name, right, wrong = BUGS[figure]
+    script = Path(shutil.copytree(ASSETS, tmp_path / "assets"), name)
+    text = script.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    script.write_text(text.replace(right, wrong), encoding="utf-8")
+    tab.goto(written(tmp_path, fragment(script.parent.as_uri())))
+    with pytest.raises(AssertionError):
+        check(tab)
+
+
+def shortened(size: float) -> str:
+    """Three digits of a number of bytes, in KB or MB."""
+    return f"{size / 1e6:.3g} MB" if size >= 999_500 else f"{size / 1e3:.3g} KB"
+
+
+def sent(**settings: Any) -> int:
+    usage = Scenario(**settings).usage()
+    return sum(map(sum, usage.sent.values()))
+
+
+def test_what_the_page_says_of_traffic_is_so() -> None:
+    text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
+    told: list[Mapping[str, Any]] = [
+        {"strategy": "tensor", "examples": 8},
+        {"strategy": "tensor", "examples": 256},
+        {"strategy": "data"},
+    ]
+    for settings in told:
+        assert shortened(sent(**settings)).split()[0][:4] in text
+    few, data, many, same = (
+        sent(net="dense", strategy=name, examples=n)
+        for n, name in product((2048, 4096), ("tensor", "data"))
+    )
+    assert few < data == same < many
+    assert sent(strategy="zero3") == sent(strategy="zero2") * 3 / 2
+
+
+def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
+    tab.goto(page_of(explore_memory.fragment, tmp_path))
+    large = {"net": "dense", "millions": 7000, "layers": 32, "devices": 8, "optimizer": "adam"}
+    read = "root => root.querySelector('.explorer-words').textContent"
+    first, second = each_of(tab, "memory", [{}, {**large, "card": "80"}], read)
+    assert first == (
+        "Every device fits a card of 24\u00a0GB: device 0, the fullest, fills 1\u00a0% of it. "
+        "The next bottleneck: activations, 1.30\u00a0MB of 2.85\u00a0MB there."
+    )
+    assert second == (
+        "8 of 8 devices do not fit a card of 80\u00a0GB: device 0 keeps 112\u00a0GB. "
+        "The next bottleneck: optimizer, 56.0\u00a0GB of 112\u00a0GB there."
+    )
+    widths = tab.locator(".explorer-stage rect").evaluate_all(
+        "all => all.map(each => Number(each.getAttribute('width')))"
+    )
+    scenario = Scenario("dense", parameters=7 * 10**9, layers=32, devices=8, optimizer="adam")
+    peak = scenario.usage().peak
+    scale = sum(widths) / sum(peak[kind][0] for kind in KEPT)
+    assert widths == pytest.approx([scale * peak[kind][0] for kind in KEPT])
