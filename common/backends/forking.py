@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.spawn import get_executable
 from typing import Any
 
 from common.backends.devices import Process
@@ -26,6 +28,7 @@ from common.base.endings import (
     tell_ending,
     without_word,
 )
+from common.base.errors import RunError
 from common.base.pulse import ALIVE, BEAT, FROZEN, Pulse, Watch
 from common.base.signals import stoppable, uninterrupted
 
@@ -50,6 +53,10 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
     try:
         with uninterrupted():
             server.start()
+    except OSError as error:  # it may have ended already
+        why = trouble_at_start() or f": {error.strerror}"
+        raise RunError(f"{name_of(processes)} was ended as it started{why}") from None
+    try:
         tell.close()
         receive.close()
         # A run's data does not fit into a pipe: what sends it waits for the one that reads.
@@ -107,7 +114,7 @@ def ask_to_stop(processes: Iterable[BaseProcess]) -> None:
 
 def ending(server: BaseProcess, outcome: Connection, processes: Sequence[Process]) -> Ending | None:
     """How a run ended whose processes a server has started: None if it went well."""
-    name = f"the process of devices {processes[0].rank} to {processes[-1].rank}"
+    name = name_of(processes)
     watch = Watch([server])
     while not watch.silent():
         if not outcome.poll(BEAT):
@@ -116,12 +123,30 @@ def ending(server: BaseProcess, outcome: Connection, processes: Sequence[Process
             word = outcome.recv()
         except EOFError:
             server.join()
-            return killed(f"{name} {how_ended(server)}")
+            return killed(f"{name} {how_ended(server)}{trouble_at_start()}")
         if word != ALIVE:
             found: Ending | None = word
             return found
         watch.heard(server)
     return killed(f"{name} {FROZEN}")
+
+
+def name_of(processes: Sequence[Process]) -> str:
+    """What the server of these processes is called in messages."""
+    return f"the process of devices {processes[0].rank} to {processes[-1].rank}"
+
+
+def trouble_at_start() -> str:
+    """Why this Python cannot start another one, for the end of a line; empty if it can."""
+    command = [os.fsdecode(get_executable()), "-c", ""]
+    try:
+        tried = subprocess.run(
+            command, capture_output=True, text=True, errors="backslashreplace", check=False
+        )
+    except OSError as error:
+        return f": {command[0]} cannot be started: {error.strerror}"
+    said = tried.stderr.strip().splitlines() or ["it says nothing"]
+    return f": {command[0]} cannot be started: {said[-1]}" if tried.returncode else ""
 
 
 def _failures(outcomes: Outcomes, tell: Connection) -> list[Ending]:

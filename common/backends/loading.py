@@ -1,9 +1,12 @@
 """Loads the backend of a framework: nothing else in the project imports one by name."""
 
 import os
+import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from common.backends.environment import Environment
@@ -76,18 +79,40 @@ def import_backend(
         with native_errors_held_back():
             return backend(framework, chapter)
     except Exception as error:  # whatever it raises that is set up wrongly
-        advice = f"`nox -s {framework}` installs it"
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing and "." not in missing:  # packages are called like their modules
-            advice = f"{advice}, `python -m pip install {missing}` adds it to this Python"
-        # No variable is why it is not there.
-        words = "" if isinstance(error, ModuleNotFoundError) else suspects(framework)
-        if "libcuda" in str(error):
-            advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-        elif words:
-            advice = "set it right, or unset it"
-        told = f"{gist(str(error))}{words}"
-        raise RequestError(f"{framework} cannot be imported here ({told}): {advice}") from None
+        raise RequestError(why_not(framework, error)) from None
+
+
+def why_not(framework: str, error: Exception) -> str:
+    """Why a framework cannot be imported, and what helps, in a line."""
+    told, words = gist(str(error)) if str(error) else type(error).__name__, ""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    package = (missing or "").partition(".")[0]  # most are called like their modules
+    advice = f"`nox -s {framework}` installs it"
+    if package and find_spec(package) is None:
+        advice = f"{advice}, `python -m pip install {package}` adds it to this Python"
+    elif "libcuda" in told:
+        advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
+    elif words := suspects(framework):
+        advice = "set it right, or unset it"
+    elif found := in_the_way():
+        words, advice = f"; this Python runs with {' and '.join(found)}", "try it without"
+    else:
+        module = framework.removeprefix("py")
+        advice = f"it is installed; `python -c 'import {module}'` tells more"
+    return f"{framework} cannot be imported here ({told}{words}): {advice}"
+
+
+def in_the_way() -> list[str]:
+    """How this Python runs otherwise than usual, which not every framework bears."""
+    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+    found = {
+        "-OO or PYTHONOPTIMIZE=2, which takes docstrings out": sys.flags.optimize > 1,
+        "-W error or PYTHONWARNINGS, which makes errors of warnings": any(
+            each.startswith("error") for each in sys.warnoptions
+        ),
+        f"`ulimit -v {memory // 1024}`": memory != resource.RLIM_INFINITY,
+    }
+    return [words for words, holds in found.items() if holds]
 
 
 def suspects(framework: str) -> str:

@@ -41,10 +41,16 @@ class DownloadError(Exception):
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: in the user's cache folder, as the platform has it."""
+    """Where downloads are kept: in the user's cache folder, as the platform has it.
+
+    Raises DownloadError if HOME is not set and the user has none, as in some containers.
+    """
     import pooch
 
-    return Path(pooch.os_cache("multi-gpu-parity")) / "fashion-mnist"
+    try:
+        return Path(pooch.os_cache("multi-gpu-parity")) / "fashion-mnist"
+    except RuntimeError:
+        raise DownloadError("there is no home folder to keep it in: set HOME") from None
 
 
 def download(

@@ -21,6 +21,7 @@ from common.backends.loading import (
 )
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError, StoppedError, Terminated
+from common.base.limits import require_limits
 from common.base.locks import held
 from common.base.machine import now
 from common.base.signals import stoppable
@@ -58,6 +59,7 @@ def run(
         return
     process = here.process
     with first_speaks(process):
+        require_limits()
         request.require_shareable(process)
         report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
         require_flags(request)

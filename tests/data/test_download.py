@@ -1,5 +1,6 @@
 """Downloads from mirrors that serve, lie, hang or are not there; all of them on this machine."""
 
+import os
 import re
 import socket
 import sys
@@ -20,7 +21,7 @@ from mirrors import (
     start as start,
 )
 
-from common.data.download import DownloadError, download
+from common.data.download import DownloadError, cache_folder, download
 
 FIRST, *OTHERS = CONTENTS
 
@@ -105,3 +106,11 @@ def test_it_gives_up_in_time_where_even_looking_up_the_host_hangs(
     monkeypatch.setattr("socket.getaddrinfo", look_up)
     with pytest.raises(DownloadError, match="no answer within 1 s"):
         download(tmp_path, print, progress=False, mirrors=[mirror.url])
+
+
+def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 5)  # no user has this number
+    with pytest.raises(DownloadError, match="there is no home folder to keep it in: set HOME"):
+        cache_folder()
