@@ -1,136 +1,110 @@
-"""What a step of a plan moves and keeps, by formula: what a run counts has to be just that."""
+"""Predicts the traffic and the memory of a step of a plan; a run has to count the same."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from common.parallel.ledger import KEPT, MOVED, Usage
+from common.parallel.ledger import Ledger, Usage
+from common.parallel.pipelines import most_live
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_sizes
 
 
 def predicted(plan: Plan, examples: int, itemsize: int, state: int | None = None) -> Usage:
-    """What a step on so many examples moves and keeps, if a number has `itemsize` bytes.
+    """Predicts the usage of a step on `examples`, with `itemsize` bytes for each number.
 
     The optimizer keeps `state` bytes for each number that it updates; None: one number, as SGD with
     momentum does.
     """
     state = itemsize if state is None else state
-    count = plan.replicas * plan.devices
-    moved, kept, live = Moved(), Counter[tuple[str, int]](), Counter[int]()
+    ledger = Ledger(plan.replicas * plan.devices, itemsize)
     group = range(plan.devices)
     weights = [weights_kept(plan, device) for device in group]
-    updated = [sum(parts(plan, device).values()) for device in group]
+    updated = [sum(elements_updated(plan, device).values()) for device in group]
     gradients = {
         several: [gradients_kept(plan, device, several) for device in group]
         for several in (False, True)
     }
+    sends, activations = STRATEGIES[plan.strategy]
     for replica, rows in enumerate(plan.rows_of(examples)):
         numbers = range(replica * plan.devices, (replica + 1) * plan.devices)
         here = rows.stop - rows.start
-        moves, activations = WAYS[plan.strategy]
-        moves(plan, here, numbers, moved)
+        sends(plan, here, numbers, ledger)
         found, several = activations(plan, here), len(plan.shards_of(here)) > 1
         for device, number in enumerate(numbers):
-            kept["activations", number], live[number] = found[device]
-            kept["weights", number] = weights[device]
-            kept["gradients", number] = gradients[several][device]
-            kept["momentum", number] = updated[device]
-    for device in range(plan.devices):  # and each column of the mesh adds up its gradients
-        column = range(device, count, plan.devices)
-        for size in parts(plan, device).values():
-            moved.allreduce(column, size, "gradients")
-    every = range(count)
-    return Usage(
-        examples=examples,
-        sent={kind: [itemsize * moved.sent[kind, i] for i in every] for kind in MOVED},
-        received={kind: [itemsize * moved.received[kind, i] for i in every] for kind in MOVED},
-        messages=[moved.messages[i] for i in every],
-        live=[live[i] for i in every],
-        peak={
-            kind: [(state if kind == "momentum" else itemsize) * kept[kind, i] for i in every]
-            for kind in KEPT
-        },
-    )
+            kept, ledger.live[number] = found[device]
+            ledger.peak["activations", number] = itemsize * kept
+            ledger.peak["weights", number] = itemsize * weights[device]
+            ledger.peak["gradients", number] = itemsize * gradients[several][device]
+            ledger.peak["momentum", number] = state * updated[device]
+    for device in group:  # and each column of the mesh sums its gradients
+        column = range(device, ledger.devices, plan.devices)
+        for size in elements_updated(plan, device).values():
+            allreduce(ledger, column, size, "gradients")
+    return ledger.usage(examples)
 
 
-@dataclass
-class Moved:
-    """How many numbers each device sends and receives, by kind, and how many messages it sends."""
-
-    sent: Counter[tuple[str, int]] = field(default_factory=Counter)
-    received: Counter[tuple[str, int]] = field(default_factory=Counter)
-    messages: Counter[int] = field(default_factory=Counter)
-
-    def message(self, source: int, target: int, size: int, kind: str, count: int = 1) -> None:
-        """So many messages, of `size` numbers together."""
-        self.sent[kind, source] += size
-        self.received[kind, target] += size
-        self.messages[source] += count
-
-    def allreduce(self, devices: Sequence[int], size: int, kind: str, count: int = 1) -> None:
-        """So many sums on the first device, which then go to all others."""
-        for other in devices[1:]:
-            self.message(other, devices[0], size, kind, count)
-            self.message(devices[0], other, size, kind, count)
-
-    def reduce_scatter(self, devices: Sequence[int], size: int, kind: str, times: int) -> None:
-        """Each device adds up its slice of all others' tensors."""
-        others = len(devices) - 1
-        for device, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
-            self.sent[kind, device] += times * (size - own)
-            self.received[kind, device] += times * others * own
-            self.messages[device] += times * others
-
-    def all_gather(self, devices: Sequence[int], size: int, kind: str, times: int) -> None:
-        """Each device gives its slice to all others."""
-        others = len(devices) - 1
-        for device, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
-            self.sent[kind, device] += times * others * own
-            self.received[kind, device] += times * (size - own)
-            self.messages[device] += times * others
+def allreduce(ledger: Ledger, devices: Sequence[int], size: int, kind: str, count: int = 1) -> None:
+    """Counts `count` all-reduces of `size` elements together, by a star around the first device."""
+    for other in devices[1:]:
+        ledger.send(size * ledger.itemsize, other, devices[0], kind, count)
+        ledger.send(size * ledger.itemsize, devices[0], other, kind, count)
 
 
-def data_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
-    """Within a replica, nothing."""
+def scatter_and_gather(
+    ledger: Ledger, devices: Sequence[int], size: int, scatters: int, gathers: int
+) -> None:
+    """Counts reduce-scatters of gradients and all-gathers of weights of `size` elements.
+
+    In either, each device exchanges its own slice with all others.
+    """
+    others = len(devices) - 1
+    for device, own in zip(devices, shard_sizes(size, len(devices)), strict=True):
+        rest, slices = (ledger.itemsize * each for each in (size - own, others * own))
+        ledger.sent["gradients", device] += scatters * rest
+        ledger.received["gradients", device] += scatters * slices
+        ledger.sent["weights", device] += gathers * slices
+        ledger.received["weights", device] += gathers * rest
+        ledger.messages[device] += (scatters + gathers) * others
 
 
-def pipeline_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
-    """What a stage hands on of each microbatch, and the gradient of that on the way back."""
+def data_sends(plan: Plan, examples: int, numbers: Sequence[int], ledger: Ledger) -> None:
+    """Counts nothing: a replica has one device."""
+
+
+def pipeline_sends(plan: Plan, examples: int, numbers: Sequence[int], ledger: Ledger) -> None:
+    """Counts activations sent to the next stage, and their gradients sent back."""
     count = len(plan.microbatches_of(examples))
     for stage, names in enumerate(plan.stages[1:]):
-        size = examples * plan.inputs[names[0]]
-        moved.message(numbers[stage], numbers[stage + 1], size, "activations", count)
-        moved.message(numbers[stage + 1], numbers[stage], size, "gradients", count)
+        size = examples * plan.inputs[names[0]] * ledger.itemsize
+        ledger.send(size, numbers[stage], numbers[stage + 1], "activations", count)
+        ledger.send(size, numbers[stage + 1], numbers[stage], "gradients", count)
 
 
-def tensor_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
-    """For each pair of layers, one allreduce forward and, but for the first pair, one back."""
+def tensor_sends(plan: Plan, examples: int, numbers: Sequence[int], ledger: Ledger) -> None:
+    """Counts an all-reduce forward for each pair of layers, and one back except for the first."""
     count = len(plan.microbatches_of(examples))
     for column, row in plan.pairs:
-        moved.allreduce(numbers, examples * plan.output(row), "activations", count)
+        allreduce(ledger, numbers, examples * plan.output(row), "activations", count)
         if column != plan.layers[0]:
-            moved.allreduce(numbers, examples * plan.inputs[column], "gradients", count)
+            allreduce(ledger, numbers, examples * plan.inputs[column], "gradients", count)
 
 
-def zero_moves(plan: Plan, examples: int, numbers: Sequence[int], moved: Moved) -> None:
-    """Gradients are scattered at the end (1), or for each microbatch.
+def zero_sends(plan: Plan, examples: int, numbers: Sequence[int], ledger: Ledger) -> None:
+    """Counts reduce-scatters of gradients: one at the end (stage 1), or one a microbatch.
 
-    ZeRO-1 and 2 gather weights once, after the update; ZeRO-3 twice for each microbatch.
+    Stages 1 and 2 gather the weights once, after the update; stage 3 twice for each microbatch.
     """
     rounds = len(plan.shards_of(examples))
     scatters = 1 if plan.strategy == "zero1" else rounds
     gathers = 2 * rounds if plan.strategy == "zero3" else 1
     for size in map(math.prod, plan.shapes.values()):
-        moved.reduce_scatter(numbers, size, "gradients", scatters)
-        moved.all_gather(numbers, size, "weights", gathers)
+        scatter_and_gather(ledger, numbers, size, scatters, gathers)
 
 
 Kept = list[tuple[int, int]]
-"""For each device of a replica: the most numbers it keeps of activations, and live microbatches."""
+"""For each device of a replica: the most elements of activations, and of microbatches in flight."""
 
 
 def data_activations(plan: Plan, examples: int) -> Kept:
@@ -140,16 +114,13 @@ def data_activations(plan: Plan, examples: int) -> Kept:
 
 
 def pipeline_activations(plan: Plan, examples: int) -> Kept:
-    """The inputs of a stage's layers, for each microbatch that is live."""
+    """The inputs of a stage's layers, for each microbatch in flight."""
     sizes = [rows.stop - rows.start for rows in plan.microbatches_of(examples)]
     found = []
     for names, passes in zip(plan.stages, plan.order(len(sizes)), strict=True):
-        signs = [1 if one.forward else -1 for one in passes]
-        batches = accumulate(
-            sign * sizes[p.microbatch] for sign, p in zip(signs, passes, strict=True)
-        )
+        changes = ((1 if one.forward else -1) * sizes[one.microbatch] for one in passes)
         each = sum(plan.inputs[name] for name in names)
-        found.append((each * max(batches), max(accumulate(signs))))
+        found.append((each * max(accumulate(changes)), most_live(passes)))
     return found
 
 
@@ -176,8 +147,8 @@ def zero_activations(plan: Plan, examples: int) -> Kept:
     return [(each * max(rows.stop - rows.start for rows in own), 1) for own in shards]
 
 
-def parts(plan: Plan, device: int) -> dict[str, int]:
-    """How many numbers of each weight a device updates; it has no others."""
+def elements_updated(plan: Plan, device: int) -> dict[str, int]:
+    """The number of elements that a device updates, of each weight of which it has a part."""
     held = {name: layout[device] for name, layout in plan.updated.items()}
     return {k: part.size(plan.shapes[k]) for k, part in held.items() if part is not None}
 
@@ -195,7 +166,7 @@ def gradients_kept(plan: Plan, device: int, several: bool) -> int:
     ZeRO-1 scatters all at the end. The others scatter one layer at a time, the last one first; of
     `several` microbatches, an earlier one has left all slices.
     """
-    own = parts(plan, device)
+    own = elements_updated(plan, device)
     if not plan.strategy.startswith("zero"):
         return sum(own.values())
     if plan.strategy == "zero1":
@@ -207,12 +178,12 @@ def gradients_kept(plan: Plan, device: int, several: bool) -> int:
     return max(map(sum, zip(left, whole, strict=True)))
 
 
-Moves = Callable[[Plan, int, Sequence[int], Moved], None]
+Sends = Callable[[Plan, int, Sequence[int], Ledger], None]
 
-WAYS: Final[dict[str, tuple[Moves, Callable[[Plan, int], Kept]]]] = {
-    "data": (data_moves, data_activations),
-    "pipeline": (pipeline_moves, pipeline_activations),
-    "tensor": (tensor_moves, tensor_activations),
-    **dict.fromkeys(("zero1", "zero2", "zero3"), (zero_moves, zero_activations)),
+STRATEGIES: Final[dict[str, tuple[Sends, Callable[[Plan, int], Kept]]]] = {
+    "data": (data_sends, data_activations),
+    "pipeline": (pipeline_sends, pipeline_activations),
+    "tensor": (tensor_sends, tensor_activations),
+    **dict.fromkeys(("zero1", "zero2", "zero3"), (zero_sends, zero_activations)),
 }
-"""By strategy: what devices of a replica send each other, and the activations that they keep."""
+"""By strategy: the traffic within a replica, and the activations of each of its devices."""

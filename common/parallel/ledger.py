@@ -96,12 +96,11 @@ class Ledger:
         size: int = math.prod(value.shape) * self.itemsize
         return size
 
-    def message(self, tensor: Any, source: int, target: int, kind: str) -> None:
-        """Counts a message."""
-        size = self.bytes(tensor)
+    def send(self, size: int, source: int, target: int, kind: str, messages: int = 1) -> None:
+        """Counts messages of `size` bytes together."""
         self.sent[kind, source] += size
         self.received[kind, target] += size
-        self.messages[source] += 1
+        self.messages[source] += messages
 
     def keep(self, kind: str, device: int, size: int) -> None:
         """Counts bytes that a device has from now on; negative ones, if it lets them go."""
@@ -156,7 +155,8 @@ class Group:
 
     def message(self, tensor: Any, source: int, target: int, kind: str) -> None:
         """Counts a message between two devices of the group, by their places in it."""
-        self.ledger.message(tensor, self.numbers[source], self.numbers[target], kind)
+        ends = self.numbers[source], self.numbers[target]
+        self.ledger.send(self.ledger.bytes(tensor), *ends, kind)
 
     def kept(self, kind: str) -> list[Kept]:
         """A place in which each device of the group keeps tensors of one kind."""

@@ -155,11 +155,8 @@ def bubble(events: Sequence[Event], devices: int) -> float:
 
 
 def most_live(passes: Sequence[Pass]) -> int:
-    """The most microbatches that a stage has passed forward, and not yet back."""
-    live = [0]
-    for one in passes:
-        live.append(live[-1] + (1 if one.forward else -1))
-    return max(live)
+    """The most microbatches in flight: passed forward, and not yet back."""
+    return max(accumulate((1 if one.forward else -1 for one in passes), initial=0))
 
 
 def balanced(work: Sequence[float], stages: int) -> list[range]:

@@ -7,21 +7,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from common.base.arrays import Array
-from common.parallel.schedules import SCHEDULES, Schedule
+from common.parallel.schedules import SCHEDULES, Schedule, execute as carry_out
 from common.parallel.shards import shard_bounds
 
 NAMES = sorted(SCHEDULES)
 
 
-def execute(schedule: Schedule, vectors: list[Array]) -> list[Array]:
+def sums(schedule: Schedule, vectors: list[Array]) -> list[Array]:
     """What each device has in the end."""
     bounds = shard_bounds(len(vectors[0]), schedule.chunks)
     held = [[vector[a:b].copy() for a, b in bounds] for vector in vectors]
-    for one in schedule.rounds:
-        moved = [[held[t.source][chunk].copy() for chunk in t.chunks] for t in one]
-        for t, chunks in zip(one, moved, strict=True):
-            for chunk, values in zip(t.chunks, chunks, strict=True):
-                held[t.target][chunk] = held[t.target][chunk] + values if t.adds else values
+    carry_out(schedule, held, lambda chunk, _: chunk.copy())
     return [np.concatenate(chunks) for chunks in held]
 
 
@@ -37,7 +33,7 @@ def test_every_device_gets_the_sum_bit_for_bit(
 ) -> None:
     random = np.random.RandomState(seed)
     vectors = [random.standard_normal(size).astype(dtype) for _ in range(k)]
-    first, *others = execute(SCHEDULES[name](k), vectors)
+    first, *others = sums(SCHEDULES[name](k), vectors)
     assert first.dtype == dtype
     # Each of the k - 1 additions rounds once, by half an ulp of a sum of absolute values at most.
     exact = np.sum(np.asarray(vectors, "float64"), axis=0)

