@@ -89,10 +89,6 @@ def test_memory_falls_as_the_literature_says() -> None:
         assert P + 2 * P / k < memory("zero2", k) <= P + 2 * share + largest
         assert 3 * P / k < memory("zero3", k) <= 3 * share + 2 * largest
         assert memory("tensor", k) <= 3 * share + 3 * 60
-    for name in ("zero1", "zero2", "zero3", "tensor"):
-        assert memory(name, 4) < memory(name, 2)
-        # On 2 devices, ZeRO-1 saves half the momentum; its slices of gradients take as much.
-        assert memory(name, 2) < memory("data", 2) or name == "zero1"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +96,6 @@ def test_memory_falls_as_the_literature_says() -> None:
     [
         (StrategiesOptions("pipeline"), 5, "the net can be cut into 4: ask for fewer"),
         (StrategiesOptions("pipeline", stages=(2, 1)), 2, "--stages has to have 2 numbers"),
-        (StrategiesOptions("tensor"), 21, "21 devices cannot share the 20 channels"),
-        (StrategiesOptions("zero1", replicas=2), 3, "take a multiple of 2 devices, not 3"),
         (StrategiesOptions("data", replicas=2), 4, "--replicas is for the others"),
     ],
 )

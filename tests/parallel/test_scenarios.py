@@ -14,10 +14,6 @@ def numbers(scenario: Scenario) -> int:
     return sum(map(math.prod, scenario.plan().shapes.values()))
 
 
-def test_resnet18_has_as_many_numbers_as_the_books() -> None:
-    assert numbers(Scenario("resnet18")) == 11_175_818
-
-
 @pytest.mark.parametrize("width", [1, 8, 64])
 def test_resnet18s_plan_has_the_shapes_that_are_trained(width: int) -> None:
     plan = Scenario("resnet18", width=width).plan()
@@ -26,6 +22,7 @@ def test_resnet18s_plan_has_the_shapes_that_are_trained(width: int) -> None:
     assert [name for layer in plan.layers for name in plan.tensors[layer]] == list(plan.shapes)
     assert [layer for unit in plan.units for layer in unit] == plan.layers
     assert plan.unpaired == ["conv1", "fc"]
+    assert width != 64 or numbers(Scenario("resnet18")) == 11_175_818
 
 
 @pytest.mark.parametrize(("millions", "layers"), [(1, 1), (7, 100), (1_000_000, 24)])

@@ -15,7 +15,6 @@ TENSORS = 8  # each is summed by itself
     [
         ("--devices=4", 2, [3 * N, N, N, N]),
         ("--devices=2 --allreduce=ring --dtype=float64", 2, [2 * N] * 2),
-        ("--devices=1 --allreduce=tree", 0, [0]),
         ("--devices=4 --allreduce=native", None, []),  # it does not tell
     ],
 )
