@@ -1,6 +1,6 @@
-"""Which environment the sessions of a framework take: that for CUDA where the machine serves it.
+"""Which build of a framework the sessions install: that for CUDA where driver and cards suit it.
 
-`ACCELERATOR=cpu` says no, `ACCELERATOR=cuda` says that it has to be; else the driver decides.
+`ACCELERATOR=cpu` forbids it, `ACCELERATOR=cuda` demands it.
 """
 
 import os
@@ -9,64 +9,72 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final
 
 from common.backends.driver import Card, Driver, find_driver, in_words
 
-VARIABLE: Final = "ACCELERATOR"
-KINDS: Final = ("cpu", "cuda")
-
-Capability: TypeAlias = tuple[int, int]
-"""The compute capability of a card: which machine code it runs."""
-
 
 class NoAcceleratorError(Exception):
-    """What was asked for cannot be had; the message says what to do."""
+    """`ACCELERATOR` cannot be satisfied; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """A framework's build for GPUs on Linux.
+    """A framework's build for GPUs on Linux: its CUDA, and the least version of the driver.
 
-    `driver` is the least version of the driver that its `cuda` runs on. It has code for cards from
-    `oldest` to `newest`; None: for later ones, too. `machines` are the processors it is made for.
+    It has code for compute capabilities from `oldest` to `newest`; None: for later ones, too.
     """
 
     cuda: str
     driver: str
-    oldest: Capability
-    newest: Capability | None = None
+    oldest: tuple[int, int]
+    newest: tuple[int, int] | None = None
     machines: tuple[str, ...] = ("x86_64", "aarch64")
 
     def serves(self, card: Card) -> bool:
-        """Whether it has code for a card; of one that does not tell what it runs, it is said."""
+        """Whether it has code for a card; an unknown capability counts as served."""
         known = card.capability or self.oldest
         return self.oldest <= known <= (self.newest or known)
 
     def cards(self) -> str:
-        """The cards that it has code for, in words."""
+        """The capabilities of cards that it has code for."""
         first, last = (each and f"{each[0]}.{each[1]}" for each in (self.oldest, self.newest))
-        rest = f"{first} to {last}" if last else f"from {first} on"
-        return f"compute capability {rest}"
+        return f"{first} to {last}" if last else f"from {first} on"
+
+    def trouble(self, found: Driver | str) -> str:
+        """Why it cannot run on this system, driver and cards; empty if it can, or without any."""
+        if sys.platform != "linux" or platform.machine() not in self.machines:
+            return f"it has no build for GPUs for {sys.platform} on {platform.machine()}"
+        if isinstance(found, str):
+            return ""
+        there, least = (tuple(map(int, x.split("."))) for x in (found.version, self.driver))
+        if there < least:
+            wants = f"{self.cuda}, which takes {self.driver} or later"
+            return f"the driver {found.version} is too old for {wants}"
+        if not all(map(self.serves, found.cards)):
+            known = sorted({card.capability for card in found.cards if card.capability})
+            told = f"{in_words(found.cards)} ({', '.join('{}.{}'.format(*x) for x in known)})"
+            cards = f"compute capability {self.cards()}"
+            return f"its build of {self.cuda} is for {cards}, and not for {told}"
+        return ""
 
 
 BUILDS: Final[Mapping[str, Build]] = {
     "pytorch": Build("CUDA 13.0", "580.65.06", (7, 5), (12, 9)),
-    # For later cards it has no code but that which a driver compiles, which is known to fail.
+    # On later cards a driver would have to compile its code, which is known to fail.
     "tensorflow": Build("CUDA 12.5", "525.60.13", (6, 0), (9, 0), ("x86_64",)),
     "jax": Build("CUDA 12", "525.60.13", (5, 2)),
     "mxnet": Build("CUDA 11.2", "450.80.02", (5, 0), (8, 9), ("x86_64",)),
 }
-"""By framework: the build for GPUs in the versions of constraints/.
+"""The builds for GPUs that constraints/ pins.
 
-Cards are those that the wheels themselves name; drivers are from NVIDIA's table of what each major
-version of CUDA needs at least.
+The wheels name the cards, NVIDIA's table the driver that each major version of CUDA needs.
 """
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The environment that a framework's sessions take, and why; `cards` are those it serves."""
+    """The build of a framework that sessions install, why, and the cards that it can use."""
 
     framework: str
     cuda: bool
@@ -75,7 +83,7 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """What the environment, and the file in constraints/, are called."""
+        """The name of the environment, and of the file in constraints/."""
         return f"{self.framework}-cuda" if self.cuda else self.framework
 
     @property
@@ -85,8 +93,8 @@ class Choice:
 
 
 def choice(framework: str) -> Choice:
-    """What this machine and `ACCELERATOR` make of a framework. Raises NoAcceleratorError."""
-    return choose(framework, os.environ.get(VARIABLE, ""), driver())
+    """The build for this machine. Raises NoAcceleratorError."""
+    return choose(framework, os.environ.get("ACCELERATOR", ""), driver())
 
 
 @cache
@@ -96,54 +104,21 @@ def driver() -> Driver | str:
 
 
 def choose(framework: str, asked: str, found: Driver | str) -> Choice:
-    """The environment of a framework, where `ACCELERATOR` and the driver are these.
+    """The build for a driver, where `asked` is the value of `ACCELERATOR`.
 
     Raises NoAcceleratorError if CUDA is asked for, and cannot be.
     """
-    if asked and asked not in KINDS:
-        raise NoAcceleratorError(f"{VARIABLE}={asked}: set it to {' or '.join(KINDS)}, or not")
+    if asked not in ("", "cpu", "cuda"):
+        raise NoAcceleratorError(f"ACCELERATOR={asked}: set it to cpu or cuda, or not")
     if asked == "cpu":
-        return Choice(framework, False, f"{VARIABLE}=cpu")
+        return Choice(framework, False, "ACCELERATOR=cpu")
     build = BUILDS[framework]
-    if trouble := _no_build(build) or (_unfit(build, found) if isinstance(found, Driver) else ""):
+    if trouble := build.trouble(found):
         if asked:
-            raise NoAcceleratorError(f"{framework}: {trouble}; {VARIABLE}=cpu does without GPUs")
+            raise NoAcceleratorError(f"{framework}: {trouble}; ACCELERATOR=cpu does without GPUs")
         return Choice(framework, False, trouble)
     if isinstance(found, str):
         # An image may be made for another machine than the one that makes it.
-        return Choice(framework, bool(asked), f"{VARIABLE}=cuda, but {found}" if asked else found)
-    cards = tuple(card for card in found.cards if build.serves(card))
-    left_out = [card for card in found.cards if card not in cards]
-    hidden = f"; not for {in_words(left_out)}: CUDA_VISIBLE_DEVICES hides it" if left_out else ""
-    return Choice(framework, True, f"{in_words(cards)}, driver {found.version}{hidden}", cards)
-
-
-def _no_build(build: Build) -> str:
-    """Why this system can have no build for GPUs; empty if it can."""
-    machine = platform.machine()
-    if sys.platform == "linux" and machine in build.machines:
-        return ""
-    return f"it has no build for GPUs for {sys.platform} on {machine}"
-
-
-def _unfit(build: Build, found: Driver) -> str:
-    """Why a build cannot run on what the driver has; empty if it can."""
-    if numbers(found.version) < numbers(build.driver):
-        return (
-            f"the driver {found.version} is too old for {build.cuda}, "
-            f"which takes {build.driver} or later"
-        )
-    if not any(build.serves(card) for card in found.cards):
-        return f"its build of {build.cuda} is for {build.cards()}, and not for {_told(found)}"
-    return ""
-
-
-def _told(found: Driver) -> str:
-    capabilities = sorted({card.capability for card in found.cards if card.capability})
-    told = ", ".join(f"{major}.{minor}" for major, minor in capabilities)
-    return f"{in_words(found.cards)} ({told})"
-
-
-def numbers(version: str) -> list[int]:
-    """A version as numbers, which can be compared."""
-    return [int(part) for part in version.split(".")]
+        return Choice(framework, bool(asked), f"ACCELERATOR=cuda, but {found}" if asked else found)
+    why = f"{in_words(found.cards)}, driver {found.version}"
+    return Choice(framework, True, why, found.cards)

@@ -1,18 +1,23 @@
-"""The sessions that check what is written, and what is installed."""
+"""The sessions that check style, types, and what is installed."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Final
 
 import nox
 
-from sessions import accelerators, audit as about, environments as python_of, pins as pin_files
+from sessions import accelerators, environments as python_of, pins as pin_files
 from sessions.accelerators import Choice
-from sessions.environments import available, sources_of_pip
+from sessions.environments import available
 
-CONSTRAINTS = Path("constraints")
-GPU_MACHINE = "x86_64-manylinux_2_28"
+LICENCES: Final = (
+    *("Apache", "BSD", "ISC", "MIT", "MPL", "Mozilla Public License", "PSF"),
+    *("Python Software Foundation", "Zlib", "NVIDIA"),
+)
+"""Parts of the names of licences that let a package be used and passed on with its notice.
+
+NVIDIA's come with builds for GPUs only.
+"""
 
 
 @nox.session(venv_backend="none")
@@ -40,52 +45,28 @@ def pins(session: nox.Session) -> None:
 
     `-- --check`: see whether all builds for GPUs can be installed, and install none.
     """
-    if "--check" in session.posargs:
-        # It asks for metadata alone: nothing of the many gigabytes comes here.
-        tried = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
-        tried += [f"--python={python_of.common(session)}", f"--python-platform={GPU_MACHINE}"]
-        # Wheels that lie here may be of builds for CPUs.
-        indexes = {k: v for k, v in sources_of_pip().items() if k != "UV_FIND_LINKS"}
-        for framework in accelerators.BUILDS:
-            build = Choice(framework, True, "")
-            alone, beside = python_of.pins_of(build), python_of.pins_beside_rivals(build)
-            for names in [alone] if alone == beside else [alone, beside]:
-                wanted = [f"--requirement={file}" for file in python_of.files(names)]
-                session.run(*tried, *wanted, env=indexes)
+    if "--check" not in session.posargs:
+        for name in session.posargs or pin_files.PINS:
+            session.log(f"writing {pin_files.path_of(name)}")
+            pin_files.write(name)
         return
-    for name in session.posargs or pin_files.PINS:
-        session.log(f"writing {CONSTRAINTS / name}.txt")
-        pin_files.write(name)
+    # A dry run asks for metadata only: nothing of the many gigabytes is downloaded.
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--require-hashes"]
+    uv += [f"--python={python_of.common(session)}", "--python-platform=x86_64-manylinux_2_28"]
+    for framework in accelerators.BUILDS:
+        files = python_of.requirements(python_of.pins_of_bench(Choice(framework, True, "")))
+        session.run(*uv, *files)
 
 
 @nox.session(venv_backend="none")
 def audit(session: nox.Session) -> None:
-    """Check licences, and look up weaknesses; `-- --write`: write constraints/licences.txt."""
-    python, names = python_of.environment(session, "audit"), about.pinned()
-    made = sorted(stamp.parent for stamp in Path(".nox").glob("*/installed"))
-    found = {pair for each in made for pair in about.installed(each)}
-    if "--write" in session.posargs:
-        about.write(found, names)
-    listed = about.read(about.FILE.read_text(encoding="utf-8"))
-    session.log(f"compared with what is installed in {', '.join(each.name for each in made)}")
-    faults = [*about.faults(found, names, listed), *look_up(session, python)]
-    if faults:
-        session.error("\n".join(faults))
-
-
-def look_up(session: nox.Session, python: str) -> Iterator[str]:
-    """The weaknesses that are known of any package; warns where they cannot be looked up."""
-    command = [python, "-m", "pip_audit", "--disable-pip", "--require-hashes", "--format=json"]
+    """Check licences in the environments that are installed, and look up known weaknesses."""
+    python = python_of.environment(session, "audit")
+    # namex has the Apache licence, and does not say so.
+    allowed = ["--partial-match", f"--allow-only={';'.join(LICENCES)}", "--ignore-packages=namex"]
+    for stamp in sorted(Path(".nox").glob("*/installed")):
+        installed = f"--python={stamp.parent / 'bin/python'}"
+        session.run(python, "-m", "piplicenses", installed, *allowed, "--summary")
     for name in pin_files.PINS:
-        with TemporaryDirectory() as folder:
-            report = Path(folder, "report")
-            asked = ["-r", str(CONSTRAINTS / f"{name}.txt"), f"--output={report}"]
-            session.run(*command, *asked, silent=True, success_codes=[0, 1])
-            text = report.read_text(encoding="utf-8") if report.exists() else ""
-        weak, known, unknown = about.weaknesses(text)
-        yield from weak
-        if not known:
-            session.warn("NOT AUDITED: no weaknesses can be looked up from here")
-            return
-        if unknown:
-            session.warn(f"NOT AUDITED in {name}.txt: {', '.join(sorted(unknown))}")
+        file = f"--requirement={pin_files.path_of(name)}"
+        session.run(python, "-m", "pip_audit", "--disable-pip", "--require-hashes", file)

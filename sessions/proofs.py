@@ -1,0 +1,102 @@
+"""The sessions that run faults, newest releases and GPUs."""
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+import nox
+from nox.command import CommandFailed
+
+from common.backends.frameworks import FRAMEWORKS
+from common.prove import MOST
+from sessions import environments as python_of
+from sessions.accelerators import Choice
+from sessions.environments import RESULTS, available, less_compiling, require_known
+from sessions.pins import PROJECT
+
+
+@nox.session(venv_backend="none")
+def faults(session: nox.Session) -> None:
+    """Kill runs, fill disks, freeze processes, lose hosts; `-- --short`: each kind once."""
+    session.env.update(python_of.NO_GPUS)
+    short = "--short" in session.posargs
+    tests = ["-m", "pytest", "tests/faults", "tests/hosts", "--numprocesses=3"]
+    tests += ["--short", "--kills=1"] if short else ["--kills=2"]
+    passed = [passes(session, python_of.common(session), *tests)]
+    for framework in available():
+        command = [python_of.framework(session, framework), *tests, "--framework", framework]
+        env = less_compiling(framework) if short else None
+        passed.append(passes(session, *command, env=env))
+    if not all(passed):
+        session.error("tests have failed, see above")
+
+
+def passes(session: nox.Session, *command: str, env: dict[str, str] | None = None) -> bool:
+    """Whether a command ends well, with these variables."""
+    try:
+        session.run(*command, env=env)
+    except CommandFailed:
+        return False
+    return True
+
+
+@nox.session(venv_backend="none")
+def newest(session: nox.Session) -> None:
+    """Prove the newest releases that pyproject.toml allows, on this Python; `-- jax`: JAX only."""
+    session.env.update(python_of.NO_GPUS)
+    chosen = session.posargs or available()
+    require_known(session, chosen, FRAMEWORKS)
+    if failed := [framework for framework in chosen if not is_proven(session, framework)]:
+        session.error(f"not proven: {', '.join(failed)}, see above and {RESULTS / 'newest'}")
+
+
+def is_proven(session: nox.Session, framework: str) -> bool:
+    """Whether the newest releases of a framework can be installed, and all runs on it pass."""
+    name = f"{framework}-{sys.version_info.major}.{sys.version_info.minor}"
+    folder, out = python_of.FOLDER / f"newest-{name}", RESULTS / "newest" / name
+    shutil.rmtree(out, ignore_errors=True)
+    needs = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][framework]]
+    install = [*python_of.new_environment(session, folder), "--upgrade", *needs]
+    prove = [str(folder / "bin/python"), "-m", "common.prove", framework, f"--out={out}"]
+    return passes(session, *install) and passes(session, *prove)
+
+
+@nox.session(venv_backend="none")
+def gpu(session: nox.Session) -> None:
+    """Test, time and compare all on the GPUs here, in results/on-gpus; `-- jax`: JAX only."""
+    chosen, out = session.posargs or available(), RESULTS / "on-gpus"
+    require_known(session, chosen, FRAMEWORKS)
+    choices = [python_of.choice(session, each) for each in chosen]
+    timed = pythons_of_bench(session, choices)
+    run = [f"--python={each.framework}={python_of.made(session, each)}" for each in choices]
+    shutil.rmtree(out, ignore_errors=True)
+    common = python_of.common(session)
+    bench = [common, "-m", "bench", *timed, f"--gpus={number(choices)}", "--rounds=1"]
+    prove = [common, "-m", "common.prove", *run, *on_gpus(choices), "--more-devices"]
+    # If one fails, the other runs, too. The comparison is last: its page shows the speeds.
+    passed = [passes(session, *each, f"--out={out}") for each in (bench, prove)]
+    if not all(passed):
+        session.error(f"something has failed, see above and {out}")
+
+
+def pythons_of_bench(
+    session: nox.Session, choices: Iterable[Choice], *, gpus: bool = True
+) -> list[str]:
+    """The interpreters of the benchmark; ends the session if `gpus` and no framework has any."""
+    timed = [each for each in choices if each.cards or not gpus]
+    if not timed:
+        session.error("no framework has a GPU here: see the lines above, and docs/gpu.md")
+    return [f"--python={each.framework}={python_of.bench(session, each)}" for each in timed]
+
+
+def number(choices: Iterable[Choice]) -> int:
+    """The number of GPUs that every framework with GPUs can use; 0 without any."""
+    return min([MOST, *counts]) if (counts := [len(x.cards) for x in choices if x.cards]) else 0
+
+
+def on_gpus(choices: Sequence[Choice]) -> list[str]:
+    """The flags of the comparison that say which frameworks have run on GPUs, if any has."""
+    if not number(choices):
+        return []
+    without = [each.framework for each in choices if not each.cards]
+    return [f"--gpus={number(choices)}", *(["--without-gpu", *without] if without else [])]
