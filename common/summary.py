@@ -18,8 +18,7 @@ from common.records.record import Record
 from common.records.store import overtaken, read_record
 from common.records.trust import distrust
 from common.report.drawing import new_figure, save_svg
-from common.report.speed import of_records, who
-from common.report.split import of_splits
+from common.report.runs import of_records, of_splits, who
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.text import printable
@@ -52,11 +51,11 @@ def records(folder: Path) -> list[Record]:
 
 def table(found: Sequence[Record]) -> str:
     """The runs as a Markdown table, with where and when they were made."""
-    first, made = found[0], of_records(found)
+    first, (headings, *rows) = found[0], of_records(found)
     machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
     data = f"{first.data.train_examples:,} {first.data.name} images"
     source = f"{first.chapter}, preset {first.config.preset}, {data}; {machine}"
-    return "\n".join([*markdown(made.headings, made.rows), "", f"{source}; {first.started[:10]}."])
+    return "\n".join([*markdown(headings, rows), "", f"{source}; {first.started[:10]}."])
 
 
 def draw(found: Sequence[Record], path: Path) -> None:
@@ -100,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         require_file(flags.picture, "--picture")
     found = records(flags.folder)
     print(table(found))
-    for each in of_splits(found):
-        print("\n".join(["", f"{each.caption}:", "", *markdown(each.headings, each.rows)]))
+    for title, (headings, *rows) in of_splits(found).items():
+        print("\n".join(["", f"{title}:", "", *markdown(headings, rows)]))
     for line in later_runs(flags.folder, found):
         print(f"\n{printable(line)}")
     if flags.picture is not None:

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final
 
@@ -26,18 +25,8 @@ HUGE: Final = 1e30
 """What is larger is not drawn: axes cannot hold every number that a record can."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """An image for a page, and what it shows in words."""
-
-    alt: str
-    uri: str
-
-
-def losses(
-    runs: Sequence[Run], expected: Mapping[int | None, Array], limit: float | None, title: str
-) -> Picture:
-    """The loss of every step of all runs and, below, their distance from what is expected.
+def losses(runs: Sequence[Run], expected: Mapping[int | None, Array], limit: float | None) -> str:
+    """The URI of a picture: the loss of every step and, below, its distance from the expected one.
 
     `expected` has the losses (steps,) that runs are compared with, by their number of shards;
     `limit` is what a distance may be, as long as it is compared.
@@ -63,7 +52,10 @@ def losses(
     above.set(ylabel="training loss")
     below.set(xlabel="step", ylabel="relative distance", yscale="log")
     _legend(figure, above)
-    return Picture(f"{title}: training losses, and their distance from the answer", _uri(figure))
+    file = BytesIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    # As an image that is part of the page, nothing in it can run, or reach out.
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def _draw(axes: Any, values: Array, run: Run) -> None:
@@ -102,10 +94,3 @@ def _legend(figure: Any, axes: Any) -> None:
         handletextpad=0.5,
         columnspacing=1,
     )
-
-
-def _uri(figure: Any) -> str:
-    """The figure as an image that is part of the page: nothing in it can run, or reach out."""
-    file = BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()

@@ -9,7 +9,7 @@ from common.chapters.chapters import SPECS
 from common.compare.layerwise import LayerDivergence, LayerTable
 from common.compare.suite import Comparison, SuiteResult, Verdict, title
 from common.diagnose.suspects import Suspect, suspects
-from common.report.figures import Picture, losses
+from common.report.figures import losses
 from common.report.text import (
     Row,
     columns,
@@ -17,6 +17,7 @@ from common.report.text import (
     describe,
     frameworks,
     layer_rows,
+    left_to_grid,
     rows,
     subtitle,
 )
@@ -27,7 +28,7 @@ TEMPLATES: Final = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Section:
-    """One suite: its table, the checks that failed, and a picture if there are runs."""
+    """One suite: its table, the checks that failed, and the URI of a picture if there are runs."""
 
     anchor: str
     title: str
@@ -35,7 +36,7 @@ class Section:
     frameworks: list[str]
     rows: list[Row]
     failed: list[str]
-    picture: Picture | None
+    picture: str
 
 
 def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[LayerTable]) -> str:
@@ -57,6 +58,7 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[La
     return environment.get_template("parity.html").render(
         verdict=verdict,
         conclusion=conclusion(verdict),
+        not_run=left_to_grid(verdict) if verdict.not_run else "",
         suspects=suspected,
         innocent=innocent(verdict, suspected),
         anchor=anchor,
@@ -96,15 +98,14 @@ def section(examined: SuiteResult) -> Section:
     groups = {k: each for k, each in examined.references.items() if not each.alone}
     expected = {k: each.arrays["losses"] for k, each in groups.items()}
     trajectory = [each.tolerance for each in comparison.checks if each.check == "trajectory"]
-    name = title(comparison)
     return Section(
         anchor=anchor(comparison),
-        title=name,
+        title=title(comparison),
         subtitle=subtitle(comparison),
         frameworks=columns(comparison),
         rows=rows(comparison),
         failed=[describe(check) for check in comparison.checks if not check.passed],
-        picture=losses(runs, expected, next(iter(trajectory), None), name) if runs else None,
+        picture=losses(runs, expected, next(iter(trajectory), None)) if runs else "",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.parallel.costs import predicted
-from common.report.split import kept, of_splits, sent
+from common.report.runs import kept, of_splits, sent
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,16 +26,15 @@ def record(framework: str, strategy: str, devices: int, one_more: int = 0) -> An
 
 def test_the_counts_of_each_framework_stand_beside_the_prediction() -> None:
     runs = [record("jax", "zero1", 2), record("jax", "data", 2), record("pytorch", "data", 2, 1)]
-    moved, kept = of_splits(runs)
+    (headings, *moved), (_, data, zero1) = of_splits(runs).values()
     weights = 129_068 * 4
-    assert moved.headings[5:] == ["predicted", "pytorch", "tensorflow", "jax", "mxnet"]
+    assert headings[5:] == ["predicted", "pytorch", "tensorflow", "jax", "mxnet"]
     both = f"{2 * weights:,}"
-    assert moved.rows == [
+    assert moved == [
         ["data", "2", "0", both, "0", both, f"{2 * weights + 1:,}", "", both, ""],
         ["zero1", "2", "0", *[f"{weights:,}"] * 2, both, "", "", both, ""],
     ]
     activations = 4 * (784 + 3380 + 800 + 128) * 4
-    data, zero1 = kept.rows
     assert data[2:6] == [f"{weights:,}"] * 3 + [f"{activations:,}"]
     assert zero1[4] == f"{weights // 2:,}"
     assert zero1[6] == zero1[9] == f"{weights * 3 + activations:,}"
