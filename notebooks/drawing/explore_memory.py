@@ -1,11 +1,9 @@
 """The explorer of memory and traffic: `docs/_static/explore-memory.js` draws it."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing.timelines import memory
-from common.parallel.ledger import KEPT
 from common.parallel.scenarios import OPTIMIZERS, PRECISIONS, Scenario
 from common.terminal.values import WIDTH
 from notebooks.drawing.explorers import choice, count, figure
@@ -33,7 +31,8 @@ def fragment(assets: str = "_static") -> str:
     return figure(
         "memory",
         "What each device keeps and sends",
-        still=f"{memory(start.devices, start.examples, *STRATEGIES)}\n{compared()}",
+        assets,
+        still=memory(start.devices, start.examples, *STRATEGIES),
         controls=[
             [
                 choice("net", NETS, start.net),
@@ -43,43 +42,19 @@ def fragment(assets: str = "_static") -> str:
                 count("layers", start.layers, 1, 100),
             ],
             [
-                choice("strategy", _itself(STRATEGIES), start.strategy),
+                choice("strategy", STRATEGIES, start.strategy),
                 count("devices", start.devices, 1, 64),
                 count("replicas", start.replicas, 1, 64),
                 count("microbatches", start.microbatches, 1, 64),
-                choice("schedule", _itself(SCHEDULES), start.schedule),
+                choice("schedule", SCHEDULES, start.schedule),
             ],
             [
                 count("examples", start.examples, 1, 65536),
-                choice("precision", _itself(PRECISIONS), start.precision),
-                choice("optimizer", _itself(OPTIMIZERS), start.optimizer),
+                choice("precision", PRECISIONS, start.precision),
+                choice("optimizer", OPTIMIZERS, start.optimizer),
                 choice("card", cards, "24"),
                 count("gigabytes", 24, 0.001, 10000, label="GB", step="any"),
             ],
         ],
         body=BODY,
-        data={},
-        assets=assets,
     )
-
-
-def _itself(names: Mapping[str, object]) -> dict[str, str]:
-    """Options that are called what they are."""
-    return {name: name for name in names}
-
-
-def compared() -> str:
-    """What a step of each strategy keeps and sends, of LeNet on four devices, as a table."""
-    start = Scenario()
-    headings = ("strategy", "most kept by a device", "sent by all", "messages")
-    rows = ["".join(f'<th scope="col">{each}</th>' for each in headings)]
-    for strategy in STRATEGIES:
-        usage = Scenario(strategy=strategy).usage()
-        kept = max(sum(usage.peak[kind][i] for kind in KEPT) for i in range(start.devices))
-        sent = sum(sum(each) for each in usage.sent.values())
-        numbers = (f"{kept:,} bytes", f"{sent:,} bytes", f"{sum(usage.messages):,}")
-        cells = "".join(f"<td>{each}</td>" for each in numbers)
-        rows.append(f'<th scope="row">{strategy}</th>{cells}')
-    words = f"LeNet on {start.devices} devices, {start.examples} images in a minibatch"
-    made = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<div class="explorer-scrolled"><table><caption>{words}</caption>\n{made}</table></div>'

@@ -7,8 +7,7 @@ import json
 from typing import Final
 
 from common.drawing.timelines import timelines
-from common.parallel.pipelines import ORDERS, bubble, interleaved, most_live, simulate
-from notebooks.drawing.explorers import buttons, choice, count, figure, slider
+from notebooks.drawing.explorers import LABELS, buttons, choice, count, figure, slider
 from notebooks.drawing.pipeline_runs import RUNS
 
 SCHEDULES: Final = {
@@ -18,22 +17,9 @@ SCHEDULES: Final = {
     "interleaved": "interleaved 1F1B",
 }
 
-BESIDE: Final = {
-    "nothing": "nothing",
-    "pytorch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "mxnet": "MXNet",
-    "own": "a record of your own",
-}
+BESIDE: Final = {"nothing": "nothing", **LABELS, "own": "a record of your own"}
 
-TIMES: Final = {
-    "measured": "as measured",
-    "alone": "as if each device had cores of its own",
-}
-
-SHOWN_STILL: Final = ((4, 4), (4, 8), (4, 32), (8, 8), (8, 32))
-"""Devices and microbatches of the table that is seen without scripts."""
+TIMES: Final = {"measured": "as measured", "alone": "as if each device had cores of its own"}
 
 LEGEND: Final = (
     "A row is a device; a box is a pass, with the number of its microbatch. Forward passes are "
@@ -72,8 +58,6 @@ def fragment(assets: str = "_static") -> str:
             count("stages", 4, 1, 16, label="devices"),
             count("microbatches", 8, 1, 64),
             choice("schedule", SCHEDULES, "1f1b"),
-        ],
-        [
             count("forward", 1, 0.5, 8, label="forward takes", step=0.5),
             count("backward", 2, 0.5, 8, label="backward takes", step=0.5),
         ],
@@ -87,26 +71,9 @@ def fragment(assets: str = "_static") -> str:
     return figure(
         "pipeline",
         "A pipeline, pass by pass",
-        still=timelines(4, 4) + _table(),
+        assets,
+        still=timelines(4, 4),
         controls=controls,
         body=BODY,
         data={"runs": json.loads(RUNS.read_text(encoding="utf-8"))},
-        assets=assets,
     )
-
-
-def _table() -> str:
-    """What each schedule waits and keeps, for some pipelines, when a way back takes two units."""
-    orders = {**ORDERS, "interleaved": interleaved}
-    rows = []
-    for devices, microbatches in SHOWN_STILL:
-        for name, made in orders.items():
-            order = made(devices, microbatches)
-            waits = bubble(simulate(order, lambda one: 1 if one.forward else 2), devices)
-            live = ", ".join(str(most_live(passes)) for passes in order)
-            cells = "".join(f"<td>{each}</td>" for each in (microbatches, f"{waits:.0%}", live))
-            rows.append(f"<tr><th>{devices} devices, {SCHEDULES[name]}</th>{cells}</tr>")
-    names = ("", "microbatches", "bubble", "most live, of each device")
-    heads = "".join(f"<th>{each}</th>" for each in names)
-    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return f'<div class="explorer-scrolled"><table>{body}</table></div>'

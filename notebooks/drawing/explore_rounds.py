@@ -57,16 +57,16 @@ def fragment(assets: str = "_static") -> str:
     return figure(
         "rounds",
         "An allreduce, round by round",
+        assets,
         still=allreduce(*FIRST_SHOWN),
         controls=[
             [
-                choice("algorithm", {name: name for name in SCHEDULES}, algorithm),
-                choice("devices", {str(k): str(k) for k in DEVICES}, str(devices)),
+                choice("algorithm", SCHEDULES, algorithm),
+                choice("devices", map(str, DEVICES), str(devices)),
             ],
             buttons("play"),
             [slider("round", 0, 1000)],
         ],
         body=BODY,
         data=data(),
-        assets=assets,
     )

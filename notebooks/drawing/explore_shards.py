@@ -7,14 +7,7 @@ from common.drawing.parts import who_has_what
 from common.parallel.scenarios import Scenario
 from notebooks.drawing.explorers import buttons, choice, count, figure, slider
 
-FIRST_SHOWN: Final = Scenario(strategy="zero3")
-
-KINDS: Final = {
-    "all": "all three",
-    "weights": "weights",
-    "gradients": "gradients",
-    "momentum": "momentum",
-}
+KINDS: Final = {"all": "all three"} | {name: name for name in ("weights", "gradients", "momentum")}
 
 BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
 <p class="explorer-sent"></p>
@@ -25,25 +18,24 @@ BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"
 
 def fragment(assets: str = "_static") -> str:
     """The figure as HTML; `assets` is the address of the folder that has its scripts."""
-    start = FIRST_SHOWN
+    start = Scenario(strategy="zero3")
     return figure(
         "shards",
         "Which device has what, moment by moment",
+        assets,
         still=who_has_what(start.strategy, start.devices),
         controls=[
             [
-                choice("strategy", {name: name for name in STRATEGIES}, start.strategy),
+                choice("strategy", STRATEGIES, start.strategy),
                 count("depth", start.depth, 0, 4, label="more layers"),
                 count("devices", start.devices, 1, 8),
                 count("replicas", start.replicas, 1, 8),
                 count("microbatches", start.microbatches, 1, 4),
-                choice("schedule", {name: name for name in SCHEDULES}, start.schedule),
+                choice("schedule", SCHEDULES, start.schedule),
                 choice("what", KINDS, "all"),
             ],
             buttons(),
             [slider("moment", 0, 1000)],
         ],
         body=BODY,
-        data={},
-        assets=assets,
     )

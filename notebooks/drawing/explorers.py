@@ -10,15 +10,19 @@ from typing import Any, Final
 
 from common.drawing.theme import style
 
+LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
+"""The frameworks as they spell themselves."""
+
 SCRIPTS: Final = ("pipelines.js", "plans.js", "runs.js", "explorer.js")
 """What every explorer loads before its own script, in this order."""
 
 
-def choice(name: str, options: Mapping[str, str], chosen: str, label: str = "") -> str:
-    """A list to choose from: values, and what they are called."""
+def choice(name: str, options: Iterable[str], chosen: str, label: str = "") -> str:
+    """A list to choose from: values; in a mapping, also what they are called."""
+    named = options if isinstance(options, Mapping) else {each: each for each in options}
     made = [
         f'<option value="{key}"{" selected" if key == chosen else ""}>{escape(words)}</option>'
-        for key, words in options.items()
+        for key, words in named.items()
     ]
     chooser = f'<select name="{name}" autocomplete="off">{"".join(made)}</select>'
     return f'<label data-for="{name}">{escape(label or name)} {chooser}</label>'
@@ -48,11 +52,12 @@ def buttons(*names: str) -> Iterator[str]:
 def figure(
     name: str,
     title: str,
+    assets: str,
+    *,
     still: str,
     controls: Iterable[Iterable[str]],
     body: str,
-    data: Any,
-    assets: str,
+    data: Mapping[str, Any] | None = None,
 ) -> str:
     """An explorer as HTML: `controls` in rows, and a `body` that its scripts fill.
 
@@ -60,7 +65,7 @@ def figure(
     JSON. Explorers of one page load what they share several times, which does no harm.
     """
     rows = "\n".join(f'<p class="explorer-row">{" ".join(row)}</p>' for row in controls)
-    content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    content = json.dumps(data or {}, separators=(",", ":")).replace("</", "<\\/")
     loaded = "\n".join(
         f'<script defer src="{assets}/{each}"></script>'
         for each in (*SCRIPTS, f"explore-{name}.js")

@@ -7,18 +7,11 @@ from itertools import groupby
 from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
+from notebooks.drawing.explorers import LABELS
 from notebooks.text.chapter import CHAPTERS, TEXTS, Cell, cells
 from notebooks.text.notebook import Notebook
 from notebooks.web.outputs import Output, block, myst, outputs
 from notebooks.web.relink import relinked
-
-LABELS: Final = {
-    "pytorch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "mxnet": "MXNet",
-}
-"""The frameworks as they spell themselves."""
 
 SETUP: Final = "setup"
 """The cell that finds the project: readers of the page need only what it prints."""
