@@ -5,7 +5,7 @@
   const { svg, text, rect, table, bytes, exact, entry, start } = explorer;
   const { STRATEGIES, MOVED, KEPT, sum } = plans;
   const LANE = 20, HEAD = 20, DIGIT = 7, TOTAL = 64;
-  
+
   // As in common/drawing/timelines.py: the colour of each kind, and how much of it.
   const KINDS = {
     weights: ["cell", 0.9, "weights"],
@@ -16,13 +16,10 @@
 
   const FIELDS = { depth: "lenet", width: "resnet18", millions: "dense", layers: "dense" };
 
-  // Devices in words: consecutive ones by their ends, many others by the first ones and the last.
+  // Devices in words: several by the first and the last one.
   function named(devices) {
-    const last = devices.at(-1), consecutive = last - devices[0] === devices.length - 1;
-    const few = consecutive && devices.length > 2 ? `${devices[0]}–${last}`
-      : devices.length < 3 ? devices.join(" and ")
-      : devices.length < 4 ? devices.join(", ") : `${devices[0]}, ${devices[1]}, … ${last}`;
-    return `${devices.length > 1 ? "devices" : "device"} ${few}`;
+    const [first, last] = [devices[0], devices.at(-1)], all = last - first < devices.length;
+    return first === last ? `device ${first}` : `devices ${first}${all ? "–" : ", … "}${last}`;
   }
 
   const totals = ({ peak }) => peak.weights.map((_, i) => sum(KEPT.map((kind) => peak[kind][i])));

@@ -61,8 +61,8 @@ def fragment(assets: str = "_static") -> str:
         still=allreduce(*FIRST_SHOWN),
         controls=[
             [
-                choice("algorithm", SCHEDULES, algorithm),
-                choice("devices", map(str, DEVICES), str(devices)),
+                choice("algorithm", list(SCHEDULES), algorithm),
+                choice("devices", [str(k) for k in DEVICES], str(devices)),
             ],
             buttons("play"),
             [slider("round", 0, 1000)],

@@ -26,12 +26,12 @@ def fragment(assets: str = "_static") -> str:
         still=who_has_what(start.strategy, start.devices),
         controls=[
             [
-                choice("strategy", STRATEGIES, start.strategy),
+                choice("strategy", list(STRATEGIES), start.strategy),
                 count("depth", start.depth, 0, 4, label="more layers"),
                 count("devices", start.devices, 1, 8),
                 count("replicas", start.replicas, 1, 8),
                 count("microbatches", start.microbatches, 1, 4),
-                choice("schedule", SCHEDULES, start.schedule),
+                choice("schedule", list(SCHEDULES), start.schedule),
                 choice("what", KINDS, "all"),
             ],
             buttons(),

@@ -4,7 +4,7 @@ Their scripts lie in `docs/_static`. They compute what they show as `common/para
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ SCRIPTS: Final = ("pipelines.js", "plans.js", "runs.js", "explorer.js")
 """What every explorer loads before its own script, in this order."""
 
 
-def choice(name: str, options: Iterable[str], chosen: str, label: str = "") -> str:
+def choice(
+    name: str, options: Mapping[str, str] | Sequence[str], chosen: str, label: str = ""
+) -> str:
     """A list to choose from: values; in a mapping, also what they are called."""
     named = options if isinstance(options, Mapping) else {each: each for each in options}
     made = [

@@ -241,8 +241,6 @@ def check_rounds(tab: Tab) -> None:
     """Words, sums and messages of every round are those of an independent walk."""
     for algorithm, k in product(ALLREDUCES, (2, 7, 16)):
         schedule, values = ALLREDUCES[algorithm](k), {"algorithm": algorithm, "devices": k}
-        data = explore_rounds.data()[algorithm][str(k)]["frames"]
-        assert [frame["sent"] for frame in data] == list(walked.sent(schedule))
         (frames,) = each_of(tab, "rounds", [values], ROUNDS)
         rounds = zip(frames, walked.sums(schedule), ((), *schedule.rounds), strict=True)
         for number, ((told, cells, arrows), held, messages) in enumerate(rounds):
@@ -307,7 +305,7 @@ def test_what_the_page_says_of_traffic_is_so() -> None:
         {"strategy": "data"},
     ]
     for settings in told:
-        assert shortened(sent(**settings)).split()[0][:4] in text
+        assert shortened(sent(**settings)) in text
     few, data, many, same = (
         sent(net="dense", strategy=name, examples=n)
         for n, name in product((2048, 4096), ("tensor", "data"))

@@ -5,7 +5,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,31 +18,23 @@ from playwright.sync_api import Browser, expect
 
 from notebooks.text.notebook import notebook, write
 
-ROOT = Path(__file__).parents[2]
-
 pytestmark = NEEDED
 
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a Jupyter Lab in a clone in which no notebook has run yet."""
+    """The address of a Jupyter Lab beside a notebook that has not run yet."""
     python = request.config.getoption("--jupyter")
     if python is None:
         pytest.skip("--jupyter names no Python with Jupyter Lab")
-    clone, runtime = tmp_path / "clone", tmp_path / "runtime"
-    for room in ("common", "frameworks", "notebooks"):
-        shutil.copytree(ROOT / room, clone / room, ignore=shutil.ignore_patterns("__pycache__"))
-    write(clone / "notebooks/jax/multiple-gpus.ipynb", notebook("multiple-gpus", "jax"))
+    runtime = tmp_path / "runtime"
+    write(tmp_path / "multiple-gpus.ipynb", notebook("multiple-gpus", "jax"))
     command = [str(Path(python).absolute()), "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--notebook-dir={clone}"]
+    command += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--notebook-dir={tmp_path}"]
     places = {f"JUPYTER_{name}_DIR": str(runtime) for name in ("RUNTIME", "CONFIG", "DATA")}
-    with subprocess.Popen(
-        command,
-        cwd=clone / "notebooks" / "jax",
-        env={**os.environ, **places, "JUPYTER_CONFIG_PATH": "", "IPYTHONDIR": str(runtime)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as started:
+    environment = {**os.environ, **places, "JUPYTER_CONFIG_PATH": "", "IPYTHONDIR": str(runtime)}
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **quiet) as started:
         try:
             yield address(runtime, started)
         finally:
@@ -66,7 +57,7 @@ def test_a_notebook_opens_with_its_pictures_and_a_kernel(server: str, browser: B
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(60_000)
     lab: Any = context.new_page()
-    lab.goto(f"{server}lab/tree/notebooks/jax/multiple-gpus.ipynb")
+    lab.goto(f"{server}lab/tree/multiple-gpus.ipynb")
     idle = lab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
     expect(idle).to_be_attached(timeout=60_000)
     # Another user has made the notebook: what Jupyter Lab does not trust, it shows as words.

@@ -54,6 +54,7 @@ def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> Non
     (clone / "notebooks/jax/allreduce.ipynb").unlink()
     lines = python(clone, "-c", STALE).stdout.strip().split("\n")
     found = dict(line.split(": ", 1) for line in lines)
+    assert python(clone, "-m", "notebooks.build", "--check").returncode == 1
     for place in ("parity.ipynb", "mxnet/multiple-gpus-concise.ipynb"):
         assert re.fullmatch("the cell .* has another text", found.pop(f"notebooks/{place}"))
     picture = "the cell data-parallelism-2 has another picture"
@@ -62,10 +63,6 @@ def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> Non
         "docs/data-parallelism.svg": "it is another picture",
         **{f"notebooks/{framework}/multiple-gpus.ipynb": picture for framework in FRAMEWORKS},
     }
-    done = python(clone, "-m", "notebooks.build", "--check")
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert "; 4 more: `python -m notebooks.build` writes text, `nox -s notebooks" in line
 
 
 def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
@@ -86,9 +83,7 @@ def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
 
 SPOILT: list[tuple[Callable[[Any], object], str]] = [
     (lambda nb: nb.cells.pop(3), "is missing"),
-    (lambda nb: nb.cells.insert(0, nb.cells.pop(3)), "another order"),
     (lambda nb: nb.cells[2].update(source="other"), "has another text"),
-    (lambda nb: nb.metadata.pop("executed"), "no outputs"),
     (lambda nb: nb.metadata["executed"].update(code="0"), "of other code"),
     (lambda nb: nb.cells[1].update(outputs=[]), "not those of the run"),
 ]

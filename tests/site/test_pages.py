@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_chapter import NAME, TEXT, ran, shown, stream
+from nbformat.v4 import new_output
+from small_chapter import NAME, TEXT, ran, stream
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
@@ -61,13 +62,14 @@ def test_a_cell_whose_outputs_differ_differs() -> None:
 
 
 def test_outputs_stay_what_they_are() -> None:
-    drawn = shown(image_svg="<svg>\n\n<path/></svg>", text_plain="<SVG object>")
+    kinds = {"image/svg+xml": "<svg>\n\n<path/></svg>", "text/plain": "<SVG object>"}
+    drawn = new_output("display_data", kinds)
     text = made(first_part_2=[stream("a\n"), stream("\x1b[1;31mb\x1b[0m\n```\n"), drawn])
     assert "````{code-block} text\n:class: output\n\na\nb\n```\n````" in text
     assert '```{raw} html\n<div class="output">\n<svg>\n<path/></svg>\n</div>\n```' in text
     assert "SVG object" not in text
     with pytest.raises(RunError, match="cell first-part-2 shows image/png, which the site cannot"):
-        made(first_part_2=[shown(image_png="AAAA")])
+        made(first_part_2=[new_output("display_data", {"image/png": "AAAA"})])
 
 
 def test_orders_are_merged_and_text_of_a_machine_is_no_markup() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
-from playwright.sync_api import Browser, Page as Tab
+from playwright.sync_api import Page as Tab
 
 from notebooks.text.sources import ROOT
 
@@ -105,16 +105,3 @@ def test_the_search_finds_a_chapter(site: Path, tab: Tab) -> None:
     load(tab, site, "search.html", "?q=minibatch")
     tab.locator(f"#search-results a[href*='{CHAPTER}']").first.click()
     assert tab.locator("h1").first.inner_text().startswith("Training on multiple GPUs")
-
-
-def test_without_scripts_all_can_be_read(site: Path, browser: Browser) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    opened = context.new_page()
-    load(opened, site, CHAPTER)
-    assert opened.locator("svg[role=img]").first.is_visible()
-    tabs = opened.locator(".sd-tab-set").nth(1)
-    contents = tabs.locator(".sd-tab-content")
-    tabs.locator(".sd-tab-label", has_text="JAX").click()
-    assert [each.is_visible() for each in contents.all()] == [False, False, True, False]
-    assert "def lenet" in contents.nth(2).inner_text()
-    context.close()

@@ -1,7 +1,4 @@
-"""A Chromium for all tests, and tabs of it that fail a test if their page complains.
-
-It is one on the path, or what `CHROME_BIN` names.
-"""
+"""A Chromium for all tests, and tabs of it that fail a test if their page complains."""
 
 import os
 import shutil
@@ -14,17 +11,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 CHROMIUM = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, NAMES)), None)
 
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-"""Width and height of the window, in pixels."""
-
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}  # pixels
 NEEDED = pytest.mark.skipif(
     CHROMIUM is None,
     reason=f"no browser: none of {', '.join(NAMES)} is on the path, and CHROME_BIN is not set",
 )
-"""The mark of a test that is skipped where there is none."""
-
 ON_BOTH = pytest.mark.parametrize("tab", SIZES, indirect=True)
-"""The mark of a test that runs on a desktop and on a phone."""
 
 
 @pytest.fixture(scope="session")

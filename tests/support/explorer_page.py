@@ -8,13 +8,6 @@ from playwright.sync_api import Page as Tab
 
 ASSETS = Path(__file__).parents[2] / "docs/_static"
 
-SET = """(root, values) => {
-    for (const [name, value] of Object.entries(values))
-        root.querySelector(`[name=${name}]`).value = value;
-    root.querySelector('select').dispatchEvent(new Event('input', {bubbles: true}));
-}"""
-"""Sets controls of a figure, all at once."""
-
 
 def written(folder: Path, content: str) -> str:
     """The address of a new page with this content."""
@@ -37,10 +30,13 @@ def page_of(fragment: Callable[[str], str], folder: Path) -> str:
 def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: str) -> list[Any]:
     """What a function of the page reads from the figure after each setting, all in one call."""
     found: list[Any] = tab.evaluate(
-        f"""([id, settings]) => {{
-            const root = document.getElementById(id), put = {SET}, read = {read};
-            return settings.map(values => {{ put(root, values); return read(root, values); }});
-        }}""",
+        f"""([id, settings]) => settings.map(values => {{
+            const root = document.getElementById(id), read = {read};
+            for (const [name, value] of Object.entries(values))
+                root.querySelector(`[name=${{name}}]`).value = value;
+            root.querySelector('select').dispatchEvent(new Event('input', {{bubbles: true}}));
+            return read(root, values);
+        }})""",
         [figure, settings],
     )
     return found

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nbformat.v4 import output_from_msg
+from nbformat.v4 import new_output
 
 from notebooks.text.notebook import Notebook, code_digest, notebook, outputs_digest
 
@@ -42,14 +42,7 @@ print("at the end")
 
 
 def stream(text: str, name: str = "stdout") -> Any:
-    content = {"name": name, "text": text}
-    return output_from_msg({"header": {"msg_type": "stream"}, "content": content})
-
-
-def shown(**data: str) -> Any:
-    named = {key.replace("_", "/").replace("svg", "svg+xml"): each for key, each in data.items()}
-    content = {"data": named, "metadata": {}}
-    return output_from_msg({"header": {"msg_type": "display_data"}, "content": content})
+    return new_output("stream", text=text, name=name)
 
 
 def ran(framework: str, **outputs: list[Any]) -> Notebook:

@@ -21,13 +21,3 @@ def sums(schedule: Schedule) -> Iterator[Array]:
             part = slice(t.chunks.start, t.chunks.stop)
             held[t.target, part] = held[t.target, part] * t.adds + before[t.source, part]
         yield held
-
-
-def sent(schedule: Schedule) -> Iterator[int]:
-    """The chunks that the busiest device has sent, at the start and after each round."""
-    total = np.zeros(schedule.devices, int)
-    yield 0
-    for one in schedule.rounds:
-        for t in one:
-            total[t.source] += len(t.chunks)
-        yield int(total.max())
