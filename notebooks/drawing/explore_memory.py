@@ -13,8 +13,7 @@ NETS: Final = {"lenet": "LeNet", "resnet18": "ResNet-18", "dense": "dense layers
 CARDS: Final = (8, 16, 24, 40, 80, 141)
 """What cards have, in GB."""
 
-BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
-<div class="explorer-stage"></div>
+BODY: Final = """<div class="explorer-stage"></div>
 <p class="explorer-legend"></p>
 <div class="explorer-scrolled explorer-traffic" tabindex="0" role="group" aria-label="Sent"></div>
 <div class="explorer-scrolled explorer-comparison" tabindex="0" role="group"

@@ -29,8 +29,7 @@ LEGEND: Final = (
     "inputs wait in memory; it counts once for each stage in which it waits."
 )
 
-BODY: Final = f"""<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
-<div class="explorer-shown">
+BODY: Final = f"""<div class="explorer-shown">
 <div class="explorer-stage" tabindex="0" role="group" aria-label="Plan. Arrow keys step"></div>
 <p class="explorer-told"></p>
 <p class="explorer-refused"></p>

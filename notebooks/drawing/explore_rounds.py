@@ -17,8 +17,7 @@ DEVICES: Final = range(2, 17)
 FIRST_SHOWN: Final = ("ring", 4)
 """The algorithm and the number of devices that a reader sees first."""
 
-BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
-<p class="explorer-sent"></p>
+BODY: Final = """<p class="explorer-sent"></p>
 <div class="explorer-stage" tabindex="0" role="group" aria-label="Arrow keys step"></div>
 <p class="explorer-key"></p>"""
 

@@ -9,8 +9,7 @@ from notebooks.drawing.explorers import buttons, choice, count, figure, slider
 
 KINDS: Final = {"all": "all three"} | {name: name for name in ("weights", "gradients", "momentum")}
 
-BODY: Final = """<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
-<p class="explorer-sent"></p>
+BODY: Final = """<p class="explorer-sent"></p>
 <div class="explorer-stage" tabindex="0" role="group" aria-label="Arrow keys step"></div>
 <p class="explorer-legend"></p>
 <p class="explorer-key"></p>"""

@@ -61,7 +61,7 @@ def figure(
     body: str,
     data: Mapping[str, Any] | None = None,
 ) -> str:
-    """An explorer as HTML: `controls` in rows, and a `body` that its scripts fill.
+    """An explorer as HTML: `controls` in rows, words, and a `body` that its scripts fill.
 
     `still` is what is seen without scripts. They lie in the folder `assets`, and find `data` as
     JSON. Explorers of one page load what they share several times, which does no harm.
@@ -79,6 +79,7 @@ def figure(
 </div>
 <div class="explorer-live" role="group" aria-label="{escape(title)}" hidden>
 {rows}
+<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
 {body}
 </div>
 <script type="application/json">{content}</script>

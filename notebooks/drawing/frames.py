@@ -3,10 +3,9 @@
 The schedules are those that the frameworks train with, walked by their own `execute`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
 from typing import Final
 
 from common.parallel.schedules import Round, Schedule, Transfer, execute
@@ -73,25 +72,9 @@ def gaps(schedule: Schedule, shown: Sequence[Frame]) -> list[int]:
     return needed
 
 
-def tops(needed: Sequence[int], cell: float, first: float, lane: float) -> list[float]:
-    """Where each chunk's row begins, and at last where the final one ends; rows never move.
-
-    A row is `cell` high; below it lie `first` units and `lane` more for each further lane.
-    """
-    heights = [cell + (first + lane * (count - 1) if count else 0) + lane for count in needed]
-    return list(accumulate(heights, initial=0.0))
-
-
 def devices_in(mask: int) -> list[int]:
     """The devices whose values are in a sum."""
     return [device for device in range(mask.bit_length()) if mask >> device & 1]
-
-
-def sums_fit(shown: Sequence[Frame], fits: Callable[[str], bool]) -> bool:
-    """Whether every sum fits where it stands, spelled as `0+1+3`; a complete one is called sum."""
-    everyone = (1 << len(shown[0].held)) - 1
-    masks = {mask for frame in shown for chunks in frame.held for mask in chunks} - {everyone}
-    return fits("sum") and all(fits("+".join(map(str, devices_in(mask)))) for mask in masks)
 
 
 def words(schedule: Schedule, number: int) -> str:

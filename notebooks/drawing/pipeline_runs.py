@@ -8,19 +8,19 @@ The runs are of all frameworks and orders, the first step of each:
         --schedule 1f1b --batch-size 256 --threads 1 --steps 1 --out runs/1f1b
 """
 
-import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
+from common.base.errors import RequestError, RunError
 from common.base.files import write_text
 from common.parallel.pipelines import ORDERS
 from common.records.record import Record
 from common.records.store import read_record
-from common.terminal.command import Parser, status
+from common.terminal.command import status
 
 RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
@@ -57,6 +57,8 @@ def kept(record: Record) -> dict[str, Any]:
 
 def write(paths: Sequence[Path]) -> None:
     """Writes the file, a run a line, in the order of frameworks and of orders of a pipeline."""
+    if not paths:
+        raise RequestError("name the records of runs")
     runs = [kept(read_record(path)) for path in paths]
     orders = list(ORDERS)
     runs.sort(key=lambda run: (FRAMEWORKS.index(run["framework"]), orders.index(run["schedule"])))
@@ -64,16 +66,6 @@ def write(paths: Sequence[Path]) -> None:
     write_text(RUNS, f"[\n{lines}\n]\n")
 
 
-def main() -> None:
-    """Reads the flags, and writes."""
-    made = Parser(
-        prog="python -m notebooks.drawing.pipeline_runs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    made.add_argument("records", type=Path, nargs="+", metavar="RECORD", help="records of runs")
-    write(made.parse_args().records)
-
-
 if __name__ == "__main__":
-    raise SystemExit(status("python -m notebooks.drawing.pipeline_runs", main))
+    records = [Path(each) for each in sys.argv[1:]]
+    raise SystemExit(status("python -m notebooks.drawing.pipeline_runs", lambda: write(records)))

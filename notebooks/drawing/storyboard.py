@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 from common.drawing import svg
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
-from notebooks.drawing.frames import Frame, devices_in, frames, gaps, sums_fit, tops, words
+from notebooks.drawing.frames import Frame, devices_in, frames, gaps, words
 
 WIDTH: Final = 480
 MARGIN: Final = 14
@@ -58,12 +59,17 @@ class Board:
     @cached_property
     def tops(self) -> list[float]:
         """Where each chunk begins within a panel, and where the panel ends."""
-        return [HEAD + top for top in tops(gaps(self.schedule, self.shown), CELL, FIRST, LANE)]
+        needed = gaps(self.schedule, self.shown)
+        heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in needed]
+        return list(accumulate(heights, initial=float(HEAD)))
 
     @cached_property
     def in_full(self) -> bool:
         """Whether cells name the devices they sum; else they say how many there are."""
-        return sums_fit(self.shown, lambda sum_: svg.fits(sum_, self.pitch - 6))
+        partial = {mask for frame in self.shown for chunks in frame.held for mask in chunks}
+        partial.discard((1 << self.schedule.devices) - 1)
+        sums = ["sum", *("+".join(map(str, devices_in(mask))) for mask in partial)]
+        return all(svg.fits(each, self.pitch - 6) for each in sums)
 
     def label(self, mask: int) -> str:
         """What is written in a cell."""
