@@ -11,8 +11,7 @@ from agreement import edit, make, rewrite
 
 from common.base.arrays import part
 from common.base.errors import RunError
-from common.chapters.concise import ConciseOptions
-from common.compare.checks import NUMERICAL, Run
+from common.compare.checks import NUMERICAL
 from common.compare.criteria import CRITERIA
 from common.models.nets import LENET
 from common.models.weights_file import digest
@@ -78,18 +77,6 @@ def test_another_setting_is_said_and_nothing_compared(ours: Path, theirs: Path) 
     assert of_data.startswith("data is 000000000000 and ")
     assert of_weights.startswith(f"initial weights is {digest(weights)[:12]} and ")
     assert of_weights.endswith(": start both from one file with --init-weights")
-
-
-def test_by_which_means_a_run_computes_is_no_part_of_its_setting(ours: Path, theirs: Path) -> None:
-    def by(path: Path, **options: Any) -> Run:
-        run = read_run(path)
-        config = run.record.config.model_copy(update={"options": ConciseOptions(1, **options)})
-        return Run(run.record.model_copy(update={"config": config}), run.arrays)
-
-    first, second = by(ours, batch_norm="sync"), by(theirs, batch_norm="sync", wrapper="dp")
-    assert compare_runs(first, second).passed
-    apart = compare_runs(by(ours), by(theirs))
-    assert apart.differences == ["shards is 1 and 2"]
 
 
 def test_runs_made_elsewhere_are_compared_with_a_note(ours: Path, theirs: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import edit
-from fake_chapter import RECORD, CommandLine, FakeChapter, written
+from fake_chapter import RECORD, CommandLine, written
 from stored import save_bfloat16
 from writes import before
 
@@ -159,18 +159,6 @@ def test_a_full_disk_leaves_the_record_of_an_earlier_run(
     assert capsys.readouterr().err.endswith(line)
     require_earlier()
     assert json.loads(BESIDE.read_text(encoding="utf-8"))["status"] == "failed"
-
-
-def test_a_run_that_never_began_leaves_nothing(
-    earlier: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise MemoryError("too large")
-
-    monkeypatch.setattr(FakeChapter, "devices", fail)
-    assert earlier("--quiet") == 1
-    require_earlier()
-    assert sorted(RECORD.parent.iterdir()) == sorted([RECORD, RECORD.with_suffix(".safetensors")])
 
 
 def test_a_complete_run_takes_the_place_of_both(earlier: CommandLine) -> None:
