@@ -71,8 +71,7 @@ def report(figures: Array, frameworks: Sequence[str]) -> str:
     # Each spread is the root of a mean variance: over the seeds, and over the frameworks.
     spreads = [f"{np.sqrt(figures.var(axis=axis, ddof=1).mean()):.4f}" for axis in (0, 1)]
     p, permutations = p_value(figures)
-    table = markdown(["framework", "mean", "deviation", "least", "most"], rows)
-    return "\n".join(table) + (
+    return "\n".join(markdown(["framework", "mean", "deviation", "least", "most"], rows)) + (
         f"\n\nStandard deviation of one framework over the seeds: {spreads[0]}; of the frameworks "
         f"at one seed: {spreads[1]}.\nNull hypothesis: it makes no difference which framework ran: "
         f"p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).\n"
@@ -110,10 +109,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for seed, setting in zip(seeds, settings, strict=True):
         if setting != settings[0]:
             raise RequestError(f"seeds {seeds[0]} and {seed} are of two settings: `nox -s seeds`")
-    preset, data = settings[0]["preset"], records[0][0].data
-    print(f"{chapter}, preset {preset}, {data.train_examples:,} {data.name} images;", end=" ")
-    print(f"seeds {', '.join(map(str, seeds))}; accuracy on {data.test_examples:,} images\n")
-    print(report(np.array([[accuracy(each) for each in row] for row in records]), frameworks))
+    text = report(np.array([[accuracy(each) for each in row] for row in records]), frameworks)
+    data, numbers = records[0][0].data, ", ".join(map(str, seeds))
+    print(f"{chapter}, preset {settings[0]['preset']}, {data.train_examples:,} {data.name} images;")
+    print(f"seeds {numbers}; accuracy on {data.test_examples:,} images\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,10 @@ def losses(runs: Sequence[Run], expected: Mapping[int | None, Array], limit: flo
         below.annotate("limit", (1, limit), (2, -11), textcoords="offset points", fontsize="small")
     above.set(ylabel="training loss")
     below.set(xlabel="step", ylabel="relative distance", yscale="log")
-    _legend(figure, above)
+    handles, labels = above.get_legend_handles_labels()
+    style = {"loc": "outside lower center", "fontsize": "small", "title_fontsize": "small"}
+    columns = len({label.partition(",")[0] for label in labels}) or 1
+    figure.legend(handles, labels, ncols=columns, title="framework, devices", **style)
     file = BytesIO()
     figure.savefig(file, format="svg", metadata={"Date": None})
     # As an image that is part of the page, nothing in it can run, or reach out.
@@ -77,20 +80,4 @@ def _draw(axes: Any, values: Array, run: Run) -> None:
         # Lines lie on top of each other: the markers take turns.
         markevery=((framework + len(FRAMEWORKS) * run.devices) * spacing // 16 % spacing, spacing),
         label=f"{run.record.framework}, {run.devices}",
-    )
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=len({label.partition(",")[0] for label in labels}) or 1,
-        fontsize="small",
-        title="framework, devices",
-        title_fontsize="small",
-        handlelength=1.6,
-        handletextpad=0.5,
-        columnspacing=1,
     )

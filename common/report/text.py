@@ -93,7 +93,10 @@ def subtitle(comparison: Comparison) -> str:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     without = [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
-    told = "".join(f"; {each}" for each in (*without, *comparison.notes, *unseen(comparison)))
+    share = max((100 * each.hidden // each.entries for each in _hidden([comparison])), default=0)
+    most = [f"rounding of the weights hides up to {share} % of the entries of a step"]
+    hidden = [*(most if share else []), *uncompared([comparison])]
+    told = "".join(f"; {each}" for each in (*without, *comparison.notes, *hidden))
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
         f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
@@ -183,13 +186,6 @@ def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
         figure = f"{max(figures):.1e}" if figures else ""
     passed = all(check.passed for check in checks)
     return f"{figure} {'✓' if passed else '✗'}".strip(), passed
-
-
-def unseen(comparison: Comparison) -> list[str]:
-    """How much of a step rounding hides at most, and of how many steps too much to compare them."""
-    share = max((100 * each.hidden // each.entries for each in _hidden([comparison])), default=0)
-    most = f"rounding of the weights hides up to {share} % of the entries of a step"
-    return [*([most] if share else []), *uncompared([comparison])]
 
 
 def uncompared(comparisons: Sequence[Comparison]) -> list[str]:

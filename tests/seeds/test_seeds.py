@@ -4,6 +4,7 @@ import json
 import shutil
 from itertools import permutations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,13 @@ from common.terminal.command import status
 
 ACCURACIES = {"pytorch": [0.80, 0.82, 0.84], "jax": [0.79, 0.84, 0.83]}
 COMPARED = ["--frameworks", *ACCURACIES]
-SETTINGS = {"preset": "quick", "steps": None, "epochs": 1, "init_weights": None, "batch_size": 40}
+SETTINGS: Any = {
+    "test_examples": 100,
+    "preset": "quick",
+    "steps": None,
+    "epochs": 1,
+    "init_weights": None,
+}
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +30,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("seeds")
     for framework, accuracies in ACCURACIES.items():
         for seed, accuracy in enumerate(accuracies):
-            settings = {**SETTINGS, "seed": seed, "test_examples": 100}
-            answer(make(made / str(seed), framework, NumpyChapter(), 1, **settings), accuracy)
+            path = make(made / str(seed), framework, NumpyChapter(), 1, **SETTINGS, seed=seed)
+            answer(path, accuracy)
     return made
 
 
@@ -41,7 +48,9 @@ def test_the_p_value_is_that_of_counting(rows: int, columns: int) -> None:
 def test_the_figures_are_those_of_records(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(whole), *COMPARED])
     said = capsys.readouterr().out
-    assert said.startswith("scratch, preset quick, 40 synthetic images; seeds 0, 1, 2; accuracy on")
+    assert said.startswith(
+        "scratch, preset quick, 40 synthetic images;\nseeds 0, 1, 2; accuracy on"
+    )
     assert "| pytorch | 0.8200 | 0.0200 | 0.8000 | 0.8400 |\n" in said
     table = np.array(list(ACCURACIES.values()))
     over = [f"{table.var(axis=axis, ddof=1).mean() ** 0.5:.4f}" for axis in (1, 0)]
