@@ -126,24 +126,17 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def hosts(session: nox.Session) -> None:
-    """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: on 2 alone.
-
-    Without `--few`, the recipes in launch/ train, too, under a real Slurm where there is one.
-    """
+    """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: only on 2."""
     session.env.update(python_of.NO_GPUS)
     chosen = [each for each in session.posargs if each != "--few"] or available()
     require_known(session, chosen, FRAMEWORKS)
-    few = "--few" in session.posargs
-    most, out = f"--over-hosts={2 if few else 4}", f"--out={RESULTS}"
+    most, out = f"--over-hosts={2 if '--few' in session.posargs else 4}", f"--out={RESULTS}"
     common = python_of.common(session)
     for each in chosen:
         python, kept = python_of.framework(session, each), kept_programs(each)
         session.run(python, "-m", "common.grid", each, most, out, env=kept)
         grid = ["tests/support/hosts_grid.py", each, python, most, out]
         session.run(common, *grid, env={"PYTHONPATH": ".", **kept})
-        if not few:  # the last line says why some recipes cannot run here
-            tests = ["tests/hosts/test_slurm_jobs.py", "--launched", "-rs", "--framework", each]
-            session.run(python, "-m", "pytest", *tests)
     plan = [str(RESULTS), most, "--suites", "--frameworks", *chosen]
     session.run(common, "-m", "common.parity", *plan)
 

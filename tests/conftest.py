@@ -60,7 +60,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tamperings", type=int, default=30, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
-    parser.addoption("--launched", action="store_true", help="test jobs of launchers alone")
     parser.addoption("--gpus", type=int, help="test GPUs alone, of which there are so many")
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
     parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
@@ -82,7 +81,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     framework, handover = config.getoption("--framework"), config.getoption("--handover")
     alone = {
         "faults": config.getoption("--kills") is not None,
-        "launched": config.getoption("--launched"),
         "gpu": config.getoption("--gpus") is not None,
     }
     foreign = {

@@ -1,10 +1,11 @@
 """The recipes in `launch/` on virtual hosts: what the module that they start is told.
 
-The module is a stand-in, so that this takes no framework. `test_slurm_jobs` has Slurm's.
+The module is a stand-in, so that this takes no framework; so are Slurm's commands.
 """
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,3 +79,42 @@ def test_kubernetes(hosts: Hosts, folder: Path) -> None:
 def test_torchrun(hosts: Hosts, folder: Path) -> None:
     seen = on_both(hosts, folder, {}, *2 * ["launch/torchrun.sh n1:29400 2"])
     assert seen == expected("torchrun", ["n1", seen[0][3][1]], "--devices 2 --preset quick")
+
+
+SRUN: Final = """#!/bin/bash
+echo "srun $*" >>calls
+while [[ $1 == --* ]]; do shift; done
+export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n[1-2]
+for rank in 0 1; do SLURM_PROCID=$rank "$@" & done
+wait
+mkdir -p results/job-7
+touch $WRITES
+exit $STATUS
+"""
+SCONTROL: Final = """#!/bin/bash
+echo "scontrol $*" >>calls
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "writes", "requeued"), [(0, True, False), (143, True, True), (143, False, False)]
+)
+def test_slurm_requeues_a_job_that_stopped_with_a_new_checkpoint(
+    folder: Path, status: int, writes: bool, requeued: bool
+) -> None:
+    for name, script in (("srun", SRUN), ("scontrol", SCONTROL)):
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
+    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    job = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "2", "STATUS": str(status)}
+    kept = {"WRITES": "results/job-7/step1.json" if writes else "calls"}
+    environment = {"PATH": path, "PYTHONPATH": str(ROOT), **OTHERS, **job, **kept}
+    done = subprocess.run(["bash", "launch/slurm.sbatch"], cwd=folder, env=environment, check=False)
+    assert done.returncode == status
+    first, *rest = (folder / "calls").read_text().splitlines()
+    assert first.startswith("srun --kill-on-bad-exit=1 --cpus-per-task=2 python -m frameworks.jax.")
+    assert rest == (["scontrol requeue 7"] if requeued else [])
+    flags = ["--devices", "4", "--a", "1", "--b", "--checkpoint-dir", "results/job-7", "--resume"]
+    for rank in range(2):
+        told = json.loads((folder / f"seen-{rank}").read_text())
+        assert (told[:3], told[3][0], told[5:]) == (["Slurm", rank, 2], "n1", flags)

@@ -173,24 +173,18 @@ class RunOverHosts:
         for each in children(self.started[rank].pid):
             send(each, SIGCONT)
 
-    def resume_waiting(self) -> None:
-        """Thaws what waits for frozen processes, so that it sees that these are gone."""
-        for each in self.started.values():
-            each.send_signal(SIGCONT)
-
     def require_nothing_left(self) -> None:
         """There is no process, port or shared memory on any host that is still there."""
         for name in self.hosts.inits.keys() - {"switch"}:
             init = self.hosts.inits[name]
-            wait(lambda init=init: not self._left(init), f"processes left on {name}")  # type: ignore[misc]
+            wait(partial(self._is_empty, init), f"processes left on {name}")
             for command in (("ss", "-Hltunp"), ("ls", "-A", "/dev/shm")):
-                left = partial(self._told, name, command)
-                wait(lambda left=left: not left(), f"ports or shared memory left on {name}")  # type: ignore[misc]
+                wait(partial(self._says_nothing, name, command), f"{command} on {name}")
 
-    def _told(self, name: str, command: Sequence[str]) -> str:
-        found: str = self.hosts.run(name, *command, capture_output=True, text=True).stdout
-        return found
+    def _says_nothing(self, name: str, command: Sequence[str]) -> bool:
+        return not self.hosts.run(name, *command, capture_output=True, text=True).stdout
 
-    def _left(self, init: int) -> list[int]:
-        self.resume_waiting()
-        return [each for each in processes(init) if alive(each)]
+    def _is_empty(self, init: int) -> bool:
+        for each in self.started.values():  # it sees then that what it waited for is gone
+            each.send_signal(SIGCONT)
+        return not any(alive(each) for each in processes(init))
