@@ -1,6 +1,5 @@
 """What cannot be reached, this machine itself among others, is named before a framework waits."""
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,8 +12,7 @@ from surroundings import FLAGS
 
 from common.backends.devices import Process
 from common.base.errors import RunError
-from common.base.network import connected
-from common.hosts.wire import CONNECT_TIMEOUT, listener, require_reach
+from common.hosts.wire import CONNECT_TIMEOUT, require_reach
 
 ROOT: Final = Path(__file__).parents[2]
 PORT: Final = 29500
@@ -55,20 +53,6 @@ def test_a_firewall_is_named_before_any_work(hosts: Hosts) -> None:
     assert "open all ports between the hosts" in said
     assert "worked" not in said + heard
     assert time.monotonic() - began < IN_TIME
-
-
-def test_hosts_that_have_both_meet_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind, asked = socket.SOCK_STREAM, {"::1": socket.AF_INET6, "127.0.0.1": socket.AF_INET}
-    known = socket.getaddrinfo
-
-    def both(host: str, port: int, *rest: Any, **more: Any) -> list[Any]:
-        if host != "n1":
-            return known(host, port, *rest, **more)
-        return [(family, kind, 6, "", (address, port)) for address, family in asked.items()]
-
-    monkeypatch.setattr(socket, "getaddrinfo", both)
-    with listener(0) as taking, connected("n1", taking.getsockname()[1], 5) as connection:
-        assert connection.family == socket.AF_INET
 
 
 def test_an_address_that_only_others_know_is_named() -> None:

@@ -1,6 +1,5 @@
 """MXNet's servers send weights and sums back as they are, however little its own code minds."""
 
-import importlib
 import os
 import subprocess
 import sys
@@ -8,9 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
-from common.backends.devices import Process
-from common.base.errors import RequestError
 
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = """
@@ -43,28 +39,19 @@ sys.stdout.flush()
 os._exit(0)
 """
 """It ends as each of several processes does: with such memory, MXNet's own end may crash."""
-TIMES: Final = 5
-"""With Gluon's own trainer, the last weight was a sum in one of four runs and more."""
+CACHE: Final = "glibc.malloc.tcache_count=0"
+FILLED: Final = [
+    *({},) * 5,  # with Gluon's own trainer, the last weight was a sum in one of four runs and more
+    *({"GLIBC_TUNABLES": f"glibc.malloc.perturb={byte}:{CACHE}"} for byte in (85, 254)),
+]
 
 
 @pytest.mark.only("mxnet")
-def test_no_weight_becomes_a_sum(framework: str) -> None:
-    for _ in range(TIMES):
-        assert wrong("float32") == "[]\n[]\n"
-
-
-@pytest.mark.only("mxnet")
-def test_doubles_are_added_as_such_whatever_lies_in_memory(framework: str) -> None:
-    for filled_with in (85, 254):
-        memory = f"glibc.malloc.perturb={filled_with}:glibc.malloc.tcache_count=0"
-        assert wrong("float64", GLIBC_TUNABLES=memory) == "[]\n[]\n"
-
-
-@pytest.mark.only("mxnet")
-def test_hosts_with_ipv6_alone_are_refused_in_a_line(framework: str) -> None:
-    servers = importlib.import_module("frameworks.mxnet.servers")
-    with pytest.raises(RequestError, match="by IPv4 alone: give IPv4 addresses"):
-        servers.environment(Process(0, 2, addresses=("10.0.0.1", "fd00::2")), 1)
+def test_no_weight_becomes_a_sum_and_sums_are_right_whatever_lies_in_memory(
+    framework: str,
+) -> None:
+    for environ in FILLED:
+        assert wrong("float64" if environ else "float32", **environ) == "[]\n[]\n", environ
 
 
 def wrong(dtype: str, **environ: str) -> str:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from safetensors.numpy import load_file
@@ -20,15 +20,10 @@ def test_torchrun_with_two_processes_computes_what_one_does_on_two_devices(tmp_p
     for name, launcher, threads in (("alone", [], 1), ("together", TORCHRUN, 2)):
         own = [each for each in flags(tmp_path / name, 3) if "width" not in each]
         command = [sys.executable, *launcher, "-m", "frameworks.pytorch.scratch", *own]
-        done = subprocess.run(
-            [*command, f"--threads={threads}"],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        how: Any = {"capture_output": True, "text": True, "timeout": SECONDS}
+        command += [f"--threads={threads}"]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False, **how)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("test acc: ") == 1
     tensors = "pytorch-scratch-2dev.safetensors"

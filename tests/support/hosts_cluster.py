@@ -68,7 +68,7 @@ class Hosts:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *about: object) -> None:
         for name in list(self.holders):
             self._end(name)
         for _, process in self.started:

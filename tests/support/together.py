@@ -44,6 +44,8 @@ FAST: Final = {
 LIMIT: Final = 12
 """Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""
 
+NONE: Final[Mapping[Any, Any]] = {}
+
 SOON: Final = 20
 """Seconds in which all have ended, also with the true pulse and on a busy machine."""
 
@@ -110,36 +112,30 @@ class Together:
     everyone: list[Started] = field(default_factory=list)
 
     def start(
-        self,
-        rank: int,
-        *flags: str,
-        hurt: Hurt = nothing,
-        patches: Mapping[str, Any] | None = None,
+        self, rank: int, *flags: str, hurt: Hurt = nothing, patches: Mapping[str, Any] = NONE
     ) -> Started:
         """Starts one process of a run."""
         place = ("--coordinator", f"localhost:{self.port}", f"--hosts={COUNT}")
         line = [*FLAGS, *place, f"--host-rank={rank}", *flags]
-        return self.command(line, SummingChapter(hurt), {**self.fast, **(patches or {})})
+        return self.command(line, SummingChapter(hurt), {**self.fast, **patches})
 
     def command(
-        self, line: list[str], chapter: SummingChapter, patches: Mapping[str, Any] | None = None
+        self, line: list[str], chapter: SummingChapter, patches: Mapping[str, Any] = NONE
     ) -> Started:
         """Starts the command with these flags."""
         said = self.folder / f"said{len(self.everyone)}"
         process = multiprocessing.get_context("fork").Process(
-            target=_become, args=(line, self.folder, said, chapter, patches or {})
+            target=_become, args=(line, self.folder, said, chapter, patches)
         )
         with heard():
             process.start()
         self.everyone.append(Started(process, said))
         return self.everyone[-1]
 
-    def all(self, *flags: str, hurt: Mapping[int, Hurt] | None = None, **how: Any) -> list[Started]:
+    def all(self, *flags: str, hurt: Mapping[int, Hurt] = NONE, **how: Any) -> list[Started]:
         """Starts all processes of a run, of which some are hurt, by rank."""
-        ways = hurt or {}
-        return [
-            self.start(rank, *flags, hurt=ways.get(rank, nothing), **how) for rank in range(COUNT)
-        ]
+        hurts = [hurt.get(rank, nothing) for rank in range(COUNT)]
+        return [self.start(rank, *flags, hurt=each, **how) for rank, each in enumerate(hurts)]
 
     def end(self) -> None:
         """Ends all of them."""
@@ -180,11 +176,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def _become(
-    line: list[str],
-    folder: Path,
-    said: Path,
-    chapter: SummingChapter,
-    patches: Mapping[str, Any],
+    line: list[str], folder: Path, said: Path, chapter: SummingChapter, patches: Mapping[str, Any]
 ) -> None:
     """What a started process does: all as if it had been started from a shell."""
     os.setpgrp()
