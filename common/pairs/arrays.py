@@ -60,12 +60,12 @@ def pair_up(
         hints |= {theirs: f"the first's {name} is {how}", name: f"is the second's {theirs}"}
     pairs = []
     for name in [*expected, *surplus]:
-        if name not in surplus and name not in lacking:
-            pairs.append(_pair(distances[name], ours[name], expected[name], limit, check))
-        else:
+        if name in surplus or name in lacking:
             note = f"is in the {'first' if name in surplus else 'second'} alone"
-            alone = ArrayPair(array=name, check=check, limit=None, passed=False, note=note)
-            pairs.append(alone.model_copy(update={"hint": hints.get(name, "")}))
+            alone = ArrayPair(array=name, check=check, note=note, hint=hints.get(name, ""))
+            pairs.append(alone)
+        else:
+            pairs.append(_pair(distances[name], ours[name], expected[name], limit, check))
     return pairs
 
 

@@ -15,9 +15,9 @@ class ArrayPair(BaseModel):
     array: str
     check: str = ""
     distance: float | None = None
-    limit: float | None
+    limit: float | None = None
     where: str = ""
-    passed: bool
+    passed: bool = False
     note: str = ""
     hint: str = ""
 

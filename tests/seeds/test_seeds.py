@@ -16,13 +16,7 @@ from common.terminal.command import status
 
 ACCURACIES = {"pytorch": [0.80, 0.82, 0.84], "jax": [0.79, 0.84, 0.83]}
 COMPARED = ["--frameworks", *ACCURACIES]
-SETTINGS: Any = {
-    "test_examples": 100,
-    "preset": "quick",
-    "steps": None,
-    "epochs": 1,
-    "init_weights": None,
-}
+SETTINGS: Any = {"preset": "quick", "steps": None, "epochs": 1, "test_examples": 100}
 
 
 @pytest.fixture(scope="module")
