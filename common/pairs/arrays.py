@@ -1,15 +1,45 @@
 """Compares two sets of arrays by name, such as the weights of two files, array by array."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+from pydantic import BaseModel
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.compare.distances import Distance, compare, finite, largest, wide
 from common.pairs.rearranged import Allowed, counterparts, likeness
-from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
+
+
+class ArrayPair(BaseModel):
+    """One array of both; its distance is relative to the largest entry of the second.
+
+    There is no distance for NaN, another shape, or an array of one alone, and no limit where
+    training amplifies rounding too much.
+    """
+
+    array: str
+    check: str = ""
+    distance: float | None = None
+    limit: float | None = None
+    where: str = ""
+    passed: bool = False
+    note: str = ""
+    hint: str = ""
+
+
+class PairVerdict(BaseModel):
+    """The verdict on two: if `passed`, the same, as far as the limits tell.
+
+    If two runs have `differences` in their setting, no array is compared.
+    """
+
+    passed: bool
+    conclusion: str
+    differences: list[str] = []
+    notes: list[str] = []
+    arrays: list[ArrayPair] = []
 
 
 def compare_arrays(
@@ -100,3 +130,33 @@ def _note(far: float, ours: Array, expected: Array, limit: float, check: str) ->
     # Of runs it is said once for all that they had another dtype.
     other = ours.dtype != expected.dtype and not check
     return f"{ours.dtype} and {expected.dtype}" if other else ""
+
+
+def pair_verdict(pairs: list[ArrayPair], notes: Iterable[str] = ()) -> PairVerdict:
+    """Passed, if every pair has."""
+    limited = [pair for pair in pairs if pair.limit is not None]
+    if failed := [pair for pair in pairs if not pair.passed]:
+        where = f"{len(failed)} of {len(pairs)} arrays, first in {describe(failed[0])}"
+        conclusion = f"they diverge in {where}"
+    elif any(pair.distance for pair in limited):
+        worst = max(limited, key=lambda pair: (pair.distance or 0) / (pair.limit or 1))
+        figure = f"{worst.array}, {worst.distance:.1e} where {worst.limit:.1e} is allowed"
+        conclusion = f"the same within the limit: {len(limited)} arrays; the farthest is {figure}"
+    else:
+        conclusion = f"the same: all {len(limited)} arrays are equal"
+    return PairVerdict(passed=not failed, conclusion=conclusion, notes=list(notes), arrays=pairs)
+
+
+def describe(pair: ArrayPair) -> str:
+    """How the arrays of a pair diverge, in a line."""
+    if pair.distance is None:
+        return remark(pair)
+    limit = "" if pair.limit is None else f", at most {pair.limit:.1e} is allowed"
+    figure = f"{pair.distance:.1e} at {pair.where or 'the only entry'}{limit}"
+    return "; ".join(filter(None, (f"{pair.array}: {figure}", pair.note, pair.hint)))
+
+
+def remark(pair: ArrayPair) -> str:
+    """What there is to say of a pair besides its distance, in a line; empty if there is nothing."""
+    said = "; ".join(filter(None, (pair.note, pair.hint)))
+    return f"{pair.array}: {said}" if said else ""

@@ -11,8 +11,7 @@ from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerica
 from common.compare.collect import identity, load
 from common.compare.criteria import CRITERIA
 from common.models.nets import trainable
-from common.pairs.arrays import pair_up
-from common.pairs.verdict import ArrayPair, PairVerdict, pair_verdict
+from common.pairs.arrays import ArrayPair, PairVerdict, pair_up, pair_verdict
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record

@@ -10,9 +10,8 @@ from rich.text import Text
 from common.base.errors import RequestError
 from common.compare.findings import HEADINGS
 from common.models.weights_file import bfloat16_note, load_arrays
-from common.pairs.arrays import compare_arrays
+from common.pairs.arrays import ArrayPair, PairVerdict, compare_arrays, remark
 from common.pairs.runs import compare_runs, read_run
-from common.pairs.verdict import ArrayPair, PairVerdict, remark
 from common.terminal import tables
 from common.terminal.text import printable
 

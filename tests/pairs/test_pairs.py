@@ -10,9 +10,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.pairs.arrays import compare_arrays
+from common.pairs.arrays import ArrayPair, compare_arrays
 from common.pairs.rearranged import likeness
-from common.pairs.verdict import ArrayPair
 
 NORMAL = st.floats(1e-3, 1e3).flatmap(lambda x: st.sampled_from([x, -x]))
 

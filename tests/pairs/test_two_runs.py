@@ -15,8 +15,8 @@ from common.compare.checks import NUMERICAL
 from common.compare.criteria import CRITERIA
 from common.models.nets import LENET
 from common.models.weights_file import digest
+from common.pairs.arrays import ArrayPair, PairVerdict
 from common.pairs.runs import compare_runs, read_run
-from common.pairs.verdict import ArrayPair, PairVerdict
 from common.records.store import read_record, read_tensors, write_record
 
 
