@@ -21,26 +21,18 @@ print(json.dumps(found))
 """
 
 
-def loaded_by(
-    modules: Sequence[str], pretended: Sequence[str], folder: Path
-) -> dict[str, set[str]]:
-    """What is in sys.modules after each import, in a process where `pretended` are installed too.
+def loaded_by(modules: Sequence[str], beside: Sequence[str], folder: Path) -> dict[str, set[str]]:
+    """The names in sys.modules after each import, where empty packages stand for frameworks.
 
-    They are empty packages: so an import that should not be there succeeds, and is seen, in
-    every environment.
+    An import that should not be there succeeds with them, and is seen, in every environment.
     """
-    for name in pretended:
+    for name in beside:
         (folder / name).mkdir()
         (folder / name / "__init__.py").touch()
-    path = os.pathsep.join([str(ROOT), str(folder)])
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED_BY, *modules],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return {name: set(found) for name, found in json.loads(done.stdout).items()}
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+    command = [sys.executable, "-c", LOADED_BY, *modules]
+    said = subprocess.run(command, env=env, cwd=folder, stdout=subprocess.PIPE, check=True).stdout
+    return {name: set(found) for name, found in json.loads(said).items()}
 
 
 def test_neither_common_nor_the_package_of_a_backend_loads_a_framework(tmp_path: Path) -> None:
