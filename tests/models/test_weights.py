@@ -83,9 +83,8 @@ def test_wrong_weights_are_refused_by_file_and_tensor(
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["F8_E4M3", "F8_E5M2"])
-def test_a_type_that_numpy_lacks_is_refused(tmp_path: Path, kind: str) -> None:
-    tensor = {"dtype": kind, "shape": [4], "data_offsets": [0, 4]}
+def test_a_type_that_numpy_lacks_is_refused(tmp_path: Path) -> None:
+    tensor = {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}
     path = save_raw(tmp_path / "w.safetensors", {"bias": tensor}, bytes(4))
     # Where ml_dtypes has been loaded, NumPy knows these types; they are refused all the same.
     with pytest.raises(

@@ -9,7 +9,6 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights
-from common.base.errors import RequestError
 from common.pairs.arrays import ArrayPair, compare_arrays
 from common.pairs.rearranged import likeness
 
@@ -72,12 +71,6 @@ def test_what_has_no_distance_or_is_not_equal_fails(ours: Any, expected: Any, no
     assert found.model_dump_json()
 
 
-@pytest.mark.parametrize("wrong", [{}, {"a": np.array(["x"])}, {"a": np.ones(1, complex)}])
-def test_what_is_no_numbers_is_refused(wrong: Weights) -> None:
-    with pytest.raises(RequestError, match=r"holds no arrays|, not numbers"):
-        compare_arrays({"a": np.ones(1)}, wrong)
-
-
 CHANGES: list[tuple[tuple[int, ...], Callable[[Array], Array], str]] = [
     ((3, 4), lambda a: a, "equal"),
     ((3, 4), np.transpose, "equal after .transpose(1, 0)"),
@@ -110,7 +103,6 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     [
         (np.zeros((3, 4)), np.zeros((4, 3))),  # any order would do
         (drawn(3, 4), drawn(4, 3, seed=1)),
-        (drawn(3, 4), drawn(3, 4).T + 1e-2),
         (np.full((2, 3), np.nan), np.full((3, 2), np.nan)),
         (drawn(1, 1), drawn(1)),  # a single number tells nothing
         # It is symmetric in two axes, so two orders of axes make it.
