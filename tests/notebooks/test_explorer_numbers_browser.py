@@ -287,11 +287,6 @@ def test_a_bug_in_a_script_is_found(tab: Tab, tmp_path: Path, figure: str) -> No
         check(tab)
 
 
-def shortened(size: float) -> str:
-    """Three digits of a number of bytes, in KB or MB."""
-    return f"{size / 1e6:.3g} MB" if size >= 999_500 else f"{size / 1e3:.3g} KB"
-
-
 def sent(**settings: Any) -> int:
     usage = Scenario(**settings).usage()
     return sum(map(sum, usage.sent.values()))
@@ -299,13 +294,15 @@ def sent(**settings: Any) -> int:
 
 def test_what_the_page_says_of_traffic_is_so() -> None:
     text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
-    told: list[Mapping[str, Any]] = [
-        {"strategy": "tensor", "examples": 8},
-        {"strategy": "tensor", "examples": 256},
-        {"strategy": "data"},
-    ]
-    for settings in told:
-        assert shortened(sent(**settings)) in text
+    for strategy, examples, told in (
+        ("tensor", 8, "933 KB"),
+        ("tensor", 256, "29.9 MB"),
+        ("data", 8, "3.10 MB"),
+    ):
+        value, unit = told.split()
+        size = sent(strategy=strategy, examples=examples) / {"KB": 1e3, "MB": 1e6}[unit]
+        assert f"{size:.{len(value.partition('.')[2])}f}" == value
+        assert told in text
     few, data, many, same = (
         sent(net="dense", strategy=name, examples=n)
         for n, name in product((2048, 4096), ("tensor", "data"))
