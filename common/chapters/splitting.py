@@ -16,10 +16,12 @@ from common.parallel.parts import whole
 
 
 class Strategies(Protocol):
-    """The listing of the ways to split: the `mesh.py` of each framework."""
+    """The strategies by hand: `frameworks/strategies/mesh.py`."""
 
-    def distribute(self, weights: Mapping[str, Array], devices: Sequence[Any], plan: Any, /) -> Any:
-        """Gives each device its part of the weights, and a momentum of 0."""
+    def distribute(
+        self, ops: Any, weights: Mapping[str, Array], devices: Sequence[Any], plan: Any, /
+    ) -> Any:
+        """Gives each device its part of the weights, and velocities of 0."""
 
     def put(
         self, weights: Mapping[str, Array], momentum: Mapping[str, Array], split: Any, /
@@ -143,6 +145,7 @@ class BySplitting:
 
     framework: str
     listing: Strategies
+    primitives: Any
     on_host: Callable[[Any], Array]
     devices: MakeDevices
     synchronize: Callable[[Any], None]
@@ -183,7 +186,8 @@ class BySplitting:
         """Each device's part of the weights, and a velocity of 0."""
         if options.native:
             return self.own_means(options)(weights, devices, options)
-        split = self.listing.distribute(weights, devices, options.plan(len(devices)))
+        plan = options.plan(len(devices))
+        split = self.listing.distribute(self.primitives, weights, devices, plan)
         return ByHand(self.listing, split, self.on_host)
 
     def train_batch(

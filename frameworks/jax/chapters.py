@@ -31,7 +31,8 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.jax import primitives
     from frameworks.jax.native.ways import native
-    from frameworks.jax.strategies import mesh
+    from frameworks.strategies import mesh
 
-    return BySplitting("jax", mesh, np.asarray, devices, synchronize, native)
+    return BySplitting("jax", mesh, primitives, np.asarray, devices, synchronize, native)

@@ -29,7 +29,8 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.mxnet import primitives
     from frameworks.mxnet.native.ways import native
-    from frameworks.mxnet.strategies import mesh
+    from frameworks.strategies import mesh
 
-    return BySplitting("mxnet", mesh, on_host, devices, synchronize, native)
+    return BySplitting("mxnet", mesh, primitives, on_host, devices, synchronize, native)

@@ -29,7 +29,8 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.pytorch import primitives
     from frameworks.pytorch.native.ways import native
-    from frameworks.pytorch.strategies import mesh
+    from frameworks.strategies import mesh
 
-    return BySplitting("pytorch", mesh, on_host, devices, synchronize, native)
+    return BySplitting("pytorch", mesh, primitives, on_host, devices, synchronize, native)

@@ -30,7 +30,8 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
+    from frameworks.strategies import mesh
+    from frameworks.tensorflow import primitives
     from frameworks.tensorflow.native.ways import native
-    from frameworks.tensorflow.strategies import mesh
 
-    return BySplitting("tensorflow", mesh, on_host, devices, synchronize, native)
+    return BySplitting("tensorflow", mesh, primitives, on_host, devices, synchronize, native)

@@ -1,0 +1,53 @@
+"""Consecutive layers on one device: forward, and backward with recomputation.
+
+Only the input of each layer is kept between the two passes. So what a device keeps is seen, and
+what it needs from other devices can be asked for.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from frameworks.strategies.primitives import Params, Primitives, Tensor
+
+partial = functools.cache(functools.partial)
+"""The same object for the same arguments: a compiler would compile every other one again."""
+
+
+def layer_params(name: str, params: Mapping[str, Tensor]) -> Params:
+    """The weight and the bias of a layer, as far as a device has them."""
+    return {key: params[key] for key in (f"{name}.weight", f"{name}.bias") if key in params}
+
+
+def forward(
+    layer: Callable[..., Tensor], names: Sequence[str], params: Mapping[str, Tensor], X: Tensor
+) -> tuple[Tensor, list[Tensor]]:
+    """The output of consecutive layers for `X`, and the input of each layer."""
+    inputs = []
+    for name in names:
+        inputs.append(X)
+        X = layer(name, X, params)
+    return X, inputs
+
+
+def backward(
+    layer: Callable[..., Tensor],
+    vjp: Callable[..., Any],
+    names: Sequence[str],
+    params: Mapping[str, Tensor],
+    inputs: Sequence[Tensor],
+    grad: Tensor,
+) -> tuple[Tensor, Params]:
+    """The gradients of the first input and of the parameters, from that of the output."""
+    grads: Params = {}
+    for name, X in zip(reversed(names), reversed(inputs), strict=True):
+        grad, layer_grads = vjp(partial(layer, name), X, layer_params(name, params), grad)
+        grads |= layer_grads
+    return grad, grads
+
+
+def accumulate(ops: Primitives, grads: MutableMapping[str, Tensor], further: Params) -> None:
+    """Adds further gradients to those that there are, by name."""
+    if grads.keys() >= further.keys():
+        further = ops.add({name: grads[name] for name in further}, further)
+    grads.update(further)

@@ -1,0 +1,67 @@
+"""Pipeline parallelism: each device has a stage of consecutive layers, and sends its output on.
+
+In the book's words: network partitioning. Microbatches follow each other through the stages, so
+that all of them have something to do.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from common.base.arrays import Array
+from common.parallel.ledger import Group, Kept
+from common.parallel.pipelines import Pass
+from common.parallel.plans import Plan
+from frameworks.strategies.collectives import send
+from frameworks.strategies.layers import accumulate
+from frameworks.strategies.primitives import Primitives, Tensor
+
+
+def predict(
+    ops: Primitives, X: Array, params: Sequence[Mapping[str, Tensor]], plan: Plan, group: Group
+) -> list[Tensor]:
+    """The logits of a batch, on the last device: one stage after the other."""
+    Y = ops.place(X, group.devices[0])
+    for stage, names in enumerate(plan.stages):
+        Y = send(ops, Y, max(0, stage - 1), stage, "activations", group)
+        Y, _ = ops.forward(names, params[stage], Y)
+    return [Y]
+
+
+def loss_and_grads(
+    ops: Primitives,
+    X: Array,
+    y: Array,
+    params: Sequence[Kept],
+    examples: int,
+    plan: Plan,
+    group: Group,
+) -> tuple[list[Tensor], list[Kept]]:
+    """Parts of the mean loss over `examples`, on the last device, and each stage's gradient."""
+    last = len(params) - 1
+    microbatches = plan.microbatches_of(len(X))
+    losses: list[Tensor] = []
+    grads, activations = group.kept("gradients"), group.kept("activations")
+    received: dict[Pass, Tensor] = {}
+    for step in plan.passes(len(microbatches)):  # in an order in which each finds its input
+        stage, number, rows = step.stage, step.microbatch, microbatches[step.microbatch]
+        names, kept = plan.stages[stage], activations[stage]
+        if step.forward:
+            X_here = received.pop(step) if stage else ops.place(X[rows], group.devices[0])
+            with group.event("forward", number, stage):
+                Y, kept[number] = ops.forward(names, params[stage], X_here)
+            if stage < last:
+                following = step._replace(stage=stage + 1)
+                received[following] = send(ops, Y, stage, stage + 1, "activations", group)
+            else:
+                y_here = ops.place(y[rows], group.devices[last])
+                loss, grad = ops.loss_and_grad(Y, y_here, examples)
+                received[step._replace(forward=False)] = grad
+                losses.append(loss)
+        else:
+            with group.event("backward", number, stage):
+                inputs, grad = kept.pop(number), received.pop(step)
+                grad, stage_grads = ops.backward(names, params[stage], inputs, grad)
+                accumulate(ops, grads[stage], stage_grads)
+            if stage:
+                preceding = step._replace(stage=stage - 1)
+                received[preceding] = send(ops, grad, stage, stage - 1, "gradients", group)
+    return losses, grads
