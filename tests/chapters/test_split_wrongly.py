@@ -35,36 +35,36 @@ def per_microbatch(real: Any, logits: Any, y: Any, examples: int) -> Any:
     return real(logits, y, examples=3 * len(y))
 
 
-def last_alone(real: Any, grads: Any, found: Any) -> None:
+def last_alone(real: Any, ops: Any, grads: Any, found: Any) -> None:
     grads.update(found)
 
 
-def kept_apart(real: Any, tensors: Any, kind: str, group: Any) -> Any:
+def kept_apart(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
     return list(tensors)
 
 
-def forward_alone(real: Any, tensors: Any, kind: str, group: Any) -> Any:
-    return real(tensors, kind, group) if kind == "activations" else list(tensors)
+def forward_alone(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return real(ops, tensors, kind, group) if kind == "activations" else list(tensors)
 
 
-def twice(real: Any, tensors: Any, kind: str, group: Any) -> Any:
-    return [{k: 2 * v for k, v in each.items()} for each in real(tensors, kind, group)]
+def twice(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return [{k: 2 * v for k, v in each.items()} for each in real(ops, tensors, kind, group)]
 
 
 def on_each(real: Any, name: str, Y: Any, params: Any) -> Any:
     return real(name, Y, {key: 2 * value for key, value in params.items()})
 
 
-def reversed_(real: Any, tensors: Any, kind: str, group: Any) -> Any:
-    return real(tensors, kind, group)[::-1]
+def reversed_(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    return real(ops, tensors, kind, group)[::-1]
 
 
-def forgetful(real: Any, params: Any, velocities: Any, grads: Any, lr: float, _: float) -> None:
-    real(params, velocities, grads, lr, 0.0)
+def forgetful(real: Any, params: Any, velocities: Any, grads: Any, lr: float, _: float) -> Any:
+    return real(params, velocities, grads, lr, 0.0)
 
 
-def resent(real: Any, tensor: Any, source: int, target: int, kind: str, group: Any) -> Any:
-    return real(real(tensor, source, target, kind, group), source, target, kind, group)
+def resent(real: Any, ops: Any, tensor: Any, *others: Any) -> Any:
+    return real(ops, real(ops, tensor, *others), *others)
 
 
 def as_gpipe(real: Any, plan: Plan, microbatches: int) -> Any:
@@ -78,13 +78,13 @@ def kept_on(real: Any, kept: Kept) -> None:
 
 BUGS = {
     "mean of the means of microbatches": Bug(
-        "pipeline", "pipeline", "loss_and_gradient", per_microbatch, NUMBERS
+        "pipeline", "primitives", "loss_and_grad", per_microbatch, NUMBERS
     ),
-    "accumulated gradients lost": Bug("data", "data", "add", last_alone, NUMBERS),
-    "bias added on each device": Bug("tensor", "tensor", "finish", on_each, NUMBERS),
+    "accumulated gradients lost": Bug("data", "data", "accumulate", last_alone, NUMBERS),
+    "bias added on each device": Bug("tensor", "primitives", "finish", on_each, NUMBERS),
     "slices in another order": Bug("zero2", "zero", "reduce_scatter", reversed_, NUMBERS),
     "gradients counted twice": Bug("zero1", "mesh", "allreduce", twice, NUMBERS),
-    "momentum forgotten": Bug("zero3", "mesh", "sgd", forgetful, NUMBERS - {"gradient"}),
+    "momentum forgotten": Bug("zero3", "primitives", "sgd_step", forgetful, NUMBERS - {"gradient"}),
     "a message sent twice": Bug("pipeline", "pipeline", "send", resent, {"plan"}),
     "GPipe in place of 1F1B": Bug("pipeline", Plan, "passes", as_gpipe, {"plan"}),
     "gathered weights that stay": Bug("zero3", Kept, "clear", kept_on, {"plan"}),
@@ -101,7 +101,8 @@ def test_a_planted_bug_turns_these_checks_red(
     run(1)
     where = bug.where
     if isinstance(where, str):
-        where = import_module(f"frameworks.{framework}.strategies.{where}")
+        home = framework if where == "primitives" else "strategies"
+        where = import_module(f"frameworks.{home}.{where}")
     real = getattr(where, bug.name)
     wrong = bug.wrong
     monkeypatch.setattr(where, bug.name, lambda *args, **more: wrong(real, *args, **more))
@@ -124,7 +125,7 @@ def test_devices_that_part_end_the_run(
     module: str,
     wrong: Callable[..., Any],
 ) -> None:
-    where = import_module(f"frameworks.{framework}.strategies.{module}")
+    where = import_module(f"frameworks.strategies.{module}")
     monkeypatch.setattr(where, "allreduce", partial(wrong, where.allreduce))
     settings = {"chapter": "strategies", "strategy": strategy, "microbatches": 1}
     with pytest.raises(RunError, match="differs from its copy on device 0"):

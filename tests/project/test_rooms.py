@@ -99,4 +99,10 @@ def test_imports_of_a_backend_run_one_way(backend: str) -> None:
         for path in home.rglob("[!_]*.py")
     }
     order = list(TopologicalSorter(needs).static_order())  # CycleError if there is a circle
-    assert {"scratch", "concise", "strategies.mesh"} <= set(order) == set(needs)
+    assert {"scratch", "concise", "primitives"} <= set(order) == set(needs)
+
+
+def test_strategies_by_hand_import_no_backend() -> None:
+    for path in (ROOT / "frameworks" / "strategies").glob("*.py"):
+        for _, module in imported(path, "frameworks"):
+            assert module.split(".")[0] == "strategies", f"{path}: {module}"
