@@ -101,8 +101,8 @@ SCRATCH: Final = ChapterSpec(
     # 100 is uneven on three devices.
     suites=(
         Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"}),
-        Suite("scratch", "float64", "float64", (1, 2), (3, 4), {**_SHORT, "dtype": "float64"}),
-        Suite("scratch", "float32", "float32", (1, 2), (3, 4), {**_SHORT, "dtype": "float32"}),
+        Suite("scratch", "float64", "float64", (1, 2), (3,), {**_SHORT, "dtype": "float64"}),
+        Suite("scratch", "float32", "float32", (1, 2), (3,), {**_SHORT, "dtype": "float32"}),
         *over_hosts("scratch", {**_SHORT, "steps": 3, "dtype": "float64"}),
         *(_allreduce(name) for name in ALLREDUCES if name != "star"),
     ),
