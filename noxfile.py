@@ -22,6 +22,8 @@ from sessions.proofs import number, on_gpus, pythons_of_bench
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
+# With it, what a session starts would not find the modules of this folder.
+os.environ.pop("PYTHONSAFEPATH", None)
 # Then nox ends what it has started, as after Ctrl-C.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 # Else each of a thousand processes would compile all sources that it imports.

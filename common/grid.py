@@ -16,6 +16,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
 from common.base.machine import cores

@@ -11,10 +11,14 @@ the plan of a run from its record, and tells what the run has counted, and in wh
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.base.errors import RequestError
 from common.base.files import require_apart, require_file, write_text

@@ -7,10 +7,14 @@ A link that leads nowhere is an error. No network is needed, neither to build no
 
 import argparse
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.base.errors import RequestError, RunError
 from common.terminal.command import Parser, status

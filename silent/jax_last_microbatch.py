@@ -5,10 +5,14 @@ Expected: the sum over the minibatch.
 """
 
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 from jax.lax import dynamic_slice_in_dim, fori_loop
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

@@ -6,11 +6,15 @@ Expected: the gradient of the mean loss over all examples.
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 from jax.lax import pcast, pmean
 from jax.sharding import AxisType, PartitionSpec as P
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

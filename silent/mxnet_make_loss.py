@@ -5,9 +5,13 @@ Expected: the gradient of the mean over both.
 """
 
 import sys
+from pathlib import Path
 
 import mxnet as mx
 from mxnet import autograd, nd
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

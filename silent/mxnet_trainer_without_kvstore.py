@@ -5,9 +5,13 @@ Expected: both copies take the step of all four examples.
 """
 
 import sys
+from pathlib import Path
 
 import mxnet as mx
 from mxnet import autograd, gluon, np, npx
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

@@ -6,9 +6,13 @@ Expected: the gradient at the weight that the forward computation had.
 """
 
 import sys
+from pathlib import Path
 
 import mxnet as mx
 from mxnet import autograd, np, npx
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

@@ -6,8 +6,12 @@ Expected: the step that one replica takes with both examples.
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

@@ -5,8 +5,12 @@ Expected: two copies of the net, each of which is given two images.
 """
 
 import sys
+from pathlib import Path
 
 import torch
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

@@ -6,6 +6,7 @@ Expected: what `conv2d` gives in one process.
 """
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,9 @@ from torch import distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.functional import conv2d
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.processes import by_two
 from silent.telling import tell

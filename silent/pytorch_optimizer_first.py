@@ -6,11 +6,15 @@ Expected: the step that the net takes in one process.
 """
 
 import sys
+from pathlib import Path
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.processes import by_two
 from silent.telling import tell

@@ -6,10 +6,14 @@ Expected: the accuracy over five examples.
 
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch.utils.data import DistributedSampler
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 

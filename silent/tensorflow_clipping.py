@@ -5,10 +5,14 @@ Expected: the step of one device: the sum of both gradients, clipped to the norm
 """
 
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.replicas import VERSION, run, two
 from silent.telling import tell

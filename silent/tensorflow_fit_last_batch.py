@@ -5,10 +5,14 @@ Expected: the weight that `fit` comes to on one device.
 """
 
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.replicas import VERSION, run, two
 from silent.telling import tell

@@ -6,10 +6,14 @@ Expected: two devices, each of which is given two images.
 """
 
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.replicas import VERSION, two
 from silent.telling import tell

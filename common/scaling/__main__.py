@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from common.backends.frameworks import FRAMEWORKS, installed
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text

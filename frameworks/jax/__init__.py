@@ -3,6 +3,9 @@
 import os
 import re
 
+if __name__ == "jax":  # imported inside frameworks/
+    raise SystemExit("jax is hidden here: cd .. && python -m frameworks.jax.scratch")
+
 from common.backends.environment import Environment
 
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "flax", "optax")

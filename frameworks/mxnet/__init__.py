@@ -2,6 +2,9 @@
 
 import ctypes
 
+if __name__ == "mxnet":  # imported inside frameworks/
+    raise SystemExit("mxnet is hidden here: cd .. && python -m frameworks.mxnet.scratch")
+
 from common.backends.environment import Environment
 from frameworks.mxnet.libraries import cuda_libraries
 

@@ -1,5 +1,8 @@
 """The chapters in PyTorch. Importing this package does not load PyTorch."""
 
+if __name__ == "pytorch":  # imported inside frameworks/
+    raise SystemExit("pytorch is hidden here: cd .. && python -m frameworks.pytorch.scratch")
+
 from common.backends.environment import Environment
 
 DISTRIBUTIONS = ("torch",)

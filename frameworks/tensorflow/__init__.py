@@ -2,6 +2,9 @@
 
 import os
 
+if __name__ == "tensorflow":  # imported inside frameworks/
+    raise SystemExit("tensorflow is hidden here: cd .. && python -m frameworks.tensorflow.scratch")
+
 from common.backends.environment import Environment
 
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")

@@ -3,6 +3,12 @@
 python -m frameworks.tensorflow.strategies --strategy pipeline --devices 2 --preset quick
 """
 
+import sys
+from pathlib import Path
+
+if not __package__:  # run as a file, as an editor does
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+
 from common.training.cli import main
 
 raise SystemExit(main("tensorflow", "strategies"))
