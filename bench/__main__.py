@@ -30,7 +30,7 @@ from common.base.signals import interruptible
 from common.records.new import gpus_here
 from common.terminal.command import Parser, status
 from common.terminal.tables import table
-from common.terminal.values import DEVICES, REPEATS, count
+from common.terminal.values import DEVICES, REPEATS, count, path
 
 Sample = tuple[Entry, dict[str, Any]]
 """What was measured, and what the process that measured it printed."""
@@ -151,7 +151,7 @@ def parser() -> Parser:
     rounds = "how often everything is timed (%(default)s)"
     add("--rounds", type=count(REPEATS), default=3, metavar="N", help=rounds)
     place = "where bench.json is written (%(default)s)"
-    add("--out", type=Path, default=Path("results"), metavar="DIR", help=place)
+    add("--out", type=path, default=Path("results"), metavar="DIR", help=place)
     return made
 
 

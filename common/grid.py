@@ -26,7 +26,7 @@ from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.suites import Suite
 from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, REPEATS, count
+from common.terminal.values import DEVICES, REPEATS, count, path
 from common.training.cli import main as run_chapter
 
 Command = tuple[str, list[str]]
@@ -145,10 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("framework", choices=FRAMEWORKS)
-    parser.add_argument(
-        "--more-devices", action="store_true", help="only those that `nox -s grid` adds"
-    )
-    parser.add_argument(
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
+    add(
         "--over-hosts",
         type=count(DEVICES),
         metavar="N",
@@ -163,15 +162,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=0,
         help="the same runs on GPUs, on at most N of them",
     )
-    parser.add_argument(
-        "--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds"
-    )
+    add("--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds")
     parser.add_argument(
         "--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="these alone (all)"
     )
     out, place = Path("results"), "where the records go (%(default)s)"
-    parser.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
+    parser.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
     flags = parser.parse_args(argv)
+    if flags.gpus and (flags.seeds or flags.over_hosts):
+        parser.error("--gpus means nothing for --seeds and --over-hosts: those runs are on the CPU")
     if flags.seeds:
         todo = [each for c in flags.chapter for each in seed_commands(flags.out, c, flags.seeds)]
     else:

@@ -35,7 +35,7 @@ from common.report.text import markdown, print_verdict, report_layers
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
 from common.terminal.text import printable
-from common.terminal.values import DEVICES, count, distance
+from common.terminal.values import DEVICES, count, distance, path
 
 VERDICT_FILES: Final = ("parity.json", "parity.md", "parity.html")
 """What a comparison leaves in its folder."""
@@ -75,7 +75,7 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("folder", type=Path, metavar="DIR", help="where the records are")
+    made.add_argument("folder", type=path, metavar="DIR", help="where the records are")
     only = "compare these alone"
     made.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help=only)
     made.add_argument("--chapters", nargs="+", choices=CHAPTERS, default=CHAPTERS, help=only)
@@ -118,7 +118,7 @@ def parser() -> Parser:
         action="store_true",
         help="also compare ResNet-18 layer by layer, in the runs that were made with --layers",
     )
-    made.add_argument("second", type=Path, nargs="?", metavar="FILE", help="two files instead")
+    made.add_argument("second", type=path, nargs="?", metavar="FILE", help="two files instead")
     made.add_argument(
         "--tolerance",
         type=distance,

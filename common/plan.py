@@ -12,7 +12,7 @@ the plan of a run from its record, and tells what the run has counted, and in wh
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,21 +21,26 @@ if not __package__:  # run as a file, as an editor does
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.base.errors import RequestError
-from common.base.files import require_apart, require_file, write_text
+from common.base.files import require_apart, require_svg, write_text
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.drawing.timelines import step
 from common.parallel.ledger import Event, Usage
 from common.parallel.pipelines import bubble, simulate
 from common.parallel.plans import Plan
-from common.parallel.scenarios import NETS, OPTIMIZERS, PRECISIONS, Scenario
+from common.parallel.scenarios import OPTIMIZERS, PRECISIONS, Scenario
 from common.records.record import Record
 from common.records.store import read_record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, path
 
 LAYERS: Final = 200
 """The most dense layers."""
+
+SIZES: Final = {"lenet": ("depth",), "resnet18": ("width",), "dense": ("parameters", "layers")}
+"""The nets, and the flags that give the size of each."""
+
+NOT_DATA: Final = tuple(name for name in STRATEGIES if name != "data")
 
 PARAMETERS: Final = 10**13
 
@@ -46,6 +51,7 @@ EXAMPLES: Final = 2**20
 class Step:
     """A step of a plan, what it takes and, if a run took it, what this has `counted` and did."""
 
+    net: str
     plan: Plan
     usage: Usage
     counted: Usage | None = None
@@ -55,7 +61,7 @@ class Step:
         """What is printed of it."""
         plan, usage = self.plan, self.usage
         groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
-        yield f"{plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
+        yield f"{self.net}, {plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
         yield ""
         kept, sent = (list(zip(*each.values(), strict=True)) for each in (usage.peak, usage.sent))
         rows = [
@@ -108,11 +114,14 @@ def of_record(record: Record) -> Step:
     if split is None or usage is None or not isinstance(options, StrategiesOptions):
         raise RequestError("this run has counted no step: only those of strategies do, by hand")
     # By the plan, and not what the record says of it: it may come from anyone.
-    return Step(options.plan(record.config.devices), usage, split.counted, split.events)
+    plan = options.plan(record.config.devices)
+    return Step(options.net(), plan, usage, split.counted, split.events)
 
 
 def side_by_side(given: Scenario) -> Iterator[str]:
     """All strategies, as a table."""
+    yield f"{net_of(given)}, devices: {given.devices}; a step, examples: {given.examples}:"
+    yield ""
     rows = []
     for name in STRATEGIES:
         each = replace(given, strategy=name)
@@ -134,31 +143,49 @@ def parser() -> Parser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    default = Scenario()
 
     def add(name: str, text: str = "", **how: Any) -> None:
-        """A flag; its help ends with what it is by default."""
-        made.add_argument(f"--{name}", help=f"{text} (%(default)s)".strip(), **how)
+        """A flag of a plan; its help ends with its default, which only the scenario sets."""
+        text = f"{text} ({getattr(Scenario, name)})".strip()
+        made.add_argument(f"--{name}", help=text, default=argparse.SUPPRESS, **how)
 
-    record = "take the plan of a run from its record; other flags of plans do not count"
-    made.add_argument("--of", type=Path, metavar="FILE", help=record)
-    made.add_argument("--out", type=Path, metavar="FILE", help="draw the step as SVG")
+    record = "take the plan of a run from its record, without other flags of plans"
+    made.add_argument("--of", type=path, metavar="FILE", help=record)
+    made.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
     ways = "how training is split (else all ways, side by side)"
-    made.add_argument("--strategy", choices=STRATEGIES, help=ways)
-    add("devices", type=count(DEVICES), default=default.devices, metavar="N")
-    add("replicas", "groups of devices", type=count(DEVICES), default=1, metavar="R")
-    add("microbatches", "of a minibatch", type=count(MICROBATCHES), default=1, metavar="M")
-    add("schedule", "of a pipeline", choices=SCHEDULES, default=default.schedule)
-    add("examples", "in a minibatch", type=count(EXAMPLES), default=default.examples, metavar="N")
-    add("net", "dense: equal layers in a row", choices=NETS, default=default.net)
-    add("depth", "lenet: layers more", type=count(DEPTH, least=0), default=0, metavar="D")
-    add("width", "resnet18: channels", type=count(WIDTH), default=default.width, metavar="W")
-    add("parameters", "dense", type=large, default=default.parameters, metavar="P")
-    add("layers", "dense", type=count(LAYERS), default=default.layers, metavar="L")
+    made.add_argument("--strategy", choices=STRATEGIES, default=argparse.SUPPRESS, help=ways)
+    add("devices", type=count(DEVICES), metavar="N")
+    add("replicas", "groups of devices", type=count(DEVICES), metavar="R")
+    add("microbatches", "of a minibatch", type=count(MICROBATCHES), metavar="M")
+    add("schedule", "of a pipeline", choices=SCHEDULES)
+    add("examples", "in a minibatch", type=count(EXAMPLES), metavar="N")
+    add("net", "dense: equal layers in a row", choices=SIZES)
+    add("depth", "lenet: layers more", type=count(DEPTH, least=0), metavar="D")
+    add("width", "resnet18: channels", type=count(WIDTH), metavar="W")
+    add("parameters", "dense", type=large, metavar="P")
+    add("layers", "dense", type=count(LAYERS), metavar="L")
     precision = "mixed: 16 bits, and 32 for what the optimizer keeps"
-    add("precision", precision, choices=PRECISIONS, default=default.precision)
-    add("optimizer", choices=OPTIMIZERS, default=default.optimizer)
+    add("precision", precision, choices=PRECISIONS)
+    add("optimizer", choices=OPTIMIZERS)
     return made
+
+
+def net_of(scenario: Scenario) -> str:
+    """The net with its size, in words."""
+    sizes = [f"{name} {getattr(scenario, name):,}" for name in SIZES[scenario.net]]
+    return " ".join([scenario.net, *sizes])
+
+
+def require_meaning(given: Mapping[str, Any]) -> None:
+    """Raises RequestError if one of the given flags means nothing beside the others."""
+    net, strategy = given.get("net", Scenario.net), given.get("strategy")
+    for other, names in SIZES.items():
+        for name in names:
+            if name in given and other != net:
+                raise RequestError(f"--{name} means nothing for --net {net}: it is for {other}")
+    for name, kinds in {"schedule": ("pipeline",), "replicas": NOT_DATA}.items():
+        if name in given and strategy is not None and strategy not in kinds:
+            raise RequestError(f"--{name} means nothing for --strategy {strategy}")
 
 
 def large(text: str) -> int:
@@ -172,23 +199,26 @@ def large(text: str) -> int:
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError, RunError or OSError."""
     flags = parser().parse_args(argv)
+    given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
     if flags.out is not None:
-        require_file(flags.out, "--out")
+        require_svg(flags.out, "--out")
     if flags.of is not None:
+        for name in given:
+            raise RequestError(f"--{name} means nothing beside --of: the record has the plan")
         if flags.out is not None:
             require_apart({"--out": flags.out, "--of": flags.of})
         found = of_record(read_record(flags.of))
     else:
-        given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
-        if flags.strategy is None:
+        require_meaning(given)
+        scenario = Scenario(**given)
+        if "strategy" not in given:
             if flags.out is not None:
                 raise RequestError("--out draws one --strategy: name it")
-            print("\n".join(side_by_side(Scenario(**given))))
+            print("\n".join(side_by_side(scenario)))
             return
-        scenario = Scenario(**given)
         if refusal := scenario.refusal():
             raise RequestError(refusal)
-        found = Step(scenario.plan(), scenario.usage())
+        found = Step(net_of(scenario), scenario.plan(), scenario.usage())
     print("\n".join(found.lines()))
     if flags.out is not None:
         write_text(flags.out, step(found.plan, found.usage, found.events))

@@ -34,7 +34,7 @@ from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS
 from common.grid import commands
 from common.terminal.command import Parser, status
-from common.terminal.values import DEVICES, count
+from common.terminal.values import DEVICES, count, path
 
 NEEDED: Final = ("numpy", "pooch", "pydantic", "rich", "safetensors")
 """The packages that every run takes, beside its framework's."""
@@ -344,7 +344,7 @@ def parser() -> Parser:
     more = "runs on 3 and 4 devices, too, where otherwise 1 and 2 are used"
     made.add_argument("--more-devices", action="store_true", help=more)
     out, place = Path("results/proof"), "the folder for all that it leaves (%(default)s)"
-    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
+    made.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
     return made
 
 

@@ -27,7 +27,7 @@ from common.records.record import Record
 from common.settings.config import Config
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.values import REPEATS, count
+from common.terminal.values import REPEATS, count, path
 
 DRAWS = 20_000  # permutations, if there are more
 
@@ -89,7 +89,7 @@ def parser() -> Parser:
     name, text = "python -m common.seeds", __doc__
     made = Parser(prog=name, description=text, formatter_class=raw, allow_abbrev=False)
     add = made.add_argument
-    add("folder", type=Path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
+    add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
     add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
     add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="these alone")
     add("--seeds", type=count(REPEATS), metavar="N", default=0, help="how many (those there are)")

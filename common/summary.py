@@ -17,7 +17,7 @@ if not __package__:  # run as a file, as an editor does
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError, RunError
-from common.base.files import require_file
+from common.base.files import require_svg
 from common.records.record import Record
 from common.records.store import overtaken, read_record
 from common.records.trust import distrust
@@ -26,6 +26,7 @@ from common.report.runs import of_records, of_splits, who
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.text import printable
+from common.terminal.values import path
 
 WINDOW: Final = 10
 """Steps whose losses are drawn as one point: their mean."""
@@ -96,11 +97,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("folder", type=Path, metavar="DIR", help="where the records are")
-    made.add_argument("--picture", type=Path, metavar="FILE", help="draw the runs to this SVG")
+    made.add_argument("folder", type=path, metavar="DIR", help="where the records are")
+    made.add_argument("--picture", type=path, metavar="FILE", help="draw the runs to this SVG")
     flags = made.parse_args(argv)
     if flags.picture is not None:
-        require_file(flags.picture, "--picture")
+        require_svg(flags.picture, "--picture")
     found = records(flags.folder)
     print(table(found))
     for title, (headings, *rows) in of_splits(found).items():

@@ -27,6 +27,7 @@ from common.base.errors import RequestError, RunError
 from common.base.files import require_writable
 from common.base.machine import describe_machine, now
 from common.terminal.command import Parser, status
+from common.terminal.values import path
 from notebooks.text.chapter import CHAPTERS, SHARED
 from notebooks.text.notebook import (
     Notebook,
@@ -100,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     made.add_argument("--chapter", choices=CHAPTERS, help="this one alone")
     made.add_argument("--write", action="store_true", help="keep the outputs in notebooks/")
     out, place = Path("results/notebooks"), "where the copies go (%(default)s)"
-    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
+    made.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
     flags = made.parse_args(argv)
 
     def work() -> None:

@@ -18,6 +18,7 @@ if not __package__:  # run as a file, as an editor does
 
 from common.base.errors import RequestError, RunError
 from common.terminal.command import Parser, status
+from common.terminal.values import path
 from notebooks.text.chapter import CHAPTERS, SHARED, TEXTS
 from notebooks.text.notebook import Notebook, difference, notebook, path_of, read
 from notebooks.text.sources import ROOT
@@ -130,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     out, place = Path("results/site"), "where the site goes (%(default)s)"
-    made.add_argument("--out", type=Path, default=out, metavar="DIR", help=place)
+    made.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
     flags = made.parse_args(argv)
     return status(made.prog, lambda: work(flags.out))
 

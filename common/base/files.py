@@ -97,6 +97,13 @@ def require_file(path: Path, flag: str) -> None:
     require_writable(real.parent)
 
 
+def require_svg(path: Path, flag: str) -> None:
+    """Raises RequestError, which names the flag, if no picture can be written as `path`."""
+    if path.suffix.lower() != ".svg":
+        raise RequestError(f"{flag} {path}: the picture is an SVG, so name it FILE.svg")
+    require_file(path, flag)
+
+
 def require_apart(files: Mapping[str, Path]) -> None:
     """Raises RequestError if two files, there or to be made, are one; the keys name them."""
     real = {what: Path(os.path.realpath(path)) for what, path in files.items()}

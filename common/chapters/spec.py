@@ -104,6 +104,11 @@ class Options:
         """Why so many devices cannot train so, and what to ask for; empty if they can."""
         return ""
 
+    @classmethod
+    def idle(cls, flags: Mapping[str, Any]) -> str:
+        """Which flag means nothing beside the others, and why; empty if none."""
+        return ""
+
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
         """What a step on so many examples sends and keeps, if the chapter's runs count that."""
         return None

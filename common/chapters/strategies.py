@@ -1,6 +1,6 @@
 """The chapter of strategies: LeNet with momentum, split over devices in each way there is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Self
@@ -98,6 +98,15 @@ class StrategiesOptions(Options):
             )
         return told
 
+    @classmethod
+    def idle(cls, flags: Mapping[str, Any]) -> str:
+        """Which flag means nothing beside the others, and why; empty if none."""
+        strategy = flags["strategy"]
+        for name in ("schedule", "stages"):
+            if flags[name] and strategy != "pipeline":
+                return f"--{name} means nothing for --strategy {strategy}: it is for pipeline"
+        return ""
+
     def no_native(self, framework: str) -> str:
         """Why a framework has no means of its own to train so; empty if it has."""
         asked = [self.strategy]
@@ -166,8 +175,7 @@ def add_flags(add: Callable[..., Any], framework: str) -> None:
     add(
         "--schedule",
         choices=SCHEDULES,
-        default="1f1b",
-        help=f"of a pipeline, {orders} (%(default)s)",
+        help=f"of a pipeline, {orders} (1f1b)",
     )
     add(
         "--stages",

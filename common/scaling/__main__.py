@@ -15,7 +15,7 @@ from common.base.errors import RequestError
 from common.base.files import require_file, write_text
 from common.base.machine import cores
 from common.terminal.command import Parser, status
-from common.terminal.values import ENTRIES, THREADS, above_zero, count
+from common.terminal.values import ENTRIES, THREADS, above_zero, count, path
 
 DESCRIPTION = """\
 What an allreduce costs: latency and bandwidth between virtual devices are MEASURED, each
@@ -77,7 +77,7 @@ def parser() -> Parser:
         "ResNet-18, 11175818)",
     )
     place = "where scaling.json is written (%(default)s)"
-    add("--out", type=Path, default=Path("results"), metavar="DIR", help=place)
+    add("--out", type=path, default=Path("results"), metavar="DIR", help=place)
     add = made.add_argument_group("the cluster").add_argument
     for name, value, what in (
         ("--latency", 5, "of a message, in microseconds"),

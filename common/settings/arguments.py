@@ -8,7 +8,17 @@ from common.base.machine import cores
 from common.chapters.chapters import LR_DECAYS, SPECS
 from common.chapters.spec import ChapterSpec
 from common.terminal.command import Parser
-from common.terminal.values import DEVICES, JOIN, STEPS, THREADS, above_zero, count, rank, seed
+from common.terminal.values import (
+    DEVICES,
+    JOIN,
+    STEPS,
+    THREADS,
+    above_zero,
+    count,
+    path,
+    rank,
+    seed,
+)
 
 SEED: Final = 8
 """Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
@@ -132,7 +142,7 @@ def _add_data(made: Parser) -> None:
     )
     add(
         "--data-dir",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="where the four files of Fashion-MNIST are "
         "(else $FASHION_MNIST_DIR, the user's cache, a download)",
@@ -143,11 +153,11 @@ def _add_data(made: Parser) -> None:
 
 def _add_files(made: Parser) -> None:
     add = made.add_argument_group("files").add_argument
-    add("--init-weights", type=Path, metavar="FILE", help="start from these .safetensors")
-    add("--save-weights", type=Path, metavar="FILE", help="write the final weights there")
+    add("--init-weights", type=path, metavar="FILE", help="start from these .safetensors")
+    add("--save-weights", type=path, metavar="FILE", help="write the final weights there")
     add(
         "--out",
-        type=Path,
+        type=path,
         default=Path("results"),
         metavar="DIR",
         help="where the record goes (%(default)s)",
@@ -159,7 +169,7 @@ def _add_checkpoints(made: Parser) -> None:
     add = made.add_argument_group("checkpoints").add_argument
     add(
         "--checkpoint-dir",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="keep the last two checkpoints of a run there",
     )
@@ -177,7 +187,7 @@ def _add_checkpoints(made: Parser) -> None:
     )
     add(
         "--resume-from",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="resume from this checkpoint, of any framework and any number of devices: "
         "the numbers are the same except for rounding",

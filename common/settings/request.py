@@ -1,6 +1,7 @@
 """What a command line asks of a run."""
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -55,10 +56,15 @@ class Request:
 
     @classmethod
     def of(cls, framework: str, chapter: str, flags: argparse.Namespace) -> Self:
-        """What the flags of a chapter's parser ask."""
+        """What the flags of a chapter's parser ask.
+
+        Raises RequestError if one of them means nothing beside the others.
+        """
         kind, given = SPECS[chapter].options, vars(flags)
+        if reason := kind.idle(given) or _idle(given):
+            raise RequestError(reason)
         own = {each.name for each in fields(kind)}
-        options = kind(**{name: given[name] for name in own})
+        options = kind(**{name: given[name] for name in own if given[name] is not None})
         rest = {name: value for name, value in given.items() if name not in own}
         return cls(framework, chapter, options=options, **rest)
 
@@ -153,3 +159,12 @@ class Request:
 
 def _at_most(wanted: int | None, available: int) -> int:
     return available if wanted is None else min(wanted, available)
+
+
+def _idle(flags: Mapping[str, Any]) -> str:
+    """Which flag means nothing beside the others, in every chapter; empty if none."""
+    if flags["deterministic"] and flags["device_kind"] == "cpu":
+        return "--deterministic means nothing for --device-kind cpu: it is for GPUs"
+    if flags["data_dir"] and flags["dataset"] == "synthetic":
+        return "--data-dir means nothing for --dataset synthetic: it is for fashion-mnist"
+    return ""

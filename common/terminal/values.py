@@ -7,6 +7,7 @@ import argparse
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 Conversion = Callable[[str], float]
@@ -60,6 +61,13 @@ def count(most: int = COUNT, least: int = 1) -> Conversion:
     """Reads how many there are of something: from `least` to `most`."""
     wanted = f"a whole number of at least {least} and at most {most}"
     return _number(int, lambda n: least <= n <= most, wanted)
+
+
+def path(text: str) -> Path:
+    """Reads a path; `~` is the user's home, which a shell leaves in `--out=~/runs`."""
+    with suppress(RuntimeError):  # no such user: a folder may be called so
+        return Path(text).expanduser()
+    return Path(text)
 
 
 def counts(text: str) -> tuple[int, ...]:

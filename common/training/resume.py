@@ -18,6 +18,9 @@ from common.training.reporter import Reporter
 
 def require_flags(request: Request) -> None:
     """Raises RequestError if the flags of checkpoints do not go together."""
+    if request.resume_from is not None and request.resume_from.is_dir():
+        instead = "name a file in it, or resume with --checkpoint-dir and --resume"
+        raise RequestError(f"--resume-from: {request.resume_from} is a folder: {instead}")
     if request.checkpoint_dir is None:
         for flag in ("resume", "checkpoint_every"):
             if getattr(request, flag):

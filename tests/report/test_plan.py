@@ -14,6 +14,7 @@ from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.parallel.ledger import Event
 from common.parallel.pipelines import simulate
 from common.plan import main, of_record
+from common.summary import main as summary
 
 
 def rows(said: str) -> list[list[str]]:
@@ -84,10 +85,10 @@ def test_a_run_is_held_to_its_plan() -> None:
 
 
 def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
+    path = tmp_path / "run.svg"
     path.write_text("{}")
     with pytest.raises(RequestError, match="is where --out goes"):
-        main([f"--of={path}", f"--out={tmp_path}/../{tmp_path.name}/run.json"])
+        main([f"--of={path}", f"--out={tmp_path}/../{tmp_path.name}/run.svg"])
     assert path.read_text() == "{}"
 
 
@@ -97,6 +98,13 @@ def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
         (["--out"], "--out draws one --strategy: name it"),
         (["--strategy=pipeline", "--devices=5", "--out"], "the net can be cut into 4"),
         (["--strategy=tensor", "--devices=21", "--out"], "21 devices cannot share the 20 channels"),
+        (
+            ["--parameters=7e9", "--layers=32", "--out"],
+            "nothing for --net lenet",
+        ),
+        (["--net=resnet18", "--depth=50", "--out"], "--depth means nothing for --net resnet18"),
+        (["--strategy=zero3", "--schedule=1f1b", "--out"], "nothing for --strategy zero3"),
+        (["--of=x.json", "--devices=3", "--out"], "--devices means nothing beside --of"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
@@ -106,3 +114,16 @@ def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
     with pytest.raises(RequestError, match=said):
         main([*flags, str(path)])
     assert not path.exists()
+
+
+def test_a_picture_is_an_svg_and_the_net_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command, flags in ((main, ["--strategy=tensor", "--out"]), (summary, [".", "--picture"])):
+        with pytest.raises(RequestError, match=r"name it FILE\.svg"):
+            command([*flags, str(tmp_path / "plan.png")])
+    main(["--net=resnet18", "--width=8"])
+    main(["--net=dense", "--layers=2", "--strategy=data"])
+    said = capsys.readouterr().out
+    assert said.startswith("resnet18 width 8, devices: 4; ")
+    assert "\ndense parameters 100,000,000 layers 2, data, 4 groups of 1; " in said

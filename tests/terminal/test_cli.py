@@ -45,9 +45,9 @@ def test_help_names_every_flag_and_loads_nothing_heavy(name: str) -> None:
     assert f"python -m frameworks.{name}.scratch --preset quick" in done.stdout
 
 
-def status_of(framework: str, flags: Sequence[str]) -> object:
+def status_of(framework: str, flags: Sequence[str], chapter: str = "scratch") -> object:
     try:
-        return main(framework, "scratch", flags)
+        return main(framework, chapter, flags)
     except SystemExit as end:
         return end.code
 
@@ -102,6 +102,10 @@ FLAWS = {
     "--lr nan": "'nan' is not a number above 0",
     "--seed 4294967296": "'4294967296' is not a whole number from 0 to 4294967295",
     "--allreduce none": "choose from .*star",
+    "--data-dir=~/nowhere": f"--data-dir: there is no {next(iter(SHA256))} in /.+/nowhere",
+    "--data-dir x --dataset synthetic": "--data-dir means nothing for --dataset synthetic",
+    "--deterministic --device-kind cpu": "--deterministic means nothing for --device-kind cpu",
+    "--resume-from .": "--resume-from: . is a folder: name a file in it",
     "--data-dir nowhere": f"--data-dir: there is no {next(iter(SHA256))} in nowhere",
     "--dataset fashion-mnist --quiet": "no network.*--data-dir.*--dataset synthetic",
     "--dataset synthetic --train-examples 31": "--train-examples 31: synthetic has only 30",
@@ -117,6 +121,14 @@ FLAWS = {
 @pytest.mark.parametrize(("flags", "complaint"), FLAWS.items(), ids=FLAWS.keys())
 def test_a_bad_request_is_refused_in_one_line(refused: Refused, flags: str, complaint: str) -> None:
     assert re.search(complaint, refused(*flags.split()))
+
+
+@pytest.mark.parametrize("flag", ["--schedule=1f1b", "--stages=2,2"])
+def test_what_only_a_pipeline_has_is_refused_for_another_strategy(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of("pytorch", [flag, "--strategy=zero3"], "strategies") == 2
+    assert f"{flag.partition('=')[0]} means nothing for --strategy zero3" in capsys.readouterr().err
 
 
 def test_weights_that_do_not_fit_are_refused_by_tensor(refused: Refused, tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from fake_chapter import RECORD
+from rich.console import Console
+
+from common.terminal.command import status
 
 ROOT = Path(__file__).parents[2]
 FAKE = """
@@ -54,3 +57,11 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path) -> None:
     assert (tmp_path / "status").read_text() == "1\n"
     last = done.stderr.splitlines()[-1]
     assert last.endswith("error: what is printed cannot be written: No space left on device")
+
+
+def test_no_columns_are_as_many_as_usual(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    status("command", lambda: Console().print("epoch 1/1: loss 2.305"))
+    assert capsys.readouterr().out == "epoch 1/1: loss 2.305\n"
