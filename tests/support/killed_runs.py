@@ -74,7 +74,8 @@ def cases(framework: str) -> Iterator[Case]:
         yield Case("strategies", 3, split, name)
         for order in SCHEDULES:  # a framework's own means give few of them
             if not StrategiesOptions(name, schedule=order).no_native(framework):
-                own = (*split, "--native", f"--schedule={order}")
+                of_pipeline = (f"--schedule={order}",) if name == "pipeline" else ()
+                own = (*split, "--native", *of_pipeline)
                 yield Case("strategies", 3, own, f"native-{name}")
                 break
 
