@@ -12,10 +12,15 @@ from common.records.record import Record
 
 MIB: Final = 2**20
 
-HEADINGS: Final = (
-    *("framework", "devices", "accuracy", "after epoch 2", "s/epoch", "images/s", "peak memory"),
-    "resumed",
-)
+HEADINGS: Final = [
+    "framework",
+    "devices",
+    "accuracy",
+    "after epoch 2",
+    "s/epoch",
+    "images/s",
+    "peak memory",
+]
 
 Rows = list[list[str]]
 """Of a table; the first one has the headings."""
@@ -26,8 +31,8 @@ def of_records(records: Sequence[Record]) -> Rows:
 
     Times and rates are means over a run's epochs.
     """
-    rows = [list(HEADINGS), *map(_row, records)]
-    told = [i for i in range(len(HEADINGS)) if any(row[i] not in ("", "0") for row in rows[1:])]
+    rows = [HEADINGS, *map(_row, records)]
+    told = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows[1:])]
     return [[row[i] for i in told] for row in rows]
 
 
@@ -41,8 +46,6 @@ def _row(record: Record) -> list[str]:
         f"{fmean(epoch.seconds for epoch in epochs):.1f}",
         f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",
         f"{(record.peak_memory or 0) / MIB:,.0f} MiB",
-        # At its end, a run that resumes only finishes again.
-        str(sum(each.step < len(record.losses) for each in record.resumed)),
     ]
 
 

@@ -61,7 +61,6 @@ def test_one_wrong_entry_of_any_array_is_seen() -> None:
         ([np.nan], [-np.inf], "NaN or infinity in the first and the second"),
         ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2)"),
         ([1e308], [-1e308], "farther apart than float64 can say"),
-        ([1], [2], ""),
         (np.zeros((0, 3)), np.zeros((3, 0)), "(0, 3) and (3, 0)"),
     ],
 )
@@ -75,7 +74,6 @@ CHANGES: list[tuple[tuple[int, ...], Callable[[Array], Array], str]] = [
     ((3, 4), lambda a: a, "equal"),
     ((3, 4), np.transpose, "equal after .transpose(1, 0)"),
     ((5, 1, 3, 3), lambda a: a.transpose(2, 3, 1, 0), "equal after .transpose(3, 2, 0, 1)"),
-    ((5, 1, 1, 3), lambda a: a.transpose(3, 1, 2, 0), "equal after .transpose(3, 1, 2, 0)"),
     ((6,), lambda a: a[None], "equal after .reshape(6,)"),
 ]
 
@@ -105,19 +103,7 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
         (drawn(3, 4), drawn(4, 3, seed=1)),
         (np.full((2, 3), np.nan), np.full((3, 2), np.nan)),
         (drawn(1, 1), drawn(1)),  # a single number tells nothing
-        # It is symmetric in two axes, so two orders of axes make it.
-        (
-            np.einsum("i,j,k->ijk", [1, 2], [1, 2], [3, 5]),
-            np.einsum("i,j,k->kij", [1, 2], [1, 2], [3, 5]),
-        ),
     ],
 )
 def test_what_cannot_be_told_is_not_said(ours: Array, expected: Array) -> None:
     assert likeness(ours, expected, 0.5) == ""
-
-
-def test_a_name_is_only_matched_if_there_is_one_choice() -> None:
-    ours = {"x": drawn(3), "y": drawn(3), "z": drawn(4)}
-    verdict = compare_arrays(ours, {"a": drawn(3), "b": drawn(4)})
-    hints = {pair.array: pair.hint for pair in verdict.arrays if pair.hint}
-    assert hints == {"b": "the first's z is equal", "z": "is the second's b"}

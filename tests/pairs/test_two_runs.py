@@ -12,7 +12,6 @@ from agreement import edit, make, rewrite
 from common.base.arrays import part
 from common.base.errors import RunError
 from common.compare.checks import NUMERICAL
-from common.compare.criteria import CRITERIA
 from common.models.nets import LENET
 from common.models.weights_file import digest
 from common.pairs.arrays import ArrayPair, PairVerdict
@@ -97,15 +96,6 @@ def test_tensors_that_lack_one_of_the_nets_are_refused(ours: Path) -> None:
     write_record(ours.parent, record, tensors)
     with pytest.raises(RunError, match=r"its tensors lack gradients/fc2\.bias"):
         read_run(ours)
-
-
-def test_float32_has_its_own_limits_on_either_side(two: Path, theirs: Path) -> None:
-    single = make(two, "pytorch", chapters.NumpyChapter(), 1, dtype="float32")
-    for first, second in ((single, theirs), (theirs, single)):
-        verdict = compared(first, second)
-        assert verdict.passed
-        assert verdict.arrays[0].limit == CRITERIA["scratch"].tolerances["float32"]["forward"].limit
-        assert verdict.arrays[0].distance
 
 
 def test_of_a_long_run_the_beginning_and_the_curve_are_compared(two: Path) -> None:

@@ -2,9 +2,7 @@
 
 import hashlib
 import subprocess
-import time
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -72,17 +70,6 @@ def test_it_is_installed_until_pins_or_interpreter_change(
     with pytest.raises(AssertionError, match=r"(?i)hash"):
         environments.environment(session, "toy")
     assert not environments.is_complete(Path(".nox/toy"), ["toy"])
-
-
-def test_of_sessions_at_once_one_installs_it_and_the_others_wait(
-    pins: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session: Any = Session()
-    monkeypatch.setattr(session, "log", lambda _: time.sleep(0.5))  # the others come meanwhile
-    with ThreadPoolExecutor(3) as threads:
-        tried = [threads.submit(environments.environment, session, "toy") for _ in range(3)]
-    assert [each.result() for each in tried] == [".nox/toy/bin/python"] * 3
-    assert len(session.ran) == 2
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,9 @@ def test_a_change_makes_records_stale_if_it_may_move_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
-    counted = ["base", "data", "models", "parallel", "backends", "hosts", "chapters", "settings"]
-    counted += ["records", "training", "training/deeper"]
-    files = [f"common/{room}/some.py" for room in counted] + ["frameworks/jax/scratch.py"]
-    others = ["common/report/page.py", "common/compare/limits.py", "common/parity.py"]
-    others += ["common/terminal/text.py", "frameworks/mxnet/scratch.py"]
+    files = [f"common/{room}/some.py" for room in fingerprint.ROOMS]
+    files += ["common/training/deeper/some.py", "frameworks/jax/scratch.py"]
+    others = ["common/report/page.py", "common/parity.py", "frameworks/mxnet/scratch.py"]
     for path in [*files, *others]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()

@@ -11,12 +11,7 @@ from common.backends.frameworks import FRAMEWORKS
 from sessions.pins import PINS, versions, wanted
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints"
-CUDA = {
-    "tensorflow-cuda": ("tensorflow", "tensorflow-cpu"),
-    "jax-cuda": ("jax", "jax"),
-    "mxnet-cuda": ("mxnet-cu112", "mxnet"),
-}
-"""For the file of a build for GPUs: the framework's package there, and in that for CPUs."""
+CUDA = ("tensorflow-cuda", "jax-cuda", "mxnet-cuda")
 
 TOGETHER = [
     *((each, "notebooks") for each in (*FRAMEWORKS, *CUDA, "torch")),
@@ -51,13 +46,6 @@ def test_a_file_has_what_the_project_asks_for(name: str) -> None:
 def test_files_agree_that_are_installed_together(one: str, other: str) -> None:
     some, others = versions(read(one)), versions(read(other))
     assert {k: some[k] for k in some if others.get(k, some[k]) != some[k]} == {}
-
-
-def test_both_builds_of_a_framework_are_of_one_version() -> None:
-    for name, (package, on_cpu) in CUDA.items():
-        there = versions(read(name.removesuffix("-cuda")))
-        assert versions(read(name))[package] == there[on_cpu]
-    assert versions(read("torch-cpu"))["torch"] == f"{versions(read('torch'))['torch']}+cpu"
 
 
 @pytest.mark.parametrize("name", [*FRAMEWORKS, "common", "notebooks", "site", "bench-pytorch"])

@@ -2,12 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-
-from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
@@ -43,14 +40,6 @@ def test_imports_run_down(package: str, rooms: tuple[str, ...]) -> None:
                 assert module.split(".")[0] in rooms[: number + 1], f"{path}: {module}"
 
 
-def test_every_folder_is_a_room_with_a_docstring() -> None:
-    folders = {str(path.parent.relative_to(ROOT / "common")) for path in ROOT.glob("common/*/*.py")}
-    assert folders == {*ROOMS}
-    for name in ROOMS:
-        (docstring,) = ast.parse((ROOT / "common" / name / "__init__.py").read_text()).body
-        assert isinstance(docstring, ast.Expr)
-
-
 @pytest.mark.parametrize(
     ("package", "folders"),
     [
@@ -62,12 +51,6 @@ def test_every_folder_is_a_room_with_a_docstring() -> None:
 def test_a_package_is_not_imported_in(package: str, folders: list[str]) -> None:
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
         assert list(imported(path, package)) == [], path
-
-
-@pytest.mark.parametrize("backend", FRAMEWORKS)
-def test_files_of_a_backend_are_short(backend: str) -> None:
-    for path in (ROOT / "frameworks" / backend).rglob("*.py"):
-        assert len(path.read_text().splitlines()) < 200, path
 
 
 def test_backends_import_what_is_theirs() -> None:
@@ -83,23 +66,6 @@ def test_backends_import_what_is_theirs() -> None:
         for node, module in imported(path, "common"):
             allowed = module.split(".")[0] in BACKENDS or node.lineno in commands
             assert allowed, f"{path}: {module}"
-
-
-@pytest.mark.parametrize("backend", FRAMEWORKS)
-def test_imports_of_a_backend_run_one_way(backend: str) -> None:
-    home = ROOT / "frameworks" / backend
-    needs = {
-        ".".join(path.relative_to(home).with_suffix("").parts): {
-            rest if (home / f"{rest.replace('.', '/')}.py").is_file() else f"{rest}.{alias.name}"
-            for node, module in imported(path, "frameworks")
-            for rest in [module.removeprefix(f"{backend}.")]
-            for alias in node.names
-            if rest != module
-        }
-        for path in home.rglob("[!_]*.py")
-    }
-    order = list(TopologicalSorter(needs).static_order())  # CycleError if there is a circle
-    assert {"scratch", "concise", "primitives"} <= set(order) == set(needs)
 
 
 def test_strategies_by_hand_import_no_backend() -> None:

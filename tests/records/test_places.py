@@ -26,7 +26,6 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
         (Path("w"), os.mkfifo, "--save-weights: cannot write to w: it is a pipe or a device"),
         (RECORD, Path.mkdir, f"--out: cannot write to {RECORD}: it is a folder, not a file"),
         (Path("w"), lambda path: path.symlink_to(RECORD), "--save-weights w is where the record"),
-        (Path("w"), lambda path: path.symlink_to(TENSORS), "w is where its file of tensors goes"),
     ],
 )
 def test_what_cannot_become_a_file_is_refused_at_once(
@@ -61,10 +60,3 @@ def test_links_are_followed_and_stay(command: CommandLine) -> None:
     assert np.array_equal(load_file("far/w")["fc2.bias"], tensors["weights/fc2.bias"])
     assert stat.S_IMODE(Path("far/w").stat().st_mode) == 0o600
     assert sorted(path.name for path in Path("far").iterdir()) == ["record", "tensors", "w"]
-
-
-def test_weights_may_replace_those_that_the_run_began_with(command: CommandLine) -> None:
-    assert command("--save-weights=w") == 0
-    begun = load_file("w")["fc2.bias"]
-    assert command("--init-weights=w", "--save-weights=w", "--lr=0.25") == 0
-    assert np.allclose(load_file("w")["fc2.bias"], begun + 7 * 0.25)

@@ -16,7 +16,6 @@ from common.records.record import Record
 from common.records.store import read_record, read_tensors, seal, write_record
 from common.records.trust import contradiction, distrust
 
-EPOCH = {"epoch": 1, "steps": 4, "test_accuracy": 0.1, "seconds": 4.0, "images_per_second": 10.0}
 HERE = {"host": "a", "devices": 1, "peak_memory": 9, "waited": 0.5}
 HOSTS = {
     "launcher": "by hand",
@@ -25,7 +24,6 @@ HOSTS = {
     "processes": [HERE, {**HERE, "host": "b"}],
 }
 DATA = {"name": "fashion-mnist", "train_examples": 40, "test_examples": 10, "sha256": "0" * 64}
-CONCISE = {"chapter": "concise", "options": {"width": 4, "wrapper": "ddp"}}
 FAILURE = failure_of(OSError("worse\nmore of it")).model_dump()
 
 
@@ -49,15 +47,10 @@ def changed(record: Record, **changes: Any) -> Record:
         ({"status": "running"}, "running, not complete"),
         ({"status": "failed", "failure": FAILURE}, "failed: OSError: worse"),
         ({"framework": "pytorch"}, "comes from pytorch scratch, its configuration from another"),
-        ({"devices": ["cpu:0", "cpu:0"]}, "names a device twice"),
+        ({"devices": ["cpu:0"]}, "ran on 1 devices, and 2 were asked for"),
         ({"devices": ["cpu:0", "cuda:1"]}, "of the kind cpu, and names cpu:0, cuda:1"),
-        ({"config": {"options": {"allreduce": "native"}}}, "its traffic is not that of its"),
-        ({"config": {"preset": "best"}}, "its preset is best"),
-        ({"config": CONCISE, "chapter": "concise"}, "its wrapper is ddp, which jax does not have"),
         ({"losses": [1.0] * 3}, "has 3 of 4 losses and 1 of 1 epochs"),
         ({"epochs": []}, "has 4 of 4 losses and 0 of 1 epochs"),
-        ({"epochs": [{**EPOCH, "epoch": 77}]}, "epoch 1 is called 77"),
-        ({"epochs": [{**EPOCH, "seconds": 1.0}]}, "the speed of epoch 1"),
         ({"data": DATA}, "40 images of fashion-mnist"),
     ],
 )
@@ -80,8 +73,6 @@ def test_tensors_that_deny_the_record_are_named(run: Run) -> None:
     assert contradiction(record, arrays) == ""
     other = changed(record, initial_weights_sha256="0" * 64)
     assert "other weights than its initial ones" in contradiction(other, arrays)
-    other = changed(record, epochs=[{**EPOCH, "test_accuracy": 1.0}])
-    assert "its test accuracy of epoch 1 is 1, and 0" in contradiction(other, arrays)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +81,6 @@ def test_tensors_that_deny_the_record_are_named(run: Run) -> None:
         ('"schema": 6', '"schema": 5', "schema"),
         ('"devices": [', '"cores": 2, "devices": [', "cores"),
         ('"cluster": null', f'"cluster": {json.dumps({**HOSTS, "processes": [HERE]})}', "cluster"),
-        ('"devices": 2', '"devices": 65', "config.devices"),
         ('"epochs": null', '"epochs": 1', "config .*exactly one of epochs and steps"),
         ("{", "", "JSON"),
     ],

@@ -21,18 +21,6 @@ def test_the_table_has_a_row_for_each_run(runs: Path, capsys: pytest.CaptureFixt
     )
 
 
-def test_how_often_a_run_resumed_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = runs / "jax-scratch-1dev.json"
-    by = {"started": "", "framework": "jax", "devices": 1}
-    last = len(read_record(path).losses)  # at its end, it only finished again
-    agreement.edit(path, resumed=[{**by, "step": step} for step in (1, 2, last)])
-    main([str(runs)])
-    header, _, first, second, *_ = capsys.readouterr().out.splitlines()
-    assert header.endswith("| peak memory | resumed |")
-    assert first.endswith(" MiB | 0 |")
-    assert second.endswith("| 3 MiB | 2 |")
-
-
 def test_an_empty_folder_and_a_record_that_cannot_be_are_named(runs: Path) -> None:
     with pytest.raises(RequestError, match=f"there are no complete records in {runs}/empty"):
         main([f"{runs}/empty"])
