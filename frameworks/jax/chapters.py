@@ -5,7 +5,7 @@ import numpy as np
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting
+from common.chapters.splitting import BySplitting, Native
 from frameworks.jax import collectives, hosts, kernels
 from frameworks.jax.devices import devices, synchronize
 from frameworks.jax.hosts import launch
@@ -32,7 +32,14 @@ def concise() -> ByWrapper:
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.jax import primitives
-    from frameworks.jax.native.ways import native
     from frameworks.strategies import mesh
 
     return BySplitting("jax", mesh, primitives, np.asarray, devices, synchronize, native)
+
+
+def native() -> Native:
+    """LeNet, split by JAX's own means: they are loaded for runs that ask for them."""
+    from frameworks.jax.native import pipeline, program
+
+    ways = dict.fromkeys(program.LAYOUTS, program.make)
+    return Native({**ways, "pipeline": pipeline.make})

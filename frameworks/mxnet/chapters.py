@@ -4,7 +4,7 @@ import mxnet as mx
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting
+from common.chapters.splitting import BySplitting, Native
 from frameworks.mxnet import collectives, hosts, kernels
 from frameworks.mxnet.devices import devices, synchronize
 from frameworks.mxnet.hosts import launch
@@ -30,7 +30,13 @@ def concise() -> ByWrapper:
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.mxnet import primitives
-    from frameworks.mxnet.native.ways import native
     from frameworks.strategies import mesh
 
     return BySplitting("mxnet", mesh, primitives, on_host, devices, synchronize, native)
+
+
+def native() -> Native:
+    """LeNet, split by MXNet's own means: they are loaded for runs that ask for them."""
+    from frameworks.mxnet.native import pipeline, replicas
+
+    return Native({"data": replicas.Replicated, "pipeline": pipeline.Staged})

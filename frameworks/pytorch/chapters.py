@@ -4,7 +4,7 @@ import torch
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting
+from common.chapters.splitting import BySplitting, MakeTrainer, Native
 from frameworks.pytorch import collectives, hosts, kernels
 from frameworks.pytorch.devices import devices, synchronize
 from frameworks.pytorch.launch import launch
@@ -30,7 +30,22 @@ def concise() -> ByWrapper:
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.pytorch import primitives
-    from frameworks.pytorch.native.ways import native
     from frameworks.strategies import mesh
 
     return BySplitting("pytorch", mesh, primitives, on_host, devices, synchronize, native)
+
+
+def native() -> Native:
+    """LeNet, split by PyTorch's own means: they are loaded for runs that ask for them."""
+    from frameworks.pytorch.native import pipeline, tensor, zero
+    from frameworks.pytorch.native.launch import launch
+
+    ways: dict[str, MakeTrainer] = {
+        "data": zero.Replicated,
+        "pipeline": pipeline.Staged,
+        "tensor": tensor.Sliced,
+        "zero1": zero.Zero1,
+        "zero2": zero.Zero2,
+        "zero3": zero.Zero3,
+    }
+    return Native(ways, launch)

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting
+from common.chapters.splitting import BySplitting, Native
 from frameworks.tensorflow import collectives, hosts, kernels
 from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
@@ -32,6 +32,12 @@ def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.strategies import mesh
     from frameworks.tensorflow import primitives
-    from frameworks.tensorflow.native.ways import native
 
     return BySplitting("tensorflow", mesh, primitives, on_host, devices, synchronize, native)
+
+
+def native() -> Native:
+    """LeNet, split by TensorFlow's own means: they are loaded for runs that ask for them."""
+    from frameworks.tensorflow.native import layouts, program
+
+    return Native(dict.fromkeys(layouts.LAYOUTS, program.make))

@@ -67,7 +67,7 @@ def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
     [
         (".", "frameworks/pytorch/scratch.py"),
         ("frameworks", "jax/concise.py"),
-        ("frameworks/mxnet", "strategies"),
+        ("frameworks/mxnet", "strategies.py"),
         ("common", "plan.py"),
         ("silent", "../common/grid.py"),
         ("docs", "../bench/__main__.py"),

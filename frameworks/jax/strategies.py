@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[3]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from common.training.cli import main
+if __name__ == "__main__":
+    from common.training.cli import main
 
-raise SystemExit(main("jax", "strategies"))
+    raise SystemExit(main("jax", "strategies"))

@@ -1,1 +1,0 @@
-"""Ways to split training over devices, from scratch, in TensorFlow."""
