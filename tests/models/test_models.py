@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from common.chapters.concise import ConciseOptions
-from common.chapters.operations import training_operations
 from common.models.initial import initial_weights
 from common.models.nets import resnet18_shapes, trainable
 
@@ -27,13 +25,3 @@ def test_batch_norm_starts_as_the_identity(dtype: str) -> None:
         else:
             ones = name.endswith((".running_var", "bn1.weight", "bn2.weight"))
             assert (values == ones).all(), name
-
-
-def test_resnet_takes_what_its_convolutions_do() -> None:
-    width, first = 3, 2 * 28 * 28 * 3 * 9
-    blocks = 4 * 28 * 28 * width * width * 9
-    for stage, side in ((1, 14), (2, 7), (3, 4)):
-        channels = width * 2**stage
-        blocks += side * side * channels * (channels // 2 * 9 + 3 * channels * 9 + channels // 2)
-    dense = 2 * 10 * width * 8
-    assert training_operations(ConciseOptions(width)) == 2 * first + 3 * (2 * blocks + dense)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from common.backends.frameworks import FRAMEWORKS
+
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("base", "terminal", "data", "models", "parallel", "backends", "hosts", "chapters"),
@@ -16,6 +18,12 @@ ROOMS = (
 
 LESSONS = ("drawing", "text", "classroom", "exercises", "web")
 """The rooms of `notebooks/`, lowest first."""
+
+OTHERS = {
+    library: [f"frameworks/{each}" for each in ("strategies", *FRAMEWORKS) if each != name]
+    for library, name in zip(("torch", "tensorflow", "jax", "mxnet"), FRAMEWORKS, strict=True)
+}
+"""For each framework's package, the folders of `frameworks/` that are not its own."""
 
 BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
 """What a backend imports of `common/`, except for the command in its `__main__` block."""
@@ -44,7 +52,7 @@ def test_imports_run_down(package: str, rooms: tuple[str, ...]) -> None:
     ("package", "folders"),
     [
         *((each, ["common", "frameworks"]) for each in ("notebooks", "bench", "silent")),
-        *((each, ["notebooks", "sessions"]) for each in ("torch", "tensorflow", "jax", "mxnet")),
+        *((each, ["common", "notebooks", "sessions", *OTHERS[each]]) for each in OTHERS),
         ("frameworks", ["notebooks", "sessions", "silent"]),
     ],
 )
