@@ -1,7 +1,7 @@
 """The numerical parity checks: what of a run is compared, with what, and how strictly."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from common.compare.findings import Finding, farthest, nearest_to_failing
 from common.compare.planned import suite_of
 from common.compare.tolerances import Tolerance, Tolerances
 from common.records.record import Record
-from common.records.trace import expected_arrays, traced_steps
+from common.records.trace import expected_arrays, minibatch_size, traced_steps
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,22 @@ def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Fi
         farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
         for name, (prefix, tolerance) in numerical_checks(run).items()
     )
+
+
+def usage_check(run: Run) -> Iterator[Finding]:
+    """Whether what its first step has counted is what the plan says: integers, equal or not."""
+    record = run.record
+    step = record.resumed[-1].step + 1 if record.resumed else 1
+    expected = record.config.usage(minibatch_size(record.config, step))
+    if expected is None:
+        return
+    note = "" if record.split else "it has counted nothing"
+    if record.split:
+        for found in (record.split.counted, record.split.predicted):
+            pairs = zip(asdict(found).items(), asdict(expected).values(), strict=True)
+            wrong = [f"{k} are {v}, by the plan {right}" for (k, v), right in pairs if v != right]
+            note = note or "".join(wrong[:1])
+    yield Finding(check="plan", passed=not note, where=note, note=note)
 
 
 def curve(run: Run, losses: Array) -> Weights:

@@ -25,10 +25,6 @@ Asked = Callable[[Config], Mapping[str, Any]]
 """What is asked of a run: each setting that it has otherwise, with the value it should have."""
 
 
-Figures = tuple[float, ...]
-"""The seconds that each epoch of a run took."""
-
-
 @dataclass(frozen=True)
 class LoadedRecord:
     """What was found of one expected record: a run to compare, or what is wrong with it.
@@ -50,17 +46,12 @@ def gather(
     frameworks: Iterable[str],
     devices: Iterable[int],
     asked: Asked,
-    elsewhere: dict[Figures, str] | None = None,
 ) -> list[LoadedRecord]:
-    """One entry for each expected record, in order; `asked` tells what a run must have been.
-
-    `elsewhere` names the runs of other folders, by their seconds; those found here are added.
-    """
+    """One entry for each expected record, in order; `asked` tells what a run must have been."""
     found = [
         _find(folder / record_name(framework, chapter, k, way), framework, k, asked)
         for framework, k in product(frameworks, devices)
     ]
-    found = _apart(found, {} if elsewhere is None else elsewhere)
     shared = [_shared(each.run) if each.run else {} for each in found]
     counts = Counter(tuple(each.items()) for each in shared if each)
     common = dict(counts.most_common(1)[0][0]) if counts else {}
@@ -69,13 +60,12 @@ def gather(
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
     """The device counts of which `folder` has a record of any of the frameworks."""
-    counts: set[int] = set()
+    counts = set()
     for framework in frameworks:
         before, after = record_name(framework, chapter, ANY, way).split(ANY)
         for path in folder.glob(f"{before}{ANY}{after}"):
-            count = path.name.removeprefix(before).removesuffix(after)
-            counts |= {int(count)} if count.isdecimal() else set()
-    return counts
+            counts.add(path.name.removeprefix(before).removesuffix(after))
+    return {int(count) for count in counts if count.isdecimal()}
 
 
 def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecord:
@@ -99,28 +89,6 @@ def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecor
         return LoadedRecord(framework, devices, run, record=record)
     except RunError as error:
         return LoadedRecord(framework, devices, None, str(error), record)
-
-
-def _apart(found: Sequence[LoadedRecord], elsewhere: dict[Figures, str]) -> list[LoadedRecord]:
-    """All of `found`; no longer as runs those that are one run under several names.
-
-    No two runs take the same time, to the last digit, in all of their epochs.
-    """
-    names: dict[Figures, list[str]] = {seconds: [name] for seconds, name in elsewhere.items()}
-    for each in found:
-        if each.run:
-            names.setdefault(_seconds(each.run), []).append(f"{each.framework} on {each.devices}")
-    elsewhere |= {seconds: f"{name[0]} elsewhere" for seconds, name in names.items()} | elsewhere
-    same = [names[_seconds(each.run)] if each.run else [] for each in found]
-    trouble = "are one run: its figures are the same to the last digit"
-    return [
-        replace(each, run=None, trouble=f"{' and '.join(those)} {trouble}") if those[1:] else each
-        for each, those in zip(found, same, strict=True)
-    ]
-
-
-def _seconds(run: Run) -> Figures:
-    return tuple(epoch.seconds for epoch in run.record.epochs)
 
 
 def load(path: Path, record: Record) -> Run:

@@ -1,6 +1,6 @@
 """Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,6 @@ from common.chapters.suites import Suite
 from common.compare import repeats
 from common.compare.checks import Run
 from common.compare.collect import (
-    Figures,
-    LoadedRecord,
     Reference,
     device_counts,
     expected_of,
@@ -51,68 +49,67 @@ def examine(
     nothing, or no run of a named suite is planned.
     """
     examined: list[SuiteResult] = []
-    elsewhere: dict[Figures, str] = {}
     most = max(gpus.values()) if gpus else 0
-    asked_for = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
+    planned = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
     known = [
         each.name
         for each in SUITES
-        if each.chapter in chapters and asked_for(each) and {*frameworks} - each.lacking.keys()
+        if each.chapter in chapters and planned(each) and {*frameworks} - each.lacking.keys()
     ]
     if idle := [name for name in suites or () if name not in known]:
         raise RequestError(
             f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus, "
             "--frameworks and --chapters; without --suites, all runs that are there are compared"
         )
+    needed = {each.alone_in for each in SUITES if each.name in (suites or ())}
     for chapter in chapters:
-        needed = {each.alone_in for each in SUITES if each.name in (suites or ())}
         exact: dict[int | None, Reference] = {}
-        done: dict[tuple[str, str, int], Run] = {}
-        for suite in (suite for suite in SUITES if suite.chapter == chapter):
-            planned = suites is not None
-            below = folder / suite.folder
-            able = [each for each in frameworks if each not in suite.lacking]
+        runs: dict[tuple[str, str, int], Run] = {}
+        for suite in (each for each in SUITES if each.chapter == chapter):
             with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
+            able = [each for each in frameworks if each not in suite.lacking]
             names = [each for each in able if each in with_gpu]
-            way = SPECS[chapter].way(suite.settings)
-            if planned:
-                counts = [*asked_for(suite)]
-                if suites and suite.name not in suites:  # others may need its run on one device
-                    counts = [k for k in counts if k == 1 and suite.name in needed]
-            elif there := device_counts(below, chapter, way, names):
-                every = {*suite.devices, *suite.more_devices, *suite.hosts}
-                counts = sorted(there | ({1} & every))
-            else:
-                continue
+            place = folder / suite.folder, chapter, SPECS[chapter].way(suite.settings), names
+            counts = _there(suite, device_counts(*place)) if suites is None else planned(suite)
+            compared = not suites or suite.name in suites
+            if not compared:  # others may need its run on one device
+                counts = [k for k in counts if k == 1 and suite.name in needed]
             if not (counts and names):
                 continue
-            asked = partial(other_settings if planned else _broken_promises, suite=suite)
-            found = gather(below, chapter, way, names, counts, asked, elsewhere)
-            runs = [each.run for each in found if each.run]
-            if suites and suite.name not in suites:
-                done |= {(suite.name, run.record.framework, run.devices): run for run in runs}
+            asked = partial(_broken_promises if suites is None else other_settings, suite=suite)
+            found = gather(*place, counts, asked)
+            own = [each.run for each in found if each.run]
+            runs |= {(suite.name, run.record.framework, run.devices): run for run in own}
+            if not compared:
                 continue
             references = expected_of(found, exact)
-            name = suite.name if planned else _name(found, suite)
-            beside = partial(repeats.findings, suite, done)
-            alone = [
-                run for (named, _, k), run in done.items() if k == 1 and named == suite.alone_in
-            ]
-            compared = compare_suite(name, chapter, found, references, beside, alone)
+            comparison = compare_suite(
+                _name(own, suite) if suites is None else suite.name,
+                chapter,
+                found,
+                references,
+                partial(repeats.findings, suite, runs),
+                [run for (of, _, k), run in runs.items() if k == 1 and of == suite.alone_in],
+            )
             instead = {
                 "on the CPU alone": [each for each in able if each not in names],
-                "in processes of one host": repeats.on_one_host(suite, runs),
+                "in processes of one host": repeats.on_one_host(suite, own),
             }
             told = [f"{where}: {', '.join(those)}" for where, those in instead.items() if those]
-            compared.notes = [*told, *compared.notes]
-            compared.lacking = {k: why for k, why in suite.lacking.items() if k in frameworks}
-            examined.append(SuiteResult(compared, found, references))
-            done |= {(suite.name, run.record.framework, run.devices): run for run in runs}
+            comparison.notes = [*told, *comparison.notes]
+            comparison.lacking = {k: why for k, why in suite.lacking.items() if k in frameworks}
+            examined.append(SuiteResult(comparison, found, references))
             if suite.name.startswith("float64") and not suite.lacking:
                 exact |= references_of(found)
     if not examined:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     return examined
+
+
+def _there(suite: Suite, found: Collection[int]) -> Sequence[int]:
+    """The device counts of the runs that are there, and 1 if the suite plans it beside them."""
+    beside = {1} & {*suite.devices, *suite.more_devices, *suite.hosts} if found else set()
+    return sorted({*found, *beside})
 
 
 def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
@@ -124,9 +121,8 @@ def _broken_promises(config: Config, suite: Suite) -> Mapping[str, Any]:
     return {name: value for name, value in promised.items() if found[name] != value}
 
 
-def _name(found: Sequence[LoadedRecord], suite: Suite) -> str:
+def _name(runs: Sequence[Run], suite: Suite) -> str:
     """What to call the runs in a suite's folder: by its name only if they are what it plans."""
-    runs = [each.run for each in found if each.run]
     as_planned = all(suite_of(run.record.config) == suite for run in runs)
     return suite.name if (runs and as_planned) or suite.folder != "." else "own"
 

@@ -23,10 +23,10 @@ from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance
 from common.compare.findings import Hidden
 from common.compare.taken import (
-    Seen,
     Taken,
     acceleration,
     decided,
+    farthest,
     movement,
     scales_of,
     taken,
@@ -83,26 +83,28 @@ def replay(run: Run) -> Replay | None:
     steps: dict[str, list[Distance]] = {kind: [] for kind in KINDS}
     scales: dict[str, float] = {}
     most, flipped, hidden = allowed(run), 0, list[Hidden]()
-    first = Seen(part(run.arrays, "gradients/"))
     for number in numbers:
         step = taken(run, number)
         right = numpy_nets.step(chapter, step.X, step.y, step.before, step.shards)
         if number == 1:
-            as_run = decided(step, first, right, most["gradient"].limit)
+            first = part(run.arrays, "gradients/")
+            as_run = decided(step, first, {}, right, most["gradient"].limit)
             for name, values in as_run.gradients.items():
                 expected[f"gradients/{name}"] = values
                 if as_run.flipped:
                     gained[f"gradients/{name}"] = values - right.gradients[name]
             scales = {f"gradients/{name}": scale for name, scale in right.added.items()}
-        moved = movement(step, right.gradients)
-        found = decided(step, moved, right, most["update"].limit)
-        update = compare(moved.beside(found.gradients), found.gradients, "", right.added)
-        unseen = moved.hidden(scales_of(right), most["update"].limit)
+        limit = most["update"].limit
+        moved, blur = movement(step, right.gradients)
+        found = decided(step, moved, blur, right, limit)
+        unseen = sum(
+            int((blur[name] > limit * scale).sum()) for name, scale in scales_of(right).items()
+        )
         entries = sum(values.size for values in right.gradients.values())
         hidden.append(Hidden(step=number, hidden=unseen, entries=entries, tried=found.tried))
         # What sticks out of rounding is wrong, however much else rounding hides.
-        if not hidden[-1].compared and max(each.far for each in update) <= most["update"].limit:
-            update = []
+        lost = not hidden[-1].compared and farthest(found.distances) <= limit
+        update = [] if lost else found.distances
         flipped += found.flipped
         if step.velocity_after:
             velocity = compare(acceleration(step), found.gradients, "", right.added)

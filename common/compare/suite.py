@@ -17,6 +17,7 @@ from common.compare.checks import (
     head,
     is_long,
     numerical_checks,
+    usage_check,
 )
 from common.compare.collect import LoadedRecord, Reference
 from common.compare.criteria import CRITERIA
@@ -24,7 +25,6 @@ from common.compare.distances import compare
 from common.compare.findings import Check, Finding, farthest, nearest_to_failing
 from common.compare.planned import preset_of
 from common.compare.replay import Replay, as_float64_decides, replays
-from common.compare.split import usage_check
 from common.records.record import DataUsed
 from common.settings.config import Config
 

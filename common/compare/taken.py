@@ -5,7 +5,7 @@ stored, and the smaller the rate, the more of the gradient is lost in that. Roun
 ReLU units in doubt, which may have been decided otherwise than float64 does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from common.base.arrays import Array, Weights, part
 from common.compare.checks import Run
-from common.compare.distances import compare, largest
+from common.compare.distances import Distance, compare, largest
 from common.compare.numpy_nets import Step, flips
 from common.data.minibatches import pixels
 from common.parallel.shards import shard_bounds
@@ -71,34 +71,11 @@ def taken(run: Run, number: int) -> Taken:
     )
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A gradient as a run shows it. Rounding may have moved each entry by so much: its `blur`.
+def movement(step: Taken, names: Iterable[str]) -> tuple[Weights, Weights]:
+    """The gradient that moved some weights, and how far their rounding may have moved each entry.
 
-    What has no blur is known as it is.
-    """
-
-    values: Weights
-    blur: Weights = field(default_factory=dict)
-
-    def beside(self, expected: Weights) -> Weights:
-        """The gradient, each entry as near to the expected one as its blur allows."""
-        found = {}
-        for name, right in expected.items():
-            with np.errstate(invalid="ignore"):
-                off = self.values[name] - right
-                found[name] = right + np.sign(off) * beyond(off, self.blur.get(name, 0.0))
-        return found
-
-    def hidden(self, scales: Mapping[str, float], limit: float) -> int:
-        """How many entries have a blur above the limit, which is relative to the `scales`."""
-        return sum(int((blur > limit * scales[name]).sum()) for name, blur in self.blur.items())
-
-
-def movement(step: Taken, names: Mapping[str, object]) -> Seen:
-    """How a step has moved some weights, per unit of the rate, less what momentum adds.
-
-    It is the gradient, if all went well. An infinite weight has no movement: NaN.
+    It is how far they moved per unit of the rate, less what momentum adds. An infinite weight has
+    no movement: NaN.
     """
     values, blur = {}, {}
     for name in names:
@@ -107,7 +84,7 @@ def movement(step: Taken, names: Mapping[str, object]) -> Seen:
             values[name] = (before - after) / step.lr - step.carried(name)
             most = np.maximum(np.abs(before), np.abs(after))
             blur[name] = np.finfo(step.X.dtype).eps * most / step.lr
-    return Seen(values, blur)
+    return values, blur
 
 
 def acceleration(step: Taken) -> Weights:
@@ -124,6 +101,18 @@ def beyond(off: Array, blur: Array | float) -> Array:
     return np.maximum(np.abs(off) - blur, 0)
 
 
+def distances(
+    values: Weights, blur: Mapping[str, Array], expected: Weights, right: Step
+) -> list[Distance]:
+    """How far a gradient is from the expected one, beyond its blur."""
+    near = {}
+    for name, other in expected.items():
+        with np.errstate(invalid="ignore"):
+            off = values[name] - other
+            near[name] = other + np.sign(off) * beyond(off, blur.get(name, 0.0))
+    return compare(near, expected, "", right.added)
+
+
 def scales_of(right: Step) -> dict[str, float]:
     """What the distance of each gradient is relative to: see `compare`."""
     return {name: right.added.get(name) or largest(v) or 1.0 for name, v in right.gradients.items()}
@@ -133,46 +122,52 @@ def scales_of(right: Step) -> dict[str, float]:
 class Decided:
     """The gradient that is expected, with the units in doubt decided as a run has decided them.
 
-    `flipped` counts those that float64 decides otherwise, `tried` all that were looked at.
+    `distances` are those of the run's gradient from it. `flipped` counts the units that float64
+    decides otherwise, `tried` all that were looked at.
     """
 
     gradients: Weights
+    distances: Sequence[Distance]
     flipped: int = 0
     tried: int = 0
 
 
-def decided(step: Taken, seen: Seen, right: Step, limit: float) -> Decided:
-    """What is expected where a run shows `seen`, which may be off by the limit.
+def decided(
+    step: Taken, values: Weights, blur: Mapping[str, Array], right: Step, limit: float
+) -> Decided:
+    """What is expected where a run shows the gradient `values`, which may be off by the limit.
 
-    Where it is farther from what is `right` than rounding explains, units in doubt are tried, the
-    nearest to zero first and each time twice as many, until some explain it. They have flipped,
-    each as a whole. No limit is widened.
+    Rounding may have moved each entry by its `blur`. Where the gradient is farther from what is
+    `right` than that, units in doubt are tried, the nearest to zero first and each time twice as
+    many, until some explain it. They have flipped, each as a whole. No limit is widened.
     """
     grads = right.gradients
-
-    def far(expected: Weights) -> float:
-        found = compare(seen.beside(expected), expected, "", right.added)
-        return max(each.far for each in found)
-
-    if step.X.dtype == np.float64 or not limit < far(grads) < np.inf:
-        return Decided(grads)
+    found = distances(values, blur, grads, right)
+    if step.X.dtype == np.float64 or not limit < farthest(found) < np.inf:
+        return Decided(grads, found)
     scales = scales_of(right)
 
-    def vector(arrays: Weights) -> Array:
+    def vector(arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([(arrays[name] / scales[name]).ravel() for name in scales])
 
-    off = vector({name: seen.values[name] - values for name, values in grads.items()})
-    blur = vector(seen.blur) if seen.blur else np.zeros_like(off)
+    off = vector({name: values[name] - grad for name, grad in grads.items()})
+    blurs = vector(blur) if blur else np.zeros_like(off)
     units = flips(step.chapter, step.X, step.y, step.before, step.shards)
     gained: list[Weights] = []
     parts: list[Array] = []
     moved, chosen = grads, list[int]()
-    while far(moved) > limit and (more := list(islice(units, max(1, len(gained))))):
+    while farthest(found) > limit and (more := list(islice(units, max(1, len(gained))))):
         gained += more
         parts += [vector(each) for each in more]
-        chosen = explaining(off, blur, parts, limit)
+        chosen = explaining(off, blurs, parts, limit)
         moved = {name: sum((gained[i][name] for i in chosen), grads[name]) for name in grads}
-    return Decided(moved, len(chosen), len(gained))
+        found = distances(values, blur, moved, right)
+    return Decided(moved, found, len(chosen), len(gained))
+
+
+def farthest(found: Iterable[Distance]) -> float:
+    """The largest of some distances."""
+    return max(each.far for each in found)
 
 
 def explaining(off: Array, blur: Array, parts: Sequence[Array], limit: float) -> list[int]:

@@ -14,7 +14,7 @@ from common.base.arrays import Array, Weights
 from common.compare.checks import Run
 from common.compare.criteria import CRITERIA
 from common.compare.distances import distance
-from common.models.nets import MOMENTUM, trainable
+from common.models.nets import trainable
 
 AXES: Final = ("channel", "row", "column")
 
@@ -23,9 +23,6 @@ FITS, DIFFERS = 0.95, 0.5
 
 SAME: Final = 1e-6
 """Relative distance up to which numbers are the same ones, in any order or up to a factor."""
-
-ROUGH: Final = 0.1
-"""The same for statistics of minibatches that training changes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def explanations(run: Run, expected: Weights, diverged: Sequence[str]) -> list[E
             *flatten_orders(CRITERIA[run.record.chapter].flattened, ours, expected),
             *reordered(ours, expected, diverged),
             *scaled(run, ours, expected),
-            *statistics(run, ours, expected, diverged),
+            *statistics(diverged),
         ]
 
 
@@ -136,43 +133,14 @@ def scaled(
         )
 
 
-def statistics(
-    run: Run, ours: Mapping[str, Array], expected: Mapping[str, Array], diverged: Sequence[str]
-) -> Iterator[Explanation]:
-    """Whether running statistics alone diverge, and what momentum they would have had."""
+def statistics(diverged: Sequence[str]) -> Iterator[Explanation]:
+    """Whether running statistics of batch normalization alone diverge."""
     names = [name.removeprefix("weights/") for name in diverged if name.startswith("weights/")]
-    if not names or any(map(trainable, names)):
-        return
-    yield Explanation(
-        "Of the weights, running statistics of batch normalization alone diverge.", names[0]
-    )
-    if all(name.endswith("var") for name in names):
-        yield Explanation("Means and momentum are right, but the variance is computed otherwise.")
-    else:
-        yield from _momentum(ours, expected, names, len(run.record.losses))
-
-
-def _momentum(
-    ours: Mapping[str, Array], expected: Mapping[str, Array], names: Sequence[str], steps: int
-) -> Iterator[Explanation]:
-    """What momentum the variances have had, if they start at 1 and move by about as much each.
-
-    From a start s₀, n steps with momentum m move a statistic that stays at s by the share
-    1 − (1 − m)ⁿ of s − s₀. A statistic changes while it is trained, so this is rough.
-    """
-    variances = [f"weights/{name}" for name in names if name.endswith("var")]
-    found = [_factor(ours[name] - 1, expected[name] - 1) for name in variances]
-    starts = [ours.get(f"trace/weights/0/{name.partition('/')[2]}", 1) for name in variances]
-    if not found or any(np.any(start != 1) for start in starts):
-        return
-    factor, rest = np.median(found, axis=0)
-    still = 1 - factor * (1 - (1 - MOMENTUM) ** steps)
-    if rest < ROUGH < abs(factor - 1) and -ROUGH < still < 1:
-        share = 1 - max(still, 0) ** (1 / steps)
-        yield Explanation(
-            f"Variances have moved {factor:.2g} times as far as expected: as if each step "
-            f"replaced about {share:.1g} of them, not {MOMENTUM}."
-        )
+    if names and not any(map(trainable, names)):
+        text = "Of the weights, running statistics of batch normalization alone diverge."
+        if all(name.endswith("var") for name in names):
+            text += " Means and momentum are right, but the variance is computed otherwise."
+        yield Explanation(text, names[0])
 
 
 def _factor(ours: Array, theirs: Array) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The concise chapter, in the framework under test, against the judge."""
+"""The concise chapter, in the framework under test, against NumPy."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import concise_steps
 import numpy as np
 import numpy_concise
+import oracle
 import pytest
-import resnet_judge
 from concise_steps import RATES, Steps, Trained, far
 
 from common.base.arrays import Weights, part
@@ -58,14 +58,14 @@ def found(
 
 @pytest.fixture(scope="session")
 def judged(mode: Mode) -> tuple[list[float], Weights]:
-    """The losses, and the weights after the last step, as the judge computes them."""
+    """The losses, and the weights after the last step, as NumPy computes them."""
     start, steps = concise_steps.start("float64"), concise_steps.batches("float64")
-    return resnet_judge.sgd(start, steps, RATES, concise_steps.split(mode[1], mode[0]))
+    return oracle.sgd("concise", start, steps, RATES, concise_steps.split(mode[1], mode[0]))
 
 
 def test_logits_are_those_of_the_running_statistics(found: Weights) -> None:
     X, _ = concise_steps.batches("float64")[0]
-    expected = resnet_judge.logits(X, concise_steps.start("float64"))
+    expected = oracle.logits("concise", X, concise_steps.start("float64"))
     assert far(found["logits/before"], expected) < 1e-12
 
 
@@ -88,7 +88,7 @@ def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, 
             return split(n)[place:] + split(n)[:place]
 
         steps = concise_steps.start("float64"), concise_steps.batches("float64"), RATES
-        _, expected = resnet_judge.sgd(*steps, its_own_first)
+        _, expected = oracle.sgd("concise", *steps, its_own_first)
         for name in (name for name in expected if not trainable(name)):
             assert far(own[name][device], expected[name]) < 1e-10, (name, device)
 
@@ -96,7 +96,8 @@ def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, 
 def test_gradient_is_that_of_the_whole_minibatch(found: Weights, mode: Mode) -> None:
     X, y = concise_steps.batches("float64")[0]
     shards = concise_steps.split(mode[1], mode[0])(len(X))
-    _, expected, _ = resnet_judge.loss_and_gradients(X, y, concise_steps.start("float64"), shards)
+    start = concise_steps.start("float64")
+    _, expected, _ = oracle.loss_and_gradients("concise", X, y, start, shards)
     gradients = part(found, "gradients/")
     assert gradients.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
@@ -110,16 +111,16 @@ def test_gradients_change_nothing(found: Weights) -> None:
         assert np.array_equal(found[f"untouched/{name}"], values), name
 
 
-def test_steps_are_those_of_the_judge(found: Weights, judged: tuple[list[float], Weights]) -> None:
+def test_steps_are_those_of_numpy(found: Weights, judged: tuple[list[float], Weights]) -> None:
     losses, expected = judged
     np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
     assert farthest(part(found, "weights/"), expected) < 1e-10
     X, _ = concise_steps.batches("float64")[0]
-    assert far(found["logits/after"], resnet_judge.logits(X, expected)) < 1e-10
-    assert far(found["logits/one"], resnet_judge.logits(X[:1], expected)) < 1e-10
+    assert far(found["logits/after"], oracle.logits("concise", X, expected)) < 1e-10
+    assert far(found["logits/one"], oracle.logits("concise", X[:1], expected)) < 1e-10
 
 
-def test_layers_are_those_of_the_judge(found: Weights, judged: tuple[list[float], Weights]) -> None:
+def test_layers_are_those_of_numpy(found: Weights, judged: tuple[list[float], Weights]) -> None:
     X, _ = concise_steps.batches("float64")[0]
     for when, weights in (("before", concise_steps.start("float64")), ("after", judged[1])):
         layers = part(found, f"layers/{when}/")
@@ -147,6 +148,7 @@ def test_other_wrappers_take_the_same_steps(
     steps = worker(framework, all_devices[:3], batch_norm, "float64", tmp_path, wrapper)
     found = steps.run(concise)
     minibatches, split = concise_steps.batches("float64"), concise_steps.split(batch_norm, 3)
-    losses, expected = resnet_judge.sgd(concise_steps.start("float64"), minibatches, RATES, split)
+    start = concise_steps.start("float64")
+    losses, expected = oracle.sgd("concise", start, minibatches, RATES, split)
     np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
     assert farthest(part(found, "weights/"), expected) < 1e-10

@@ -8,8 +8,8 @@ from typing import Any
 
 import concise_steps
 import numpy as np
+import oracle
 import pytest
-import resnet_judge
 from concise_steps import RATES, Trained
 
 CASES = [
@@ -42,7 +42,7 @@ def test_its_gradients_are_those_of_lax(
 
 
 @pytest.mark.only("jax")
-def test_steps_with_it_are_those_of_the_judge(
+def test_steps_with_it_are_those_of_numpy(
     concise: Any,
     all_devices: Sequence[Any],
     tmp_path: Path,
@@ -56,7 +56,7 @@ def test_steps_with_it_are_those_of_the_judge(
     jax.clear_caches()
     split = concise_steps.split("sync", 3)
     start, steps = concise_steps.start("float64"), concise_steps.batches("float64")
-    losses, expected = resnet_judge.sgd(start, steps, RATES, split)
+    losses, expected = oracle.sgd("concise", start, steps, RATES, split)
     np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
     for name, values in expected.items():
         largest = np.abs(values).max()

@@ -1,11 +1,11 @@
-"""The chapter from scratch, in the framework under test, against the judge."""
+"""The chapter from scratch, in the framework under test, against NumPy."""
 
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import Mock
 
-import judge
 import numpy as np
+import oracle
 import pytest
 from scratch_steps import LR, RATES, as_arrays, batches, far, start
 
@@ -17,8 +17,8 @@ from common.models.nets import LENET
 
 @pytest.fixture(scope="module")
 def judged() -> tuple[list[float], Weights]:
-    """The losses of three epochs, and the weights after them, as the judge computes them."""
-    return judge.sgd(start("float64"), batches(6, 40, "float64"), RATES)
+    """The losses of three epochs, and the weights after them, as NumPy computes them."""
+    return oracle.sgd("scratch", start("float64"), batches(6, 40, "float64"), RATES)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -61,7 +61,8 @@ def test_gradient_is_that_of_the_whole_minibatch(
     X, y = batches(1, 35, dtype)[0]
     replicas = scratch.replicate(start(dtype), all_devices[:k], ScratchOptions())
     found = scratch.gradients(X, y, replicas, all_devices[:k], ScratchOptions())
-    expected = judge.loss_and_gradients(X.astype(np.float64), y, start("float64"))[1]
+    X = X.astype(np.float64)
+    _, expected, _ = oracle.loss_and_gradients("scratch", X, y, start("float64"))
     assert {values.dtype for values in found.values()} == {np.dtype(dtype)}
     assert far(found, expected) < limit
     np.testing.assert_equal(scratch.export(replicas), start(dtype))  # nothing was updated
@@ -81,7 +82,8 @@ def test_fewer_examples_than_devices_are_all_used(
     # A full minibatch first: what it leaves behind must not count again.
     scratch.train_batch(*batches(1, 5, dtype)[0], replicas, devices, LR, ScratchOptions())
     weights = {name: values.astype(np.float64) for name, values in scratch.export(replicas).items()}
-    loss, expected = judge.loss_and_gradients(X.astype(np.float64), y, weights)
+    right = oracle.loss_and_gradients("scratch", X.astype(np.float64), y, weights)
+    loss, expected, _ = right
     assert far(scratch.gradients(X, y, replicas, devices, ScratchOptions()), expected) < limit
     found = float(scratch.train_batch(X, y, replicas, devices, LR, ScratchOptions()))
     assert found == pytest.approx(loss, rel=limit)
@@ -99,7 +101,7 @@ def test_predict_gives_every_example_its_logits(
     X, _ = batches(1, examples, dtype)[0]
     replicas = scratch.replicate(start(dtype), all_devices[:k], ScratchOptions())
     logits = scratch.predict(X, replicas, all_devices[:k])
-    expected = judge.forward(X.astype(np.float64), start("float64"))["logits"]
+    expected = oracle.logits("scratch", X.astype(np.float64), start("float64"))
     assert isinstance(logits, np.ndarray)
     assert logits.dtype == np.dtype(dtype)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=limit * np.abs(expected).max())

@@ -1,28 +1,24 @@
 """A verdict is never greener than what was compared."""
 
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, edit, failed, failures, judge, make
-from concise_records import SETTINGS
+from agreement import CONCISE, answer, failed, failures, judge, make
 from numpy_concise import NumpyConcise
 
-from common.backends.frameworks import FRAMEWORKS, WRAPPERS
-from common.base.errors import RequestError
+from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text
-from common.chapters.suites import Settings, Suite
 from common.parity import main
 from common.report.text import conclusion
 
 
 def concise(folder: Path, framework: str, devices: int, **settings: Any) -> Path:
     """A small run of ResNet-18."""
-    wrapper = {"wrapper": WRAPPERS[framework][0], "batch_norm": "per-device"}
-    return make(folder, framework, NumpyConcise(), devices, **{**SETTINGS, **wrapper, **settings})
+    settings = {**CONCISE, "batch_norm": "per-device", **settings}
+    return make(folder, framework, NumpyConcise(), devices, **settings)
 
 
 def test_runs_of_different_settings_do_not_pass_each_with_its_like(tmp_path: Path) -> None:
@@ -33,13 +29,10 @@ def test_runs_of_different_settings_do_not_pass_each_with_its_like(tmp_path: Pat
     refused = {("record", framework, 1) for framework in ("tensorflow", "mxnet")}
     assert failed(verdict) == refused
     assert {check.note for check in failures(verdict)} == {"batch_size is 6, and others have 5"}
-
-
-def test_nor_do_runs_on_two_devices_that_differ_from_those_on_one(tmp_path: Path) -> None:
-    for framework, devices in product(("jax", "mxnet"), (1, 2)):
-        concise(tmp_path, framework, devices, **({"seed": 1} if devices == 2 else {}))
-    found = failed(judge(tmp_path, frameworks=("jax", "mxnet")))
-    assert found == {("record", "jax", 2), ("record", "mxnet", 2)}
+    for framework in FRAMEWORKS:
+        concise(tmp_path, framework, 1)
+        concise(tmp_path, framework, 2, seed=1)
+    assert failed(judge(tmp_path)) == {("record", framework, 2) for framework in FRAMEWORKS}
 
 
 def test_a_preset_may_give_each_device_its_own_share(tmp_path: Path) -> None:
@@ -69,46 +62,6 @@ def test_a_floor_holds_for_its_whole_preset_and_for_nothing_else(tmp_path: Path)
     assert verdict.passed
     checks = {check.check for comparison in verdict.comparisons for check in comparison.checks}
     assert not checks & {"accuracy", "spread", "curve"}
-
-
-def test_a_suite_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
-    for framework in ("jax", "mxnet"):
-        make(tmp_path, framework, chapters.NumpyChapter(), 1, preset="quick")
-    with pytest.raises(RequestError, match="no run of ring is planned: see --more-devices"):
-        judge(tmp_path, suites=("quick", "ring"))
-    with pytest.raises(RequestError, match="no run of float64-sync is planned"):
-        judge(tmp_path, suites=("quick", "float64-sync"), chapters=["scratch"])
-
-
-def test_a_suite_that_is_named_alone_finds_its_run_on_one_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small: Settings = {
-        "preset": "book",
-        "batch_size": 10,
-        "lr": 0.05,
-        "steps": 4,
-        "dtype": "float64",
-    }
-    alone = Suite("scratch", "float64", "float64", (1, 2), (), small)
-    ring: Settings = {**small, "allreduce": "ring"}
-    suites = alone, Suite("scratch", "ring", "ring", (3,), (), ring, alone_in="float64")
-    for module in ("planned", "folder"):
-        monkeypatch.setattr(f"common.compare.{module}.SUITES", suites)
-    monkeypatch.setattr("common.compare.folder.other_settings", lambda *_, **__: {})
-    numpys, jax = chapters.NumpyChapter(), {"frameworks": ["jax"], "suites": ["ring"]}
-    one = make(tmp_path / "float64", "jax", numpys, 1)
-    make(tmp_path / "ring", "jax", numpys, 3, allreduce="ring")
-    verdict = judge(tmp_path, **jax)
-    assert failed(verdict) == set()
-    assert [comparison.suite for comparison in verdict.comparisons] == ["ring"]
-    make(tmp_path / "float64", "jax", numpys, 2)
-    everything = {"frameworks": ["jax"]}
-    assert failed(judge(tmp_path, **everything)) == set()  # the ring has no run on one device
-    one.unlink()
-    assert ("devices", "jax", 3) in failed(judge(tmp_path, **jax))
-    missed = {("record", "jax", 1), ("devices", "jax", 2), ("devices", "jax", 3)}
-    assert failed(judge(tmp_path, **everything)) >= missed
 
 
 def test_a_run_without_its_like_is_compared_with_numpy_alone(tmp_path: Path) -> None:
@@ -144,23 +97,10 @@ def test_one_record_is_not_compared_with_itself(tmp_path: Path) -> None:
     verdict = judge(tmp_path, frameworks=["jax"])
     assert verdict.passed
     assert "jax computed the same as on other devices; no other framework" in conclusion(verdict)
-
-
-def test_frameworks_that_were_not_compared_are_named(tmp_path: Path) -> None:
-    for framework in ("mxnet", "pytorch"):
-        make(tmp_path, framework, chapters.NumpyChapter(), 1)
-    verdict = judge(tmp_path, frameworks=("mxnet", "pytorch"))
-    said = "pytorch and mxnet computed the same; not compared: tensorflow, jax"
-    assert conclusion(verdict).endswith(said)
-
-
-def test_a_run_under_two_names_is_one(tmp_path: Path) -> None:
-    path = make(tmp_path, "jax", chapters.NumpyChapter(), 1)
     make(tmp_path, "mxnet", chapters.NumpyChapter(), 1)
-    edit(tmp_path / "mxnet-scratch-1dev.json", epochs=json.loads(path.read_text())["epochs"])
-    verdict = judge(tmp_path, frameworks=("jax", "mxnet"))
-    assert failed(verdict) == {("record", "jax", 1), ("record", "mxnet", 1)}
-    assert "jax on 1 and mxnet on 1 are one run" in failures(verdict)[0].note
+    make(tmp_path, "mxnet", chapters.NumpyChapter(), 2)
+    said = "jax and mxnet computed the same; not compared: pytorch, tensorflow"
+    assert conclusion(judge(tmp_path, frameworks=["jax", "mxnet"])).endswith(said)
 
 
 def test_runs_of_different_answers_are_not_compared_with_each_other(
@@ -174,10 +114,9 @@ def test_runs_of_different_answers_are_not_compared_with_each_other(
 
 
 def test_an_old_verdict_does_not_outlive_an_error(results: Path) -> None:
-    files = [results / f"parity.{kind}" for kind in ("json", "md", "html")]
     assert main([str(results)]) == 0
-    assert files[0].exists()
-    assert files[1].exists()
+    files = list(results.glob("parity.*"))
+    assert {path.suffix for path in files} >= {".json", ".md"}
     for path in (results / "float64").iterdir():
         path.unlink()
     assert main([str(results)]) == 2

@@ -9,15 +9,26 @@ from typing import Any
 
 import numpy as np
 import numpy_chapter as chapters
+import numpy_concise
 import pytest
-from agreement import answer, edit, failed, failures, judge, make, rewrite
+from agreement import answer, edit, failed, failures, judge, make, make_runs, rewrite
+from numpy_concise import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.compare.accuracy import accuracy
 from common.compare.checks import NUMERICAL
+from common.compare.concise import CRITERIA
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
+
+LATER = {"trajectory", "weights", "outcome"}
+EVERY = {"gradient", *LATER, "devices"}
+
+
+def concise(folder: Path, batch_norm: str = "sync", **settings: Any) -> None:
+    """Records of a right ResNet-18 in every framework."""
+    make_runs(folder, NumpyConcise(), batch_norm=batch_norm, layers=False, **settings)
 
 
 def test_agreement_passes_every_check_of_every_record(results: Path) -> None:
@@ -32,55 +43,78 @@ def test_agreement_passes_every_check_of_every_record(results: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("batch_norm", ["per-device", "sync"])
+def test_right_nets_with_batch_norm_agree(tmp_path: Path, batch_norm: str) -> None:
+    concise(tmp_path, batch_norm)
+    verdict = judge(tmp_path)
+    assert verdict.passed
+    (comparison,) = verdict.comparisons
+    compared = {check.devices for check in comparison.checks if check.check == "devices"}
+    # Per device, two devices compute something else than one.
+    assert compared == ({2} if batch_norm == "sync" else set())
+
+
 @pytest.mark.parametrize(
     ("bug", "devices", "expected"),
     [
-        (chapters.SumInsteadOfMean, 1, {"gradient", "trajectory", "weights", "outcome"}),
-        (chapters.SharedMemory, 2, {"trajectory", "weights", "outcome", "devices"}),
-        (chapters.UnnoticedStaleReplica, 2, {"trajectory", "weights", "outcome", "devices"}),
-        (chapters.MeanOfMeans, 3, {"gradient", "trajectory", "weights", "outcome", "devices"}),
-        (chapters.DroppedExample, 3, {"gradient", "trajectory", "weights", "outcome", "devices"}),
+        (chapters.SumInsteadOfMean, 1, {"gradient", *LATER}),
+        (chapters.SharedMemory, 2, {*LATER, "devices"}),
+        (chapters.UnnoticedStaleReplica, 2, {*LATER, "devices"}),
+        (chapters.MeanOfMeans, 3, EVERY),
+        (chapters.DroppedExample, 3, EVERY),
         (chapters.WrongFlattenOrder, 1, {"forward", "gradient", "trajectory", "weights"}),
+        (numpy_concise.WrongMomentum, 1, {"weights", "outcome", "steps"}),
+        (numpy_concise.LocalStatistics, 2, {"gradient", "trajectory", "weights", "devices"}),
     ],
 )
 def test_a_planted_bug_is_caught_and_its_framework_named(
-    results: Path, bug: type[chapters.NumpyChapter], devices: int, expected: set[str]
+    request: pytest.FixtureRequest, tmp_path: Path, bug: Any, devices: int, expected: set[str]
 ) -> None:
-    make(results / "float64", "jax", bug(), devices)
-    found = failed(judge(results))
+    if issubclass(bug, NumpyConcise):
+        folder = tmp_path
+        concise(folder)
+        make_runs(folder, bug(), "jax", layers=False)
+    else:
+        folder = request.getfixturevalue("results")
+        make(folder / "float64", "jax", bug(), devices)
+    found = failed(judge(folder))
     assert {name for name, _, _ in found} >= expected
     assert {framework for _, framework, _ in found} == {"jax"}
+    assert devices in {k for _, _, k in found}
 
 
 def test_a_bug_in_float32_is_measured_against_the_float64_answer(results: Path) -> None:
-    for framework in FRAMEWORKS:
+    chosen = {"frameworks": ("jax", "mxnet")}
+    for framework in chosen["frameworks"]:
         make(results / "float32", framework, chapters.NumpyChapter(), 1, dtype="float32")
-    good, exact = judge(results), judge(results).comparisons[1].compared_with
-    assert good.passed
-    assert "float64" in exact
-    for framework in FRAMEWORKS:  # all wrong in the same way: a median of these would agree
+    verdict = judge(results, **chosen)
+    assert verdict.passed
+    assert "float64" in verdict.comparisons[1].compared_with
+    for framework in chosen["frameworks"]:  # both wrong in the same way: their median would agree
         bug = chapters.SumInsteadOfMean()
         make(results / "float32", framework, bug, 1, dtype="float32")
-    assert {framework for _, framework, _ in failed(judge(results))} == set(FRAMEWORKS)
+    found = failed(judge(results, **chosen))
+    assert {framework for _, framework, _ in found} == {"jax", "mxnet"}
 
 
-def test_a_replica_that_was_not_updated_ends_the_run(results: Path) -> None:
-    with pytest.raises(RunError, match="on device 1 differs"):
-        make(results / "float64", "mxnet", chapters.StaleReplica(), 2)
+@pytest.mark.parametrize(
+    ("bug", "why"),
+    [
+        (chapters.StaleReplica, "on device 1 differs"),
+        (chapters.NotANumber, "the loss of step 2 is nan"),
+    ],
+)
+def test_a_bug_that_shows_while_training_ends_the_run(results: Path, bug: Any, why: str) -> None:
+    with pytest.raises(RunError, match=why):
+        make(results / "float64", "mxnet", bug(), 2)
     assert failed(judge(results)) == {("record", "mxnet", 2)}
-
-
-def test_a_loss_that_is_nan_ends_the_run(results: Path) -> None:
-    with pytest.raises(RunError, match="the loss of step 2 is nan"):
-        make(results / "float64", "mxnet", chapters.NotANumber(), 1)
-    assert ("record", "mxnet", 1) in failed(judge(results))
 
 
 @pytest.mark.parametrize(
     ("array", "check", "value"),
     [
+        ("losses", "trajectory", 1e-8),
         ("logits/before", "forward", 1e-6),
-        ("gradients/conv1.bias", "gradient", 1e-6),
         ("gradients/conv1.bias", "gradient", np.nan),
         ("weights/fc2.bias", "weights", 1e-6),
         ("weights/fc2.bias", "weights", np.inf),
@@ -89,9 +123,13 @@ def test_a_loss_that_is_nan_ends_the_run(results: Path) -> None:
 )
 def test_one_wrong_entry_is_seen(results: Path, array: str, check: str, value: float) -> None:
     path = results / "float64/pytorch-scratch-1dev.json"
-    values = read_tensors(path, read_record(path))[array]
-    values.flat[-1] += value
-    rewrite(path, {array: values})
+    record = read_record(path)
+    if array == "losses":
+        edit(path, losses=[*record.losses[:-1], record.losses[-1] + value])
+    else:
+        values = read_tensors(path, record)[array]
+        values.flat[-1] += value
+        rewrite(path, {array: values})
     found = failed(judge(results))
     assert (check, "pytorch", 1) in found
     # Its other device counts no longer agree with it; no other framework is blamed.
@@ -102,13 +140,33 @@ def test_one_wrong_entry_is_seen(results: Path, array: str, check: str, value: f
     }
 
 
-def test_every_step_is_compared_not_only_the_last(results: Path) -> None:
-    path = results / "float64/jax-scratch-2dev.json"
-    losses = json.loads(path.read_text())["losses"]
-    edit(path, losses=[losses[0], losses[1] + 1e-8, *losses[2:]])
-    verdict = judge(results)
-    assert failed(verdict) == {(name, "jax", 2) for name in ("trajectory", "devices", "steps")}
-    assert {check.place for check in failures(verdict)} == {"step 2", "step 2, the loss"}
+def test_runs_without_limits_do_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(CRITERIA.tolerances, "float32")
+    concise(tmp_path, dtype="float32")
+    found = failed(judge(tmp_path))
+    assert found == {("forward", framework, k) for framework in FRAMEWORKS for k in (1, 2)}
+
+
+@pytest.mark.parametrize(("dtype", "beginning"), [("float64", 2), ("float32", 1)])
+def test_runs_are_compared_with_each_other_in_their_beginnings(
+    tmp_path: Path, dtype: str, beginning: int
+) -> None:
+    concise(tmp_path, dtype=dtype, steps=beginning + 1)
+    verdict = judge(tmp_path)
+    assert verdict.passed
+    (comparison,) = verdict.comparisons
+    checks = {check.check for check in comparison.checks}
+    assert checks == {"record", "shapes", "forward", "gradient", "trajectory", "steps", "devices"}
+    record = tmp_path / f"{dtype}-sync" / "jax-concise-2dev.json"
+    right = read_record(record).losses
+    for step, seen in (
+        (beginning, {"trajectory", "devices", "steps"}),
+        (beginning + 1, {"steps"}),
+    ):
+        edit(
+            record, losses=[loss * (1.0001 if n == step else 1) for n, loss in enumerate(right, 1)]
+        )
+        assert failed(judge(tmp_path)) == {(check, "jax", 2) for check in seen}
 
 
 def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy_chapter as chapters
 import pytest
-from agreement import edit, make
-from concise_records import make_runs
+from agreement import edit, make, make_runs
 from hostile import TEXTS
 from markup import Page, shown
 from numpy_concise import NumpyConcise, WrongEpsilon

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from common.backends.frameworks import WRAPPERS
-from common.base.arrays import Array, Weights
+from common.backends.frameworks import FRAMEWORKS, WRAPPERS
+from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.base.machine import now
 from common.chapters.chapters import SPECS
@@ -43,6 +45,7 @@ SETTINGS: dict[str, Any] = {
     "test_examples": 10,
     "init_weights": "eight times the book's",
 }
+CONCISE: dict[str, Any] = {"chapter": "concise", "width": 1, "batch_size": 5, "steps": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,15 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     return folder / record_name(framework, config.chapter, devices, config.options.way())
 
 
+def make_runs(
+    folder: Path, backend: Any, *frameworks: str, dtype: str = "float64", **settings: Any
+) -> None:
+    """Records of ResNet-18 on 1 and 2 devices, synchronized and with their layers if not told."""
+    chosen = {**CONCISE, "batch_norm": "sync", "dtype": dtype, "layers": True, **settings}
+    for framework, devices in product(frameworks or FRAMEWORKS, (1, 2)):
+        make(folder / f"{dtype}-{chosen['batch_norm']}", framework, backend, devices, **chosen)
+
+
 def judge(folder: Path, **chosen: Any) -> Verdict:
     """The verdict on the records in a folder."""
     return verdict_on(examine(folder, **chosen))
@@ -101,38 +113,25 @@ def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
 def edit(path: Path, **changes: Any) -> None:
     """Changes fields of a record, its tensors as they are, and seals it again if it can."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    reseal(path)
-
-
-def reseal(path: Path) -> bool:
-    """Seals a record again that was changed; returns whether it is one."""
-    try:
+    with suppress(RunError):  # it is no record any more
         record = read_record(path)
-    except RunError:
-        return False
-    sealed = record.model_copy(update={"sha256": seal(record)})
-    path.write_text(sealed.model_dump_json(by_alias=True))
-    return True
+        sealed = record.model_copy(update={"sha256": seal(record)})
+        path.write_text(sealed.model_dump_json(by_alias=True))
+
+
+def rewrite(path: Path, tensors: Weights, **changes: Any) -> None:
+    """Writes a record again with changed tensors, and vouches for them."""
+    record = read_record(path)
+    tensors = {**read_tensors(path, record), **tensors}
+    write_record(path.parent, record.model_copy(update=changes), tensors)
 
 
 def answer(path: Path, *accuracies: float) -> None:
     """Changes what a run has predicted, and so its accuracy after each of its epochs."""
     record = read_record(path)
-    tensors = read_tensors(path, record)
-    labels = tensors["test/labels"]
-    found = [_changed(labels, round(each * len(labels))) for each in accuracies]
+    labels = read_tensors(path, record)["test/labels"]
+    right = [np.arange(len(labels)) < round(each * len(labels)) for each in accuracies]
     figures = zip(record.epochs, accuracies, strict=True)
     epochs = [each.model_copy(update={"test_accuracy": accuracy}) for each, accuracy in figures]
-    changed = record.model_copy(update={"epochs": epochs})
-    write_record(path.parent, changed, {**tensors, "test/predictions": np.stack(found)})
-
-
-def _changed(classes: Array, right: int) -> Array:
-    """As many classes, of which the first ones are the same, and no others."""
-    return np.where(np.arange(len(classes)) < right, classes, classes + 1)
-
-
-def rewrite(path: Path, tensors: Weights) -> None:
-    """Writes a record again with changed tensors, and vouches for them."""
-    record = read_record(path)
-    write_record(path.parent, record, {**read_tensors(path, record), **tensors})
+    found = np.stack([np.where(those, labels, labels + 1) for those in right])
+    rewrite(path, {"test/predictions": found}, epochs=epochs)

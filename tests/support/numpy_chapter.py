@@ -1,4 +1,4 @@
-"""The scratch chapter on the judge, so that the harness can be tested without a framework.
+"""The scratch chapter in NumPy, so that the harness can be tested without a framework.
 
 Versions of it each make a mistake that people do make.
 """
@@ -6,8 +6,8 @@ Versions of it each make a mistake that people do make.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import judge
 import numpy as np
+import oracle
 from communicators import ALONE
 from named_devices import NamedDevices
 
@@ -39,7 +39,7 @@ class NumpyChapter(NamedDevices):
         for (a, b), weights in zip(self.bounds(len(X), len(devices)), replicas, strict=True):
             if a == b:
                 continue
-            part, gradients = judge.loss_and_gradients(X[a:b], y[a:b], weights)
+            part, gradients, _ = oracle.loss_and_gradients("scratch", X[a:b], y[a:b], weights)
             loss += part * (b - a) / len(X)
             for name, values in gradients.items():
                 total[name] += values * self.scale(b - a, len(X))
@@ -63,7 +63,7 @@ class NumpyChapter(NamedDevices):
         return self.loss_and_gradients(X, y, replicas, devices)[1]
 
     def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
-        return judge.forward(X, replicas[0])["logits"]
+        return oracle.logits("scratch", X, replicas[0])
 
     def export(self, replicas: list[Weights]) -> Weights:
         return same_everywhere(replicas, ALONE)

@@ -1,39 +1,41 @@
-"""The concise chapter on its judge, and versions of it that each make a mistake people do make."""
+"""The concise chapter in NumPy, and versions of it that each make a mistake people do make."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import resnet_judge
+import oracle
 from named_devices import NamedDevices
 
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
-from common.models.nets import trainable
+from common.compare.concise import ResNet18
+from common.compare.numpy_layers import Layer
+from common.models.nets import EPSILON, MOMENTUM, trainable
 from common.parallel.replicas import saved_of
 from common.parallel.shards import shard_bounds
 
 
 @dataclass
 class Net:
-    """One net stands for all replicas: the judge normalizes their shards each for itself."""
+    """One net stands for all replicas: their shards are normalized each for itself."""
 
     weights: Weights
     batch_norm: str
 
 
-class Layers(resnet_judge.Evaluation):
+class Layers(ResNet18):
     """A pass in evaluation mode that keeps what each layer makes."""
 
     def __init__(self, weights: Weights) -> None:
         super().__init__(weights)
         self.made: Weights = {}
 
-    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> resnet_judge.Layer:
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Layer:
         found = super().conv(X, name, stride, padding)
         self.made[name] = found[0]
         return found
 
-    def norm(self, X: Array, name: str) -> resnet_judge.Layer:
+    def norm(self, X: Array, name: str) -> Layer:
         found = super().norm(X, name)
         self.made[name] = found[0]
         return found
@@ -49,7 +51,7 @@ def layers(X: Array, weights: Weights, net: type[Layers] = Layers) -> Weights:
 class NumpyConcise(NamedDevices):
     """Satisfies `common.backends.interface.Concise`; its devices are names."""
 
-    momentum = resnet_judge.MOMENTUM
+    momentum = MOMENTUM
     net = Layers
 
     def replicate(
@@ -61,13 +63,13 @@ class NumpyConcise(NamedDevices):
         self, X: Array, y: Array, net: Net, devices: Sequence[str]
     ) -> tuple[float, Weights, Weights]:
         shards = shard_bounds(len(X), len(devices) if net.batch_norm == "per-device" else 1)
-        return resnet_judge.loss_and_gradients(X, y, net.weights, shards)
+        return oracle.loss_and_gradients("concise", X, y, net.weights, shards)
 
     def train_batch(
         self, X: Array, y: Array, net: Net, devices: Sequence[str], lr: float, options: object
     ) -> float:
         loss, gradients, statistics = self.step(X, y, net, devices)
-        moved = self.momentum / resnet_judge.MOMENTUM
+        moved = self.momentum / MOMENTUM
         for name, values in statistics.items():
             net.weights[name] = net.weights[name] + moved * (values - net.weights[name])
         for name, values in gradients.items():
@@ -101,11 +103,11 @@ class NumpyConcise(NamedDevices):
 class LargeEpsilon(Layers):
     """One layer has the epsilon that another framework takes if it is not told."""
 
-    def norm(self, X: Array, name: str) -> resnet_judge.Layer:
+    def norm(self, X: Array, name: str) -> Layer:
         if name != "stage3.block1.bn2":
             return super().norm(X, name)
         kept = self.weights[f"{name}.running_var"]
-        self.weights = {**self.weights, f"{name}.running_var": kept + 1e-3 - resnet_judge.EPSILON}
+        self.weights = {**self.weights, f"{name}.running_var": kept + 1e-3 - EPSILON}
         return super().norm(X, name)
 
 
@@ -118,7 +120,7 @@ class WrongEpsilon(NumpyConcise):
 class WrongMomentum(NumpyConcise):
     """Takes the share of the old for the share of the new, as another framework's users mean it."""
 
-    momentum = 1 - resnet_judge.MOMENTUM
+    momentum = 1 - MOMENTUM
 
 
 class LocalStatistics(NumpyConcise):

@@ -1,0 +1,255 @@
+"""Suites whose runs rest on others: on one device elsewhere, on GPUs, over hosts, in some only."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import failed, failures, judge, make
+from numpy_chapter import NumpyChapter, SumInsteadOfMean
+
+from common.backends.devices import DeviceRequest, Devices, Process
+from common.backends.frameworks import FRAMEWORKS
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError
+from common.chapters.chapters import SUITES
+from common.chapters.suites import Settings, Suite, on_gpus
+from common.compare.checks import Run
+from common.compare.findings import Finding
+from common.compare.planned import preset_of
+from common.compare.repeats import findings, on_one_host
+from common.compare.suite import Verdict
+from common.data.dataset import Dataset
+from common.data.synthetic import synthetic
+from common.parity import PAGE_NEEDS, main
+from common.report.text import conclusion, subtitle
+from common.settings.request import Request
+
+SIZES: Settings = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
+SETTINGS: Settings = {**SIZES, "seed": 0, "lr": 0.2, "dtype": "float64"}
+RING: Settings = {**SETTINGS, "allreduce": "ring"}
+WHY = "it has no ring"
+FOR_ALL = Suite("scratch", "float64", "float64", (1, 2), (3,), SETTINGS)
+FOR_SOME = Suite(
+    *("scratch", "float64-own", "own", (2,), (), RING), alone_in="float64", lacking={"mxnet": WHY}
+)
+(ON_GPUS,) = on_gpus([FOR_ALL])
+WITH_GPU = FRAMEWORKS[:3]
+
+
+class OnGpus(NumpyChapter):
+    """The same computation, on what it calls GPUs."""
+
+    def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
+        found = super().devices(process, request)
+        names = [name.replace("cpu", "cuda") for name in found.names]
+        return Devices("gpu", names, names)
+
+
+class Rounds(OnGpus):
+    """GPUs whose gradients are off by a millionth, as float32 would have it."""
+
+    def loss_and_gradients(
+        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str]
+    ) -> tuple[float, Weights]:
+        loss, gradients = super().loss_and_gradients(X, y, replicas, devices)
+        return loss, {name: values * (1 + 1e-6) for name, values in gradients.items()}
+
+
+def run(folder: Path, suite: Suite, framework: str, devices: int, backend: Any = None) -> Path:
+    """Makes a run of a suite."""
+    place = folder / suite.folder
+    place.mkdir(parents=True, exist_ok=True)
+    settings = {**suite.settings, "device_kind": suite.kind, "init_weights": None}
+    default = OnGpus() if suite.kind == "gpu" else NumpyChapter()
+    return make(place, framework, backend or default, devices, **settings)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs of all three suites, where they replace the project's."""
+    for module in ("planned", "folder"):
+        monkeypatch.setattr(f"common.compare.{module}.SUITES", [FOR_ALL, FOR_SOME, ON_GPUS])
+    for framework, devices in product(FRAMEWORKS, (1, 2)):
+        run(tmp_path, FOR_ALL, framework, devices)
+        if framework in WITH_GPU:
+            run(tmp_path, ON_GPUS, framework, devices)
+    for framework in WITH_GPU:
+        run(tmp_path, FOR_SOME, framework, 2)
+    return tmp_path
+
+
+def judged(folder: Path, gpus: int = 2, **chosen: Any) -> Verdict:
+    """The verdict on what is planned, GPUs included."""
+    return judge(folder, suites=(), gpus=dict.fromkeys(WITH_GPU, gpus), **chosen)
+
+
+def wrong(verdict: Verdict) -> set[tuple[str, str, int, str]]:
+    return {(each.check, each.framework, each.devices, each.note) for each in failures(verdict)}
+
+
+def test_what_some_lack_is_told_and_not_missed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "own/mxnet-scratch-1dev.json").write_text("no record")  # which is left out
+    assert main([str(folder), "--suites"]) == 0
+    said = capsys.readouterr().out
+    assert f"no runs of mxnet: {WHY}" in " ".join(said.split())
+    assert (
+        "checks passed: every framework computed the same; of what others lack, pytorch, "
+        "tensorflow and jax computed the same"
+    ) in said.replace("\n", "")
+    kept = json.loads((folder / "parity.json").read_text())
+    for_all, for_some = kept["comparisons"]
+    assert (for_all["lacking"], for_some["lacking"]) == ({}, {"mxnet": WHY})
+    assert {check["framework"] for check in for_some["checks"]} == {*WITH_GPU}
+    assert "devices" in {check["check"] for check in for_some["checks"]}
+    if all(map(find_spec, PAGE_NEEDS)):  # which all have, but for what has NumPy 1.23
+        page = (folder / "parity.html").read_text()
+        assert "<td>none</td>" in page
+        assert f"no runs of mxnet: {WHY}" in page
+
+
+def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) -> None:
+    both: dict[str, Any] = {"frameworks": ["jax", "mxnet"]}
+    only = {**both, "suites": ["float64-own"]}
+    verdict = judge(folder, **only)
+    assert verdict.passed
+    assert [each.suite for each in verdict.comparisons] == ["float64-own"]
+    assert conclusion(verdict).endswith(
+        "of what others lack, jax computed the same as on other devices"
+    )
+    # Whatever is there is compared: the ring plans no run on one device, and misses none.
+    everything: dict[str, Any] = {**both, "gpus": {"jax": 2}}
+    assert failed(judge(folder, **everything)) == set()
+    (folder / "float64/jax-scratch-1dev.json").unlink()
+    missed = ("devices", "jax", 2)
+    assert missed in failed(judge(folder, **only))
+    assert {("record", "jax", 1), missed} <= failed(judge(folder, **everything))
+    (folder / "own/jax-scratch-2dev.json").unlink()
+    assert failed(judge(folder, **only)) == {("record", "jax", 2)}
+
+
+def test_a_suite_of_which_nothing_is_planned_is_refused(folder: Path) -> None:
+    (comparison,) = judge(folder, suites=(), frameworks=["mxnet"]).comparisons
+    assert comparison.suite == "float64"
+    for suite, frameworks in (("float64-own", ["mxnet"]), ("gpu-float64", FRAMEWORKS)):
+        with pytest.raises(RequestError, match=f"no run of {suite} is planned: see --more-devices"):
+            judge(folder, suites=["float64", suite], frameworks=frameworks)
+
+
+def test_a_wrong_run_of_some_is_not_what_other_suites_are_compared_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = replace(FOR_SOME, name="float64-again", folder="again", lacking={})
+    lacking = dict.fromkeys(("pytorch", "tensorflow", "mxnet"), WHY)
+    suites = [FOR_ALL, replace(FOR_SOME, lacking=lacking), again]
+    monkeypatch.setattr("common.compare.folder.SUITES", suites)
+    for framework in FRAMEWORKS:
+        run(folder, again, framework, 2)
+    run(folder, FOR_SOME, "jax", 2, SumInsteadOfMean())
+    found = failures(judge(folder, suites=()))
+    assert {(each.suite, each.framework) for each in found} == {("float64-own", "jax")}
+
+
+def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
+    verdict = judged(folder)
+    assert verdict.passed
+    cpu, _, gpu = verdict.comparisons
+    assert "gpus" not in {each.check for each in cpu.checks}
+    compared = {(each.framework, each.devices) for each in gpu.checks if each.check == "gpus"}
+    assert compared == {*product(WITH_GPU, (1, 2))}
+    assert cpu.notes == []
+    assert "; on the CPU alone: mxnet" in subtitle(gpu)
+    assert "; on GPUs, pytorch, tensorflow and jax computed the same" in conclusion(verdict)
+    missed = {each[:3] for each in wrong(judged(folder, gpus=3, more_devices=True))}
+    assert {("record", framework, 3) for framework in WITH_GPU} <= missed
+    (folder / "float64/jax-scratch-2dev.json").unlink()
+    note = "there is no run on as many CPU devices to compare with"
+    assert ("gpus", "jax", 2, note) in wrong(judged(folder))
+
+
+def test_what_ran_on_cpus_does_not_pass_for_gpus(folder: Path) -> None:
+    run(folder, replace(ON_GPUS, kind="cpu"), "jax", 2)
+    note = "device_kind is cpu, and the suite asks for gpu"
+    assert ("record", "jax", 2, note) in wrong(judged(folder))
+    assert ("record", "jax", 2, note) in wrong(judge(folder, chapters=["scratch"]))
+
+
+def test_gpus_that_round_as_float32_are_compared_with_cpus(folder: Path) -> None:
+    for framework, devices in product(WITH_GPU, (1, 2)):  # they agree with each other
+        run(folder, ON_GPUS, framework, devices, Rounds())
+    found = failures(judged(folder))
+    for check in ("gpus", "gradient"):
+        far = {(each.framework, each.devices): each for each in found if each.check == check}
+        assert far.keys() == {*product(WITH_GPU, (1, 2))}
+        distances = [each.distance or 0 for each in far.values()]
+        assert np.isclose(distances, 1e-6, rtol=4 if check == "gpus" else 0.5).all()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_a_preset_has_its_accuracy_on_gpus_too(kind: str) -> None:
+    asked = Request.from_settings("jax", "scratch", preset="quick").resolve(2, kind)
+    data = Dataset("synthetic", *synthetic(40, 100)).first(40, 100)
+    whole = {"train_examples": 4800, "test_examples": 2000}
+    config = asked.config(data).model_copy(update=whole)
+    assert preset_of(config) == "quick"
+    assert preset_of(config.model_copy(update={"deterministic": True})) == "quick"
+    assert preset_of(config.model_copy(update={"tf32": True})) is None
+
+
+OVER_HOSTS = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
+
+
+def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
+    """A run whose processes were on these hosts, of one letter each."""
+    members = [SimpleNamespace(host=host) for host in hosts]
+    cluster = SimpleNamespace(processes=members) if len(hosts) > 1 else None
+    config = SimpleNamespace(devices=devices)
+    record: Any = SimpleNamespace(
+        framework="pytorch", chapter="scratch", config=config, cluster=cluster
+    )
+    return Run(record, {"weights/fc2.bias": np.array([weight]), "losses": np.array([2.3])})
+
+
+def found_over(over: Run, single: Run | None) -> list[Finding]:
+    known = {("one-host", "pytorch", single.devices): single} if single else {}
+    return list(findings(OVER_HOSTS, known, over, {}))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "devices", "right"),
+    [
+        ("abc", 3, True),
+        ("aaa", 3, True),
+        ("a", 3, False),
+        ("aab", 3, False),
+        ("aabb", 4, True),
+        ("aaaa", 4, True),
+        ("abcd", 4, False),
+    ],
+)
+def test_a_run_was_over_as_many_hosts_as_are_asked_for(
+    hosts: str, devices: int, right: bool
+) -> None:
+    (finding,) = found_over(on(hosts, devices=devices), on("a", devices=devices))
+    assert (finding.passed, bool(finding.note)) == (right, not right)
+
+
+def test_a_run_over_hosts_has_the_bits_of_one_host() -> None:
+    (finding,) = found_over(on("abc", -0.0), on("a", 0.0))
+    assert finding.passed
+    (finding,) = found_over(on("abc", float(np.nextafter(0.1, 1))), on("a"))
+    assert finding.diverged == ["weights/fc2.bias"]
+    (finding,) = found_over(on("abc"), None)
+    assert not finding.passed
+    assert found_over(on("a", devices=1), None) == []
+    several = [on("abc"), on("abab", devices=4)]
+    assert on_one_host(OVER_HOSTS, several) == []
+    assert on_one_host(OVER_HOSTS, [*several, on("aaa")]) == ["pytorch"]
