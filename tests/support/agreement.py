@@ -113,7 +113,12 @@ def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
 def edit(path: Path, **changes: Any) -> None:
     """Changes fields of a record, its tensors as they are, and seals it again if it can."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    with suppress(RunError):  # it is no record any more
+    reseal(path)
+
+
+def reseal(path: Path) -> None:
+    """Seals a record again that was changed, if it still is one."""
+    with suppress(RunError):
         record = read_record(path)
         sealed = record.model_copy(update={"sha256": seal(record)})
         path.write_text(sealed.model_dump_json(by_alias=True))

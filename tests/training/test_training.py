@@ -118,7 +118,7 @@ def test_the_preset_lets_the_rate_fall_over_whole_epochs(
     settings: dict[str, Any], decay: str
 ) -> None:
     filled = Request.from_settings("jax", "concise", **settings).resolve(1, "cpu")
-    assert (filled.lr, filled.lr_decay) == (0.03, decay)
+    assert (filled.lr, filled.lr_decay) == (0.06, decay)
 
 
 def test_every_step_has_its_own_rate() -> None:
