@@ -54,12 +54,6 @@ examples:
   python -m common.prove --python jax=/opt/jax/bin/python --python pytorch=/opt/torch/bin/python
       two environments, compared with each other
 
-what it leaves in --out:
-  proof.json                what was proven, on what, in which versions
-  proof.log                 all that runs and tests have said
-  parity.json, parity.md    the checks, each with its limit
-  the records of all runs, in folders
-
 exit status: 0: everything that it has named has passed; 1: something has not; 2: it cannot be begun
 """
 

@@ -15,7 +15,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from common.chapters.operations import book_hours
 from common.records.record import Epoch
 from common.settings.config import Config
 from common.terminal.text import printable
@@ -104,8 +103,7 @@ def why(config: Config) -> str:
     """Why `auto` chose this preset."""
     if config.preset == "book":
         return "the book's own setting; --preset quick is shorter"
-    hours = book_hours(config.chapter)
-    return f"without a GPU the book's own, --preset book, takes about {hours:.0f} hours"
+    return "without a GPU the book's own, --preset book, takes hours"
 
 
 def closing_line(epochs: Sequence[Epoch], devices: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ LISTINGS = {
     ),
     "concise": ("replicate", "scatter", "loss", "forward_backward", "train_batch", "predict"),
     "replicas": ("gradients", "copies", "put", "activations"),
-    "chapters": ("scratch", "concise", "strategies"),
+    "chapters": ("scratch", "concise", "strategies", "native"),
 }
 """The functions of these modules, in this order, and no others."""
 

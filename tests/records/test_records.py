@@ -2,8 +2,10 @@
 
 import errno
 import json
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +102,26 @@ def test_a_run_that_ends_early_has_failed_and_says_why(
     else:
         assert (written()["status"], written()["failure"]) == ("interrupted", None)
     assert not Path("w").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "make", "why"),
+    [
+        (Path("w"), os.mkfifo, "--save-weights: cannot write to w: it is a pipe or a device"),
+        (RECORD, Path.mkdir, f"--out: cannot write to {RECORD}: it is a folder, not a file"),
+        (Path("w"), lambda path: path.symlink_to(RECORD), "--save-weights w is where the record"),
+    ],
+)
+def test_what_cannot_become_a_file_is_refused_and_nothing_written(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], place: Path, make: Any, why: str
+) -> None:
+    Path("out").mkdir()
+    make(place)
+    before = sorted(Path().rglob("*"))
+    assert start("--save-weights=w") == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), why in err) == ("", 1, True)
+    assert sorted(Path().rglob("*")) == before
 
 
 def test_saved_weights_are_the_final_ones_by_canonical_names(start: CommandLine) -> None:
