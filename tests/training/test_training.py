@@ -177,9 +177,8 @@ def test_without_a_gpu_resnet_takes_its_quick_preset(chapter: str, kind: str, pr
     assert Request.from_settings("jax", chapter).resolve(2, kind).preset == preset
 
 
-def test_auto_says_how_long_the_book_would_take() -> None:
+def test_auto_says_what_it_left_out() -> None:
     config = Request.from_settings("jax", "concise").resolve(2, "cpu").config(data(10, 0))
     told = introduction(config, "auto", ["cpu:0", "cpu:1"])
     assert "(auto: without a GPU the book's own, --preset book, takes hours)" in told
     assert told.endswith(" on [cpu:0, cpu:1]")
-    assert float(told.partition("takes about ")[2].split()[0]) > 0
