@@ -1,22 +1,17 @@
 """What a framework reads of the environment: a run decides, a record names it, or an error line."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from agreement import edit
 from fake_chapter import EVERY, CommandLine, stopping, written
 from surroundings import computed, ran
-from together import COUNT, Together, together as together, wait_until
 
 from common.backends.environment import Environment
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import environment
-from common.compare.folder import examine
 from common.records.store import read_record
-from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
 BF16: Final = {"DNNL_DEFAULT_FPMATH_MODE": "BF16", "ONEDNN_DEFAULT_FPMATH_MODE": "BF16"}
@@ -156,20 +151,6 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Environment:
     return TABLE
 
 
-def test_what_is_decided_is_set_and_a_default_leaves_what_a_user_set(
-    table: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("TOY_LAYOUT", "TOY_DTYPE_OF", "TOY_FAST", "TOY_ROLE"):
-        monkeypatch.setenv(name, "mine")
-    monkeypatch.setenv("TOY_ISA", "avx2 \udcff")
-    table.apply()
-    table.forget()
-    found = {name: value for name, value in os.environ.items() if name.startswith("TOY_")}
-    kept = {"TOY_FAST": "mine", "TOY_ISA": "avx2 \udcff"}
-    assert found == {"TOY_LAYOUT": "last", "TOY_LOG": "2", **kept}
-    assert table.found() == {"TOY_FAST": "mine", "TOY_ISA": r"avx2 \udcff"}
-
-
 @pytest.mark.usefixtures("table")
 def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -195,20 +176,3 @@ def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_ano
     assert start(f"--resume-from={path}", *EVERY[2:]) == 0
     assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err
     assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
-
-
-def test_the_comparison_names_it_above_a_table(results: Path) -> None:
-    edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
-    (examined,) = examine(results, frameworks=["jax"])
-    assert "; TOY_ISA=avx2 in jax on 2" in subtitle(examined.comparison)
-
-
-def test_processes_in_which_it_differs_do_not_train_together(together: Together) -> None:
-    runs = [together.start(rank) for rank in (0, 1)]
-    wait_until(lambda: "waiting for 2\n" in runs[0].err())
-    others = {"frameworks.pytorch.ENVIRONMENT": Environment(rounding=("HOME",))}
-    status, said = together.start(2, patches=others).ended()
-    assert (status, said.count("\n")) == (2, 1), said
-    assert f"variables that may change rounding is HOME={os.environ['HOME']} on " in said
-    runs.append(together.start(2))
-    assert [run.ended()[0] for run in runs] == [0] * COUNT

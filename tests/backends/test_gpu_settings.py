@@ -1,10 +1,8 @@
 """What backends say of GPUs and set for them, as far as it shows where there is none."""
 
-import logging
 import os
 import subprocess
 import sys
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -104,27 +102,6 @@ def test_patches_times_a_matrix_is_the_convolution_that_gpus_compute(
     upstream = torch.randn(found.shape, generator=made, dtype=torch.float64)
     grads = (torch.autograd.grad(Y, given, upstream) for Y in (found, expected))
     torch.testing.assert_close(*grads, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.only("pytorch", "jax")
-def test_why_no_gpu_is_used_is_one_line(
-    framework: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    devices: Any = import_module(f"frameworks.{framework}.devices")
-    if framework == "jax":
-        error = RuntimeError("operation cuInit(0) failed: CUDA_ERROR_NO_DEVICE")
-        about = {"levelno": logging.ERROR, "exc_info": (type(error), error, None)}
-        assert devices.in_one_line(record := logging.makeLogRecord(about))
-        assert logging.Formatter().format(record) == f"JAX can use no GPU: {error}"
-        return
-
-    def count() -> int:
-        warnings.warn("CUDA: the driver is too old. Please\nupdate it.", stacklevel=1)
-        return 0
-
-    monkeypatch.setattr("torch.cuda.device_count", count)
-    assert devices.settled(DeviceRequest(None, "auto", 1)) == ("cpu", 2)
-    assert caplog.messages == ["PyTorch can use no GPU: CUDA: the driver is too old"]
 
 
 @pytest.mark.only("pytorch")

@@ -1,20 +1,16 @@
-"""PyTorch's processes: two runs at once, and what needs GPUs."""
+"""PyTorch's processes: two runs at once, and how they end."""
 
-import importlib
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from started import CONCISE, SECONDS, flags, require_proc
-
-from common.backends.devices import ALONE
-from common.base.network import interface_of
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -45,26 +41,6 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
         load_file(tmp_path / name / RECORD.replace("json", "safetensors")) for name in "ab"
     )
     assert all(np.array_equal(values, second[name]) for name, values in first.items())
-
-
-def test_data_parallel_is_refused_on_cpus(tmp_path: Path) -> None:
-    run = start([*CONCISE, *flags(tmp_path, 3), "--wrapper=dp", "--device-kind=cpu", "--quiet"])
-    out, err = run.communicate(timeout=SECONDS)
-    assert (run.returncode, out, err.count("\n")) == (2, "", 1)
-    assert "--wrapper dp needs GPUs" in err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    rendezvous: Any = importlib.import_module("frameworks.pytorch.rendezvous")
-    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "")  # so that it is put back
-    with rendezvous.interface_used(ALONE):
-        assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
-    assert "GLOO_SOCKET_IFNAME" not in os.environ  # or an error would blame it on the user
-    meeting = rendezvous.Rendezvous.of(ALONE)
-    socket.create_connection(("127.0.0.1", meeting.port)).close()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", meeting.port))
 
 
 THREADS: Final = """

@@ -17,10 +17,6 @@ from common.backends import loading
 loading.native_errors_held_back = nullcontext  # where the runtime says what it has read
 loading.import_backend({framework!r}, "scratch", 2)
 """
-SMALL = (
-    *("--dataset=synthetic", "--train-examples=64", "--test-examples=20", "--batch-size=16"),
-    *("--epochs=1", "--devices=1", "--threads=2", "--quiet"),
-)
 
 pytestmark = pytest.mark.only("pytorch", "mxnet")
 
@@ -45,14 +41,3 @@ def test_threads_look_for_work_for_a_moment_or_as_the_user_says(framework: str, 
     said = run("-c", LOAD.format(framework=framework), **variables)
     found = {int(number) for number in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", said)}
     assert found == {int(own) if own else 0 if framework == "mxnet" else LOOKS}
-
-
-def test_it_moves_no_bit(framework: str, tmp_path: Path) -> None:
-    """Of weights, gradients, logits and predictions, from threads that sleep at once and later."""
-    kept = []
-    for looks in ("0", str(LOOKS)):
-        out = tmp_path / looks
-        run("-m", f"frameworks.{framework}.scratch", *SMALL, f"--out={out}", GOMP_SPINCOUNT=looks)
-        (tensors,) = out.glob("*.safetensors")
-        kept.append(tensors.read_bytes())
-    assert len(set(kept)) == 1

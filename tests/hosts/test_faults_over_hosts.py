@@ -43,16 +43,13 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
         for rank in remaining:
             assert run.started[rank].returncode == 1, run.said(rank)
             assert names(run.said(rank), fault.rank), run.said(rank)
-        if fault.moment == "meeting" and fault.what == "frozen":
-            run.thaw(fault.rank)  # no other process could end it
         run.require_nothing_left()
-    if fault.moment != "meeting":
-        complete = runner.record("hurt").status == "complete"
-        # Trainers may have come to the end before anybody misses a supervisor, or the hub.
-        assert not complete or (fault.who in ("supervisor", "hub") and runner.tensors("hurt"))
-        read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
-        if fault.rank == 0 or fault == SAME_BITS:
-            resumes(runner, fault)
+    complete = runner.record("hurt").status == "complete"
+    # Trainers may have come to the end before anybody misses a supervisor, or the hub.
+    assert not complete or (fault.who in ("supervisor", "hub") and runner.tensors("hurt"))
+    read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
+    if fault.rank == 0 or fault == SAME_BITS:
+        resumes(runner, fault)
     chapter = runner.case.chapter
     figures(KINDS[fault.what], moment=fault.moment, chapter=chapter, seconds=round(seconds, 1))
 

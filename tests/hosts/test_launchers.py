@@ -116,17 +116,6 @@ def test_an_address_alone_replaces_that_of_slurm_or_open_mpi() -> None:
         assert auto("jax", found | {"JAX_COORDINATOR_ADDRESS": "b:7"}) == expected
 
 
-def test_of_two_launchers_the_inner_one_decides() -> None:
-    assert auto("jax", SRUN | JAX).launcher == "JAX"
-    assert auto("mxnet", MPI_IN_SLURM | DMLC).launcher == "DMLC"
-    assert auto("jax", SRUN | PLAIN).launcher == "Slurm"
-
-
-def test_two_steps_of_a_job_meet_at_two_ports() -> None:
-    steps = [{"SLURM_JOB_ID": job, "SLURM_STEP_ID": str(at)} for job in "78" for at in range(100)]
-    assert len({auto("jax", SRUN | step).coordinator for step in steps}) == 200
-
-
 @pytest.mark.parametrize(
     ("nodes", "first"),
     [("n[08-10,3],m2", "n08"), ("r[1-2]n[0-1]-ib,m", "r1n0-ib"), ("m2,n[1-3]", "m2")],
@@ -147,16 +136,13 @@ def test_a_server_of_mxnet_has_nothing_to_do() -> None:
         ("jax", SRUN | {"SLURM_DISTRIBUTION": "arbitrary"}, "=arbitrary: .* --coordinator"),
         ("jax", SRUN | {"SLURM_PROCID": "4"}, "SLURM_PROCID '4' of SLURM_STEP_NUM_TASKS '4'"),
         ("jax", SRUN | {"SLURM_STEP_NODELIST": "n[1-"}, "SLURM_STEP_NODELIST 'n.1-' and .* do not"),
-        ("jax", {"SLURM_STEP_ID": "0"}, "SLURM_STEP_ID is set, but SLURM_PROCID '' of"),
         ("jax", {"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_RANK ''"),
         ("jax", without(MPI, "OMPI_MCA_orte_hnp_uri"), "where mpirun runs, .* --coordinator"),
         ("jax", MPI | told("OMPI_COMM_WORLD_RANK=0"), "another host than the first process"),
-        ("pytorch", TORCHRUN | {"RANK": "٣"}, "TORCHELASTIC_RUN_ID is set, but RANK '٣' of WORLD"),
         ("pytorch", PLAIN | {"MASTER_ADDR": "http://n1" * 99}, "'.http.* is not HOST:PORT"),
         ("pytorch", without(PLAIN, "MASTER_ADDR"), "not MASTER_ADDR"),
         ("tensorflow", {"TF_CONFIG": '{"cluster": 3, "task": 4}'}, "is not a cluster"),
         ("tensorflow", tf("worker", 2), "and this is worker 2: "),
-        ("tensorflow", tf("worker", 0, ps=["b:1"]), "is not a cluster of a chief and workers"),
         ("jax", JAX | {"JAX_COORDINATOR_ADDRESS": "::1:80"}, "IPv6 in brackets"),
         ("mxnet", DMLC | {"DMLC_ROLE": "boss"}, "DMLC_ROLE 'boss' is not"),
         ("jax", SRUN | JAX | {"JAX_PROCESS_ID": "1"}, "process 1 of 4, but Slurm says 3 of 4"),
@@ -178,7 +164,6 @@ def test_variables_left_over_or_contradictory_are_refused_with_a_way_out(
     [
         (ByHand(hosts=2), SRUN, "go together"),
         (ByHand("a:1"), TORCHRUN, "unless Slurm or Open MPI alone"),
-        (ByHand("a", 2, 0), {}, "--coordinator 'a' is not HOST:PORT"),
         (ByHand("a:1", 2, 2), {}, "--host-rank 2 is too large for --hosts 2"),
     ],
 )

@@ -59,13 +59,10 @@ def expected(launcher: str, coordinator: object, rest: str) -> list[list[Any]]:
     return [[launcher, rank, 2, coordinator, f"n{rank + 1}", *rest.split()] for rank in range(2)]
 
 
-def test_by_hand(hosts: Hosts, folder: Path) -> None:
+def test_by_hand_and_kubernetes(hosts: Hosts, folder: Path) -> None:
     lines = [f"launch/by_hand.sh n1:29500 2 {rank}" for rank in range(2)]
     seen = on_both(hosts, folder, OTHERS, *lines)
     assert seen == expected("by hand", ["n1", 29500], "--devices 4 --a 1 --b")
-
-
-def test_kubernetes(hosts: Hosts, folder: Path) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed here")
     variables, _, job = yaml.safe_load_all((ROOT / "launch/kubernetes.yaml").read_text())
     (line,) = job["spec"]["template"]["spec"]["containers"][0]["args"]

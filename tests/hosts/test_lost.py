@@ -8,14 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from started import children
 from summing_chapter import Hurt, from_step, held
 from together import LIMIT, RECORD, Together, record, require_told, together as together, wait_until
 
 from common.base.errors import RequestError, RunError
 from common.records.store import read_record
-from common.training.job import Job
-from common.training.run import mark_failed
 
 HOST = socket.gethostname()
 KILLED, FROZEN = signal.SIGKILL, signal.SIGSTOP
@@ -86,14 +83,6 @@ def test_a_process_that_is_lost_is_named(
         assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
 
 
-def test_a_frozen_hub_is_named(together: Together) -> None:
-    runs = together.all("--quiet", hurt={0: held("here")})
-    wait_until((together.folder / "here").exists)
-    hub, _ = children(runs[0].pid)
-    os.kill(hub, FROZEN)
-    require_told(runs, f"process 0 on {HOST} {FROZE}, or its host is gone")
-
-
 def test_a_frozen_host_is_named_in_thirty_seconds_and_ends_when_it_resumes(tmp_path: Path) -> None:
     together = Together(tmp_path, fast={})  # in real time
     try:
@@ -122,14 +111,3 @@ def test_one_that_is_lost_while_others_have_yet_to_come_is_named(
     assert status == 1
     assert f"process {lost} on {HOST} {became}" in said.splitlines()[-1]
     runs[lost].send(KILLED)
-
-
-def test_the_lost_one_is_the_cause_also_if_a_launcher_ends_the_rest(together: Together) -> None:
-    def asked(job: Job, error: BaseException) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-        mark_failed(job, error)
-
-    hurt, late = {2: from_step(3, KILLED, os.getppid)}, "common.training.run.mark_failed"
-    *runs, _ = together.all("--quiet", hurt=hurt, patches={late: asked})
-    require_told(runs[:1], f"process 2 on {HOST} {GONE}")
-    assert record(together) == ("failed", f"process 2 on {HOST} {GONE}")

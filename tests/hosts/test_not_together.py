@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from summing_chapter import SummingChapter, held
-from together import COUNT, FLAGS, SOON, Started, Together, together as together, wait_until
+from together import COUNT, FLAGS, Started, Together, together as together, wait_until
 
 from common.backends.devices import Process
 from common.data.dataset import Dataset, load
@@ -96,13 +96,6 @@ def test_one_that_waits_by_variables_of_another_job_says_whose_they_are(
         assert said.startswith(f"1 of 3 processes have come; waiting for 1, 2{by}")
 
 
-def test_the_first_process_may_come_last(together: Together) -> None:
-    runs = [together.start(2), together.start(1)]
-    runs[0].process.join(0.5)
-    runs.append(together.start(0))
-    assert [run.ended()[0] for run in runs] == [0] * COUNT
-
-
 NONSENSE: Final = (
     b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n",
     b'{"give": 1}\n{"done": true}\n{"failure": {"order": 0}}\n{"stop": true}\n',
@@ -134,13 +127,6 @@ def test_a_second_run_at_the_same_port_is_refused_and_the_first_continues(
     require_refused([together.start(1, "--out=second")], "process 1 has come already")
     assert all(run.process.is_alive() for run in runs)
     assert not (together.folder / "second").exists()
-
-
-def test_what_all_refuse_alike_is_said_by_the_first_before_others(together: Together) -> None:
-    runs = together.all("--devices=4", patches={"common.training.run.LAUNCHER_TIMEOUT": SOON})
-    require_refused(runs[:1], "4 devices cannot be shared by 3 hosts")
-    assert [run.err() for run in runs[1:]] == ["", ""]
-    assert not (together.folder / "out").exists()
 
 
 def test_a_run_that_never_was_leaves_the_record_of_another_as_it_was(together: Together) -> None:

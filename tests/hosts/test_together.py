@@ -97,13 +97,3 @@ def test_a_second_signal_ends_all_at_once(together: Together) -> None:
         status, said = run.ended()
         assert status == 1
         assert f"process 1 on {socket.gethostname()} is gone" in said
-
-
-def test_a_signal_ends_those_that_wait_for_others(together: Together) -> None:
-    runs = [together.start(rank) for rank in (0, 1)]
-    wait_until(lambda: "2 of 3 processes have come; waiting for 2\n" in runs[0].err())
-    runs[1].send(signal.SIGTERM)
-    for run, who in zip(runs, (f"process 1 on {socket.gethostname()}: ", ""), strict=True):
-        status, said = run.ended(5)
-        assert status == 143
-        assert said.splitlines()[-1].endswith(f"error: {who}stopped before all had started")

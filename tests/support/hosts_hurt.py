@@ -11,12 +11,12 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Final
 
 from hosts_cluster import Hosts, processes, send, wait
-from killed_runs import SMALL, Case, Runner, first_cases
+from killed_runs import Case, Runner, first_cases
 from started import SECONDS, alive, children
 
 HOSTS: Final = 3
 STEPS: Final = 21
-MOMENTS: Final = ("meeting", "middle", "end")
+MOMENTS: Final = ("middle", "end")
 KINDS: Final = {
     "killed": "process over hosts killed",
     "frozen": "process over hosts frozen",
@@ -32,8 +32,8 @@ SOON: Final = 30
 class Fault:
     """What happens, when, and to what: "supervisor", "trainer" or "hub", of the process `rank`.
 
-    At the meeting two of three have come. In the middle two steps are done. In the end all of them
-    are, and the record is still to be written.
+    In the middle two steps are done. In the end all of them are, and the record is still to be
+    written.
     """
 
     moment: str
@@ -68,8 +68,6 @@ def waits_after(checkpoint: str, hold: Path) -> dict[str, str]:
 
 
 EVERY: Final = [
-    *(Fault("meeting", "killed", "supervisor", rank) for rank in range(2)),
-    *(Fault("meeting", "frozen", "supervisor", rank) for rank in range(2)),
     *(Fault("middle", "killed", who, 0) for who in ("supervisor", "hub")),
     Fault("middle", "killed", "trainer", 1),
     *(Fault("middle", "frozen", who, at) for at, who in enumerate(("trainer", "supervisor"))),
@@ -94,7 +92,6 @@ class RunOverHosts:
         """Starts these processes; what each says goes to a file."""
         for rank in ranks:
             command = self.runner.command(self.name, *flags)
-            command = [each for each in command if each != SMALL[-1]]  # it tells who is missing
             places = ["--coordinator=n1:29500", f"--hosts={HOSTS}", f"--host-rank={rank}"]
             with self._said(rank).open("w") as said:
                 self.started[rank] = self.hosts.start(
@@ -121,14 +118,7 @@ class RunOverHosts:
         )[0]
 
     def come_to(self, fault: Fault) -> None:
-        """Starts; returns at the moment of a fault: the trainer of the first process stands still.
-
-        At the meeting none does.
-        """
-        if fault.moment == "meeting":
-            self.start(range(HOSTS - 1))
-            self._wait_for(lambda: "2 of 3 processes have come" in self.said(0))
-            return
+        """Starts, and returns at a fault's moment: the first trainer stands still then."""
         checkpoint, hold = fault.checkpoint(self.runner), self.runner.folder / "hold"
         hold.touch()
         self.start(range(HOSTS), environment=waits_after(checkpoint, hold))
@@ -146,14 +136,13 @@ class RunOverHosts:
 
     def strike(self, fault: Fault) -> None:
         """Lets it happen, and the others continue."""
-        first = self.process("trainer", 0) if fault.moment != "meeting" else None
-        hurt = None
+        first, hurt = self.process("trainer", 0), None
         if fault.what == "host gone":
             self.hosts.kill(self.hosts.nodes[fault.rank])
         else:
             hurt = self.process(fault.who, fault.rank)
             send(hurt, SIGKILL if fault.what == "killed" else SIGSTOP)
-        if first and (first, fault.what) != (hurt, "frozen"):
+        if (first, fault.what) != (hurt, "frozen"):
             send(first, SIGCONT)
 
     def remain(self, fault: Fault) -> list[int]:
@@ -167,11 +156,6 @@ class RunOverHosts:
         for rank in ranks:
             self.started[rank].wait(max(0.1, began + seconds - time.monotonic()))
         return time.monotonic() - began
-
-    def thaw(self, rank: int) -> None:
-        """Thaws a frozen process that no other can end, and what waits for it."""
-        for each in children(self.started[rank].pid):
-            send(each, SIGCONT)
 
     def require_nothing_left(self) -> None:
         """There is no process, port or shared memory on any host that is still there."""
