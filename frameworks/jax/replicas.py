@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import jax
+from flax import nnx
+from jax import numpy as jnp
 
 from common.base.arrays import Array, Weights
-from frameworks.jax.activations import layer_outputs
 from frameworks.jax.concise import Replicas, forward_backward
-from frameworks.jax.layouts import copy_of, lay_out_each
+from frameworks.jax.hosts import processes
+from frameworks.jax.layouts import canonical, copy_of, lay_out_each, on_host, to_canonical
 from frameworks.jax.wrappers import first_net, whole
 
 
@@ -36,4 +38,13 @@ def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
 def activations(X: Array, replicas: Replicas) -> Weights:
     """What each layer with weights makes of a batch on the first device of this process."""
     net = first_net(replicas.graph, replicas.params, replicas.statistics)
-    return layer_outputs(X, net, jax.tree.leaves(replicas.params)[0].addressable_data(0).device)
+    device = jax.tree.leaves(replicas.params)[0].addressable_data(0).device
+    graph, state = nnx.split(net)
+    layers = {canonical(path[:-1]) for path, _ in nnx.to_flat_state(state)}
+    if processes() > 1:  # it comes by way of this host, which has a copy of all of it
+        state = jax.tree.map(on_host, state)
+    net = nnx.merge(graph, jax.device_put(state, device))
+    forward = nnx.capture(net, nnx.Intermediate, method_outputs=nnx.Intermediate)
+    _, kept = forward(jnp.asarray(X))
+    made = {canonical(path[:-1]): calls.get_value() for path, calls in nnx.to_flat_state(kept)}
+    return {name: to_canonical(name, on_host(made[name][0])) for name in layers}

@@ -3,15 +3,22 @@
 from collections.abc import Sequence
 
 import mxnet as mx
+from mxnet import gluon
 
 from common.base.arrays import Array, Weights
 from common.models.nets import trainable
 from common.parallel.replicas import share_of
 from frameworks.mxnet import hosts
-from frameworks.mxnet.activations import layer_outputs
 from frameworks.mxnet.batch_norm import unmoved_statistics
 from frameworks.mxnet.concise import Replicas, forward_backward
-from frameworks.mxnet.layouts import from_canonical, on_host, own_weights, to_canonical
+from frameworks.mxnet.layouts import (
+    Shards,
+    Tensor,
+    from_canonical,
+    on_host,
+    own_weights,
+    to_canonical,
+)
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
@@ -40,4 +47,20 @@ def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
 
 def activations(X: Array, replicas: Replicas) -> Weights:
     """What each layer with weights makes of a batch on the first device of this process."""
-    return layer_outputs(X, replicas.net, replicas.devices[0])
+    net, found, hooks = replicas.net, Weights(), []
+
+    def keep(layer: gluon.Block, inputs: tuple[Tensor, ...], output: Tensor | Shards) -> None:
+        (made,) = output if isinstance(output, list) else [output]
+        found[layer.prefix.removesuffix(".")] = on_host(made)
+
+    def listen(layer: gluon.Block) -> None:
+        if layer.params.keys():
+            hooks.append(layer.register_forward_hook(keep))
+
+    net.hybridize(active=False)  # a compiled net calls no layers
+    net.apply(listen)
+    net([mx.np.array(X, X.dtype, ctx=replicas.devices[0])])
+    for hook in hooks:
+        hook.detach()
+    net.hybridize(static_alloc=True)
+    return found

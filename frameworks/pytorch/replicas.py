@@ -1,11 +1,12 @@
 """What the harness needs of the concise chapter's replicas in PyTorch, beside the listing."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from torch import distributed as dist
+import torch
+from torch import Tensor, distributed as dist, nn
 
 from common.base.arrays import Array, Weights
-from frameworks.pytorch.activations import layer_outputs
 from frameworks.pytorch.batch_norm import unmoved_statistics
 from frameworks.pytorch.concise import Replicas, forward_backward
 from frameworks.pytorch.layouts import load_weights, on_host, own_weights, to_canonical
@@ -30,5 +31,20 @@ def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
 
 
 def activations(X: Array, replicas: Replicas) -> Weights:
-    """What each layer with weights makes of a batch on the first device."""
-    return layer_outputs(X, replicas.net.module, replicas.devices[0])
+    """What each layer with weights makes of a batch on the first device, by its name."""
+    net, found = replicas.net.module, Weights()
+
+    def keep(name: str) -> Any:
+        def hook(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            found[name] = on_host(output)
+
+        return hook
+
+    net.eval()
+    layers = {name: layer for name, layer in net.named_modules() if hasattr(layer, "weight")}
+    hooks = [layer.register_forward_hook(keep(name)) for name, layer in layers.items()]
+    with torch.no_grad():
+        net(torch.as_tensor(X).to(replicas.devices[0]))
+    for hook in hooks:
+        hook.remove()
+    return {name: found[name] for name in layers}

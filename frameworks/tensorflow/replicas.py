@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+import tensorflow as tf
+
 from common.base.arrays import Array, Weights
 from common.parallel.replicas import share_of
 from frameworks.tensorflow import hosts
-from frameworks.tensorflow.activations import layer_outputs
 from frameworks.tensorflow.batch_norm import unmoved_statistics
 from frameworks.tensorflow.collectives import unflatten
 from frameworks.tensorflow.concise import Replicas, forward_backward
@@ -38,5 +39,9 @@ def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
 
 def activations(X: Array, replicas: Replicas) -> Weights:
     """What each layer with weights makes of a batch on the first device of this process."""
+    net = replicas.net
     first = copies_of(replicas.params["fc.bias"], replicas.strategy)[0].device
-    return layer_outputs(X, replicas.net, first)
+    layers = {layer.name: layer.output for layer in net.layers if layer.weights}
+    with tf.device(first):
+        found = tf.keras.Model(net.input, layers)(X, training=False)
+    return {name: to_canonical(name, on_host(found[name])) for name in layers}
