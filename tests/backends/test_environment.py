@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from agreement import edit
 from fake_chapter import EVERY, CommandLine, stopping, written
 from surroundings import computed, ran
 
 from common.backends.environment import Environment
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import environment
+from common.compare.folder import examine
 from common.records.store import read_record
+from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
 BF16: Final = {"DNNL_DEFAULT_FPMATH_MODE": "BF16", "ONEDNN_DEFAULT_FPMATH_MODE": "BF16"}
@@ -20,6 +23,7 @@ BF16: Final = {"DNNL_DEFAULT_FPMATH_MODE": "BF16", "ONEDNN_DEFAULT_FPMATH_MODE":
 KERAS_JSON: Final = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
 HARMLESS: Final = {
     "pytorch": {
+        "GOMP_SPINCOUNT": "0",
         "TORCH_COMPILE_DISABLE": "1",
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
         "GLOO_SOCKET_IFNAME": "nonsense",  # no processes meet here
@@ -59,6 +63,7 @@ HARMLESS: Final = {
     },
     "mxnet": {
         "MXNET_ENGINE_TYPE": "NaiveEngine",
+        "GOMP_SPINCOUNT": "2000",
         "MXNET_CPU_WORKER_NTHREADS": "3",
         "MXNET_LIBRARY_PATH": __file__,
         "DMLC_ROLE": "server",
@@ -131,33 +136,14 @@ def test_the_page_names_every_variable_of_the_table(name: str) -> None:
         assert f"`{variable}`" in page, variable
 
 
-TABLE: Final = Environment(
-    decided={"TOY_LAYOUT": "last"},
-    removed=("TOY_DTYPE*",),
-    defaults={"TOY_FAST": "1", "TOY_LOG": "2"},
-    rounding=("TOY_FAST", "*_ISA"),
-    breaking=("TOY_*",),
-    roles=("TOY_ROLE",),
-)
-
-
-@pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """What a framework reads, PyTorch's name among others; none of it is set."""
-    for name in ("TOY_LAYOUT", "TOY_DTYPE_OF", "TOY_FAST", "TOY_LOG", "TOY_ISA", "TOY_ROLE"):
-        monkeypatch.setenv(name, "")  # so that it is put back
-        monkeypatch.delenv(name)
-    monkeypatch.setattr("frameworks.pytorch.ENVIRONMENT", TABLE)
-    return TABLE
-
-
-@pytest.mark.usefixtures("table")
 def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def failing(step: int) -> float:
         raise ValueError(f"no such plugin, in step {step}\nand so on")
 
+    table = Environment(rounding=("*_ISA",), breaking=("TOY_*",))
+    monkeypatch.setattr("frameworks.pytorch.ENVIRONMENT", table)
     start = CommandLine(monkeypatch, tmp_path)
     monkeypatch.setenv("TOY_ISA", "avx2")
     assert start("--quiet", loss=failing) == 1
@@ -176,3 +162,9 @@ def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_ano
     assert start(f"--resume-from={path}", *EVERY[2:]) == 0
     assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err
     assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
+
+
+def test_the_comparison_names_it_under_a_table(results: Path) -> None:
+    edit(results / "float64" / "jax-scratch-2dev.json", environment={"TOY_ISA": "avx2"})
+    (examined,) = examine(results, frameworks=["jax"])
+    assert "; TOY_ISA=avx2 in jax on 2" in subtitle(examined.comparison)

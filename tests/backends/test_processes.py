@@ -1,16 +1,20 @@
 """PyTorch's processes: two runs at once, and how they end."""
 
+import importlib
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from started import CONCISE, SECONDS, flags, require_proc
+
+from common.backends.devices import ALONE
+from common.base.network import interface_of
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -41,6 +45,17 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
         load_file(tmp_path / name / RECORD.replace("json", "safetensors")) for name in "ab"
     )
     assert all(np.array_equal(values, second[name]) for name, values in first.items())
+
+
+def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendezvous: Any = importlib.import_module("frameworks.pytorch.rendezvous")
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    with rendezvous.interface_used(ALONE):
+        assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
+    meeting = rendezvous.Rendezvous.of(ALONE)
+    socket.create_connection(("127.0.0.1", meeting.port)).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", meeting.port))
 
 
 THREADS: Final = """
