@@ -19,7 +19,7 @@ pytestmark = pytest.mark.only("pytorch")
 
 ROOT = Path(__file__).parents[2]
 SMALL = "--dataset=synthetic --train-examples=60 --test-examples=20 --batch-size=15 --quiet"
-ENDLESS = [*SMALL.split(), "--devices=2", "--threads=1", "--steps=1000000"]
+ENDLESS = [*SMALL.split(), "--devices=2", "--threads=1", "--steps=1000000", "--width=4"]
 GRID = """
 from pathlib import Path
 from common import grid
@@ -62,14 +62,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
             os.killpg(group, signal.SIGKILL)
 
 
-def start_grid(start: Start, folder: Path) -> "subprocess.Popen[str]":
-    """A grid of three endless runs of several processes, two at a time."""
-    arguments = ["pytorch", "concise", *ENDLESS, "--width=4"]
-    grid = start("-c", GRID.format(arguments=arguments, out=str(folder / "out")))
-    wait_for(grid, lambda: len(records(folder)) == 2)
-    return grid
-
-
 def wait_for(run: "subprocess.Popen[str]", ready: Callable[[], object]) -> None:
     limit = time.monotonic() + SECONDS
     while not ready():
@@ -90,18 +82,10 @@ def require_nothing_left(folder: Path, processes: list[int]) -> None:
     assert not list((folder / "tmp").iterdir())
 
 
-def test_an_interrupted_grid_says_so_in_a_line(start: Start, tmp_path: Path) -> None:
-    grid = start_grid(start, tmp_path)
-    processes = descendants(grid.pid)
-    os.killpg(grid.pid, signal.SIGINT)  # a terminal sends it to every process
-    out, err = grid.communicate(timeout=SECONDS)
-    assert (grid.returncode, err) == (130, "python -m common.grid: error: interrupted\n")
-    assert out == "3 runs, 2 at a time\n"
-    require_nothing_left(tmp_path, processes)
-
-
 def test_a_killed_grid_takes_the_processes_of_its_runs_along(start: Start, tmp_path: Path) -> None:
-    grid = start_grid(start, tmp_path)
+    arguments = ["pytorch", "concise", *ENDLESS]
+    grid = start("-c", GRID.format(arguments=arguments, out=str(tmp_path / "out")))
+    wait_for(grid, lambda: len(records(tmp_path)) == 2)
     processes = descendants(grid.pid)
     assert len(processes) >= 2 * (1 + 1 + 2)  # run, server and devices
     grid.kill()
@@ -109,13 +93,18 @@ def test_a_killed_grid_takes_the_processes_of_its_runs_along(start: Start, tmp_p
     require_nothing_left(tmp_path, processes)
 
 
-def test_a_run_that_is_stopped_takes_its_processes_along(start: Start, tmp_path: Path) -> None:
-    flags = [*ENDLESS, "--width=4", f"--out={tmp_path / 'out' / 'a'}"]
-    run = start("-m", "frameworks.pytorch.concise", *flags)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_stopped_takes_its_processes_along(
+    start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    run = start("-m", "frameworks.pytorch.concise", *ENDLESS, f"--out={tmp_path / 'out' / 'a'}")
     wait_for(run, lambda: records(tmp_path))
     processes = descendants(run.pid)
     assert len(processes) >= 3
-    run.send_signal(signal.SIGTERM)
+    if number == signal.SIGHUP:
+        os.killpg(run.pid, number)  # as a terminal does that is closed
+    else:
+        run.send_signal(number)
     _, err = run.communicate(timeout=SECONDS)
     assert run.returncode == 143
     started = r" after step [\d,]+ of 1,000,000, and kept no checkpoint"
@@ -123,20 +112,3 @@ def test_a_run_that_is_stopped_takes_its_processes_along(start: Start, tmp_path:
     said = f"python -m frameworks.pytorch.concise: error: stopped({started}|{not_yet})\n"
     assert re.fullmatch(said, err)
     require_nothing_left(tmp_path, processes)
-
-
-def test_a_benchmark_takes_what_measures_along(start: Start, tmp_path: Path) -> None:
-    bench = start("-m", "bench", f"--python=pytorch={sys.executable}", f"--out={tmp_path}")
-    wait_for(bench, lambda: any("bench.measure" in said(each) for each in descendants(bench.pid)))
-    processes = descendants(bench.pid)
-    bench.send_signal(signal.SIGTERM)
-    _, err = bench.communicate(timeout=SECONDS)
-    assert (bench.returncode, err) == (143, "python -m bench: error: ended by SIGTERM\n")
-    require_gone(processes)
-
-
-def said(process: int) -> str:
-    """The command line of a process; empty, if it has ended."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{process}/cmdline").read_text()
-    return ""
