@@ -50,7 +50,7 @@ def _moment(frame: Frame, said: str) -> dict[str, Any]:
     return {"words": said, "sent": frame.busiest, "adds": adds, "messages": messages}
 
 
-def fragment(assets: str = "_static") -> str:
+def rounds(assets: str) -> str:
     """The figure as HTML; `assets` is the address of the folder that has its scripts."""
     algorithm, devices = FIRST_SHOWN
     return figure(

@@ -69,7 +69,6 @@ class _Reader:
     listings: Listings = field(default_factory=Listings)
     section: str = "start"
     count: int = 0
-    sections: set[str] = field(default_factory=set)
 
     def cell(self, kind: Kind, text: str, *, folded: bool = False) -> Cell:
         """The next cell; those of other frameworks count too, so that ids are the same in all."""
@@ -82,9 +81,6 @@ class _Reader:
         for part in re.split(r"\n(?=#+ )", text) if text else []:
             if heading := re.match(r"#+ (.+)", part):
                 self.section, self.count = slug(heading[1])[:48], 0
-                if self.section in self.sections:
-                    raise RunError(f"{self.path.name}: two headings are {heading[1]!r}")
-                self.sections.add(self.section)
             yield self.cell("prose", part.strip())
 
     def block(self, name: str, words: str, body: Sequence[str], line: int) -> Iterator[Cell]:
@@ -109,8 +105,6 @@ class _Reader:
 
         `{framework}` in a path becomes the framework's name.
         """
-        if len(words) < 2:
-            raise RunError(f"{self.path.name}: a listing of {' '.join(words)} names nothing")
         file, *names = words
         folder = ROOT if "/" in file else ROOT / "frameworks" / str(self.framework)
         return self.listings.cell(folder / file.format(framework=self.framework), names)
@@ -119,8 +113,6 @@ class _Reader:
         """What is said to some frameworks; the others count it and leave it out."""
         if not names or not set(names) <= set(FRAMEWORKS):
             raise RunError(f"{self.path.name}:{line}: only {', '.join(names)}: no such framework")
-        if any(each.startswith("#") for each in body):
-            raise RunError(f"{self.path.name}:{line}: only some frameworks would have this heading")
         reader = self
         if self.framework not in names:
             reader = _Reader(self.path, names[0], section=self.section, count=self.count)
@@ -168,13 +160,7 @@ def cells(name: str, framework: str | None) -> list[Cell]:
     Raises RunError if the text or a listing of it cannot be read.
     """
     path = TEXTS / f"{name}.md"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise RunError(f"there is no chapter {name}: {error}") from None
-    if not any(lines):
-        raise RunError(f"{path.name} is empty")
-    first, *rest = _Reader(path, framework).cells(lines)
+    first, *rest = _Reader(path, framework).cells(path.read_text(encoding="utf-8").splitlines())
     arguments = f'"{framework}", "{CHAPTERS[name]}"' if framework else ""
     if name in VIRTUAL:
         arguments += f', device_kind="cpu", devices={VIRTUAL[name]}'

@@ -23,16 +23,13 @@ class SourceFile:
     """A file of the project, by what its top level binds."""
 
     def __init__(self, path: Path) -> None:
-        """Reads it. Raises RunError if there is no such file."""
-        try:
-            self.text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise RunError(f"there is no listing in {path}: {error.strerror}") from None
-        self.path, self.lines = path, self.text.splitlines()
+        """Reads it. Raises OSError if there is no such file."""
+        text = path.read_text(encoding="utf-8")
+        self.path, self.lines = path, text.splitlines()
         self.module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         self.imports: dict[str, str] = {}
         self.definitions: dict[str, Definition] = {}
-        for node in ast.parse(self.text).body:
+        for node in ast.parse(text).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self.imports |= bound_by(node)
             elif isinstance(node, Definition):

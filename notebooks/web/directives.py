@@ -19,13 +19,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from common.base.errors import RunError
-from notebooks.drawing import (
-    explore_memory,
-    explore_pipeline,
-    explore_rounds,
-    explore_shards,
-    pictures,
-)
+from notebooks.drawing import pictures
+from notebooks.drawing.explore_plans import EXPLORERS
 from notebooks.text.sources import ROOT
 from notebooks.web.outputs import unsearched
 from notebooks.web.relink import DOCS, relinked
@@ -41,14 +36,6 @@ TYPES: Final = {
 MATHML: Final = "http://www.w3.org/1998/Math/MathML"
 
 FONT: Final = DOCS / "_static" / "stix-two-math.woff2"
-
-
-EXPLORERS: Final = {
-    "pipeline": explore_pipeline.fragment,
-    "memory": explore_memory.fragment,
-    "shards": explore_shards.fragment,
-    "rounds": explore_rounds.fragment,
-}
 
 
 class Picture(SphinxDirective):

@@ -55,7 +55,7 @@ def page(name: str, notebooks: Notebooks) -> str:
             for wanted in [set(ids)]
             for framework, column in columns.items()
         }
-        parts += _once(name, chosen) if same else [_tabs(name, chosen)]
+        parts += blocks(name, *next(iter(chosen.items()))) if same else [_tabs(name, chosen)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -84,12 +84,6 @@ def _same(cell: str, columns: Sequence[Column]) -> bool:
     """Whether every framework has this cell, and the same one."""
     first = columns[0].get(cell)
     return first is not None and all(column.get(cell) == first for column in columns)
-
-
-def _once(name: str, chosen: Mapping[Framework, Sequence[Shown]]) -> Iterator[str]:
-    """Cells that are the same in all frameworks."""
-    framework, shown = next(iter(chosen.items()))
-    return blocks(name, framework, shown)
 
 
 def _tabs(name: str, chosen: Mapping[Framework, Sequence[Shown]]) -> str:

@@ -70,8 +70,6 @@ def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> 
         ("# T\n\n:::{only} pytroch\nx\n:::", "own.md:3: only pytroch: no such framework"),
         ("# T\n\n:::{only} jax\nx\n\n```{cel}\n```\n:::", "own.md:6: there is no block 'cel'"),
         ("# T\n\n```{listing} scratch.py lenett\n```", "scratch.py defines no 'lenett'"),
-        ("# T\n\n:::{only} jax\n## H\n:::", "own.md:3: only some frameworks would have"),
-        ("# T\n\n## A\n\n## A\n", "own.md: two headings are 'A'"),
     ],
 )
 def test_a_text_that_cannot_be_read_says_where(write: Write, text: str, complaint: str) -> None:

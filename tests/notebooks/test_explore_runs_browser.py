@@ -16,14 +16,15 @@ from common.parallel.ledger import Event
 from common.parallel.pipelines import ORDERS, simulate
 from common.records.record import Record, Split
 from common.settings.config import Config
-from notebooks.drawing import explore_pipeline, pipeline_runs
+from notebooks.drawing import pipeline_runs
+from notebooks.drawing.explore_plans import pipeline
 
 pytestmark = NEEDED
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return page_of(explore_pipeline.fragment, tmp_path_factory.mktemp("page"))
+    return page_of(pipeline, tmp_path_factory.mktemp("page"))
 
 
 def test_kept_runs_are_whole_and_in_the_order_of_the_plan() -> None:

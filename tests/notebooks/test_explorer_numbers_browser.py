@@ -2,7 +2,7 @@
 
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import product
@@ -28,7 +28,7 @@ from common.parallel.pipelines import (
 )
 from common.parallel.scenarios import NETS, OPTIMIZERS, PRECISIONS, Scenario
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
-from notebooks.drawing import explore_memory, explore_pipeline, explore_rounds, explore_shards
+from notebooks.drawing.explore_plans import EXPLORERS
 from notebooks.drawing.frames import words
 
 pytestmark = NEEDED
@@ -251,11 +251,11 @@ def check_rounds(tab: Tab) -> None:
                 assert cell in {str(mask.bit_count()), spelled, "sum" if mask == 2**k - 1 else ""}
 
 
-CHECKS: dict[str, tuple[Callable[[str], str], Callable[[Tab], None]]] = {
-    "memory": (explore_memory.fragment, check_memory),
-    "pipeline": (explore_pipeline.fragment, check_pipeline),
-    "shards": (explore_shards.fragment, check_shards),
-    "rounds": (explore_rounds.fragment, check_rounds),
+CHECKS = {
+    "memory": check_memory,
+    "pipeline": check_pipeline,
+    "shards": check_shards,
+    "rounds": check_rounds,
 }
 
 BUGS = {
@@ -268,23 +268,19 @@ BUGS = {
 
 
 @pytest.mark.parametrize("figure", CHECKS)
-def test_every_number_is_that_of_python(tab: Tab, tmp_path: Path, figure: str) -> None:
-    fragment, check = CHECKS[figure]
-    tab.goto(page_of(fragment, tmp_path))
-    check(tab)
-
-
-@pytest.mark.parametrize("figure", CHECKS)
-def test_a_bug_in_a_script_is_found(tab: Tab, tmp_path: Path, figure: str) -> None:
-    fragment, check = CHECKS[figure]
+def test_every_number_is_that_of_python_and_a_bug_in_a_script_is_found(
+    tab: Tab, tmp_path: Path, figure: str
+) -> None:
+    tab.goto(page_of(EXPLORERS[figure], tmp_path))
+    CHECKS[figure](tab)
     name, right, wrong = BUGS[figure]
     script = Path(shutil.copytree(ASSETS, tmp_path / "assets"), name)
     text = script.read_text(encoding="utf-8")
     assert text.count(right) == 1
     script.write_text(text.replace(right, wrong), encoding="utf-8")
-    tab.goto(written(tmp_path, fragment(script.parent.as_uri())))
+    tab.goto(written(tmp_path, EXPLORERS[figure](script.parent.as_uri())))
     with pytest.raises(AssertionError):
-        check(tab)
+        CHECKS[figure](tab)
 
 
 def sent(**settings: Any) -> int:
@@ -312,7 +308,7 @@ def test_what_the_page_says_of_traffic_is_so() -> None:
 
 
 def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
-    tab.goto(page_of(explore_memory.fragment, tmp_path))
+    tab.goto(page_of(EXPLORERS["memory"], tmp_path))
     large = {"net": "dense", "millions": 7000, "layers": 32, "devices": 8, "optimizer": "adam"}
     read = "root => root.querySelector('.explorer-words').textContent"
     first, second = each_of(tab, "memory", [{}, {**large, "card": "80"}], read)

@@ -1,7 +1,7 @@
 """The explorers in a real browser: they react, fit, and complain of nothing."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import unescape
 from itertools import product
 from pathlib import Path
@@ -15,24 +15,12 @@ from playwright.sync_api import Browser, Page as Tab
 
 from common.chapters.strategies import STRATEGIES
 from common.parallel.schedules import SCHEDULES
-from notebooks.drawing import (
-    explore_memory,
-    explore_pipeline,
-    explore_rounds,
-    explore_shards,
-    pictures,
-)
+from notebooks.drawing import pictures
+from notebooks.drawing.explore_plans import EXPLORERS
 
 pytestmark = NEEDED
 
-FRAGMENTS: dict[str, Callable[[str], str]] = {
-    "pipeline": explore_pipeline.fragment,
-    "memory": explore_memory.fragment,
-    "shards": explore_shards.fragment,
-    "rounds": explore_rounds.fragment,
-}
-
-EVERY = pytest.mark.parametrize("figure", FRAGMENTS)
+EVERY = pytest.mark.parametrize("figure", EXPLORERS)
 
 STEPPED = {"pipeline": "step", "shards": "moment", "rounds": "round"}
 """The explorers that have steps, and the names of their sliders."""
@@ -68,7 +56,7 @@ def largest(figure: str) -> Iterator[dict[str, Any]]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         name: page_of(fragment, tmp_path_factory.mktemp(name))
-        for name, fragment in FRAGMENTS.items()
+        for name, fragment in EXPLORERS.items()
     }
 
 
@@ -129,21 +117,6 @@ def test_buttons_and_keys_step(pages: dict[str, str], tab: Tab, figure: str) -> 
         tab.keyboard.press(key)
         assert slider.input_value() == expected, (focus, key)
     assert said(tab) == end
-
-
-@EVERY
-def test_every_control_works_by_keys(pages: dict[str, str], tab: Tab, figure: str) -> None:
-    tab.goto(pages[figure])
-    controls = tab.locator(f"#{figure} :is(select, input:not([type=file])):visible")
-    assert controls.count() >= 3
-    for control in controls.all():
-        tab.goto(pages[figure])
-        control.focus()
-        before = control.input_value()
-        for key in ("ArrowUp", "ArrowDown", "ArrowDown", "ArrowLeft"):
-            if control.input_value() == before:
-                tab.keyboard.press(key)
-        assert control.input_value() != before, control
 
 
 @pytest.mark.parametrize("figure", ["pipeline", "rounds"])

