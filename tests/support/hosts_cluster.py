@@ -10,8 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
@@ -80,7 +79,7 @@ class Hosts:
     def _bring_up(self) -> None:
         known = ["127.0.0.1 localhost"]
         for at, (name, address) in enumerate(self.addresses.items()):
-            known += [f"{address} {name} parity-{at}.parity"]
+            known += [f"{address} {name}", f"{address} parity-{at}.parity"]
         (self.folder / "hosts").write_text("\n".join([*known, ""]))
         self._hold("switch", KINDS[:1])
         self._do("switch", "ip link add bridge type bridge; ip link set bridge up")
@@ -173,15 +172,6 @@ def processes(init: int) -> list[int]:
     assert space != _space(os.getpid()), "this is no host, but the machine itself"
     found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     return [process for process in found if process != init and _space(process) == space]
-
-
-def wait(until: Callable[[], bool], what: str, seconds: float = 20) -> None:
-    """Returns as soon as `until` holds. Raises TimeoutError, which is an OSError."""
-    end = time.monotonic() + seconds
-    while not until():
-        if time.monotonic() > end:
-            raise TimeoutError(f"{what} after {seconds} s")
-        time.sleep(0.05)
 
 
 def send(process: int, number: signal.Signals) -> None:

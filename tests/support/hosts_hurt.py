@@ -10,9 +10,10 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Final
 
-from hosts_cluster import Hosts, processes, send, wait
+from hosts_cluster import Hosts, processes, send
 from killed_runs import Case, Runner, first_cases
 from started import SECONDS, alive, children
+from together import wait_until
 
 HOSTS: Final = 3
 STEPS: Final = 21
@@ -47,7 +48,7 @@ class Fault:
 
     def case(self, framework: str) -> Case:
         """What is run: each chapter has each kind of fault."""
-        return first_cases(framework)[(self.rank + MOMENTS.index(self.moment)) % 2]
+        return first_cases(framework)[(self.rank + (self.moment == "middle")) % 2]
 
     def checkpoint(self, runner: Runner) -> str:
         """The checkpoint after which it happens."""
@@ -161,9 +162,9 @@ class RunOverHosts:
         """There is no process, port or shared memory on any host that is still there."""
         for name in self.hosts.inits.keys() - {"switch"}:
             init = self.hosts.inits[name]
-            wait(partial(self._is_empty, init), f"processes left on {name}")
+            wait_until(partial(self._is_empty, init), f"processes left on {name}")
             for command in (("ss", "-Hltunp"), ("ls", "-A", "/dev/shm")):
-                wait(partial(self._says_nothing, name, command), f"{command} on {name}")
+                wait_until(partial(self._says_nothing, name, command), f"{command} on {name}")
 
     def _says_nothing(self, name: str, command: Sequence[str]) -> bool:
         return not self.hosts.run(name, *command, capture_output=True, text=True).stdout

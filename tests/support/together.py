@@ -167,11 +167,11 @@ def require_told(runs: list[Started], words: str, seconds: float = LIMIT, status
         assert (found, words in said, said.count("\n")) == (status, True, 1), said
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], bool], else_said: str = "") -> None:
     """Returns as soon as it holds."""
     limit = time.monotonic() + SOON
     while not holds():
-        assert time.monotonic() < limit
+        assert time.monotonic() < limit, else_said
         time.sleep(0.01)
 
 
