@@ -83,6 +83,12 @@ class CommandLine:
         return main("pytorch", "scratch", [*FLAGS, *flags])
 
 
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """The command line, in a folder of its own: three steps are an epoch."""
+    return CommandLine(monkeypatch, tmp_path)
+
+
 def written() -> dict[str, Any]:
     """The record that the command left, as JSON."""
     content: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))

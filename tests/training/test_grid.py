@@ -1,7 +1,6 @@
 """The runs of the parity grid: which they are, and that they are what the commands do."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from common import grid
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
-from common.chapters.chapters import CHAPTERS, SUITES
+from common.chapters.chapters import SUITES
 from common.chapters.strategies import STRATEGIES
 from common.settings.arguments import parser
 
@@ -18,66 +17,33 @@ ROOT = Path(__file__).parents[2]
 FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
 
 
-def test_every_suite_runs_on_its_devices() -> None:
-    first, more = (
-        grid.commands("jax", Path("r")),
-        grid.commands("jax", Path("r"), more_devices=True),
+def flags_of(name: str, gpus: int = 0) -> list[list[str]]:
+    """The flags of all runs of a framework's grid, on few devices and on more."""
+    few, many = (
+        grid.commands(name, Path("r"), more_devices=more, gpus=gpus) for more in (False, True)
     )
-    on_cpus = [suite for suite in SUITES if suite.kind == "cpu" and "jax" not in suite.lacking]
-    assert len(first) == sum(len(suite.devices) for suite in on_cpus)
-    assert len(more) == sum(len(suite.more_devices) for suite in on_cpus)
-    asked = [(chapter, flag) for chapter, flags in first + more for flag in flags]
-    for k in (1, 2, 4):
-        assert {chapter for chapter, flag in asked if flag == f"--devices={k}"} == {*CHAPTERS}
-    assert not {flag for _, flags in first for flag in flags} & {"--devices=3", "--devices=4"}
-    assert all("--preset=quick" in flags for _, flags in first[:4])
-    assert sum("--layers" in flags for _, flags in first) == 2
-    for chapter, flags in first + more:
-        parser("jax", chapter).parse_args(flags)
+    return [flags for _, flags in few + many]
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
-def test_a_framework_runs_what_it_can(name: str) -> None:
-    every = [
-        flags
-        for more in (False, True)
-        for _, flags in grid.commands(name, Path("r"), more_devices=more)
-    ]
-    own = [flags for flags in every if "--native" in flags]
-    expected = [
-        suite
-        for suite in SUITES
-        if suite.kind == "cpu" and suite.settings.get("native") and name not in suite.lacking
-        for _ in suite.counts(more_devices=True)
-    ]
-    assert len(own) == len(expected)
-    wanted = {f"--strategy={suite.settings['strategy']}" for suite in expected}
-    assert {flag for flags in own for flag in flags if flag[:10] == "--strategy"} == wanted
-    assert wanted == {f"--strategy={each}" for each in STRATEGIES if each not in NO_NATIVE[name]}
+def test_every_suite_that_a_framework_has_runs_on_its_devices(name: str) -> None:
+    planned = [suite for suite in SUITES if suite.kind == "cpu" and name not in suite.lacking]
+    found = flags_of(name)
+    assert len(found) == sum(len(suite.counts(more_devices=True)) for suite in planned)
+    native = {flag for flags in found for flag in flags if "--native" in flags}
+    strategies = {f"--strategy={each}" for each in STRATEGIES if each not in NO_NATIVE[name]}
+    assert {flag for flag in native if flag.startswith("--strategy")} == strategies
+    for chapter, flags in grid.commands(name, Path("r")):
+        parser(name, chapter).parse_args(flags)
 
 
 @pytest.mark.parametrize("gpus", [1, 3])
 def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) -> None:
-    def on_gpus(flag: re.Match[str]) -> str:
-        return f"{flag[1]}gpu" if flag[1] else f"{flag[2]}/gpu"
-
-    same = ["--deterministic"]
-    on_cpus = [
-        *grid.commands("jax", Path("r")),
-        *grid.commands("jax", Path("r"), more_devices=True),
-    ]
-    expected = [
-        (
-            chapter,
-            [re.sub("^(--device-kind=)cpu|^(--out=r)", on_gpus, flag) for flag in flags] + same,
-        )
-        for chapter, flags in on_cpus
-        if int(flags[0].removeprefix("--devices=")) <= gpus
-    ]
-    found = grid.commands("jax", Path("r"), gpus=gpus)
-    found += grid.commands("jax", Path("r"), gpus=gpus, more_devices=True)
-    assert all("--device-kind=gpu" in flags for _, flags in found)
-    assert sorted(found) == sorted(expected)
+    found = flags_of("jax", gpus=gpus)
+    assert all({"--device-kind=gpu", "--deterministic"} <= {*flags} for flags in found)
+    on_cpus = [flags[0] for flags in flags_of("jax")]
+    expected = [flag for flag in on_cpus if int(flag.removeprefix("--devices=")) <= gpus]
+    assert sorted(flags[0] for flags in found) == sorted(expected)
 
 
 def run_grid(framework: str, *todo: list[str]) -> "subprocess.CompletedProcess[str]":

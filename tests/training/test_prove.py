@@ -11,8 +11,7 @@ import pytest
 from started import SECONDS, alive, children, heard
 
 from common import prove
-from common.backends.driver import Card, Driver
-from common.base.errors import RequestError, RunError
+from common.base.errors import RequestError
 from common.chapters.chapters import SUITES
 from common.grid import commands
 from common.prove import Found
@@ -61,25 +60,19 @@ def started(stand_in: Path, seconds: int, *flags: str) -> "subprocess.Popen[str]
 def test_gpus_are_used_where_they_are_seen(tmp_path: Path) -> None:
     assert prove.gpus_for([TORCH, JAX], None, ()) == prove.MOST
     found = [TORCH, replace(JAX, gpus=2)]
-    steps = list(map(str, prove.grids(found, tmp_path, more_devices=True)))
+    steps = list(map(str, prove.grids(found, tmp_path, more_devices=False)))
     torch, jax = (f"python -m common.grid {each} --out={tmp_path}" for each in ("pytorch", "jax"))
-    more = "--more-devices"
-    on_gpus = [f"{jax} --gpus=2", f"{jax} --gpus=2 {more}"]
-    assert steps == [torch, f"{torch} {more}", jax, f"{jax} {more}", *on_gpus]
-    flags = f"--suites --frameworks pytorch jax {more} --gpus=2 --without-gpu pytorch"
-    compared = prove.comparison(found, tmp_path, more_devices=True)
+    assert steps == [torch, jax, f"{jax} --gpus=2"]
+    flags = "--suites --frameworks pytorch jax --gpus=2 --without-gpu pytorch"
+    compared = prove.comparison(found, tmp_path, more_devices=False)
     assert compared == [str(tmp_path), *flags.split()]
 
 
-@pytest.mark.parametrize("each", [JAX, replace(JAX, framework="mxnet")], ids=str)
 @pytest.mark.parametrize(("gpus", "more"), [(0, False), (1, False), (2, True), (4, True)])
-def test_what_is_compared_is_run(tmp_path: Path, each: Found, gpus: int, more: bool) -> None:
-    steps = prove.grids([replace(each, gpus=gpus)], tmp_path, more)
-    counts = [
-        len(suite.counts(more_devices=more, gpus=gpus))
-        for suite in SUITES
-        if each.framework not in suite.lacking
-    ]
+def test_what_is_compared_is_run(tmp_path: Path, gpus: int, more: bool) -> None:
+    steps = prove.grids([replace(JAX, framework="mxnet", gpus=gpus)], tmp_path, more)
+    suites = [suite for suite in SUITES if "mxnet" not in suite.lacking]
+    counts = [len(suite.counts(more_devices=more, gpus=gpus)) for suite in suites]
     assert sum(step.runs for step in steps) == sum(counts)
 
 
@@ -88,13 +81,6 @@ def test_gpus_that_are_asked_for_have_to_be_there(asked: int) -> None:
     with pytest.raises(RequestError, match=f"sees [08] GPUs here, not {asked}: ask for fewer"):
         prove.gpus_for([JAX, TORCH], asked, ())
     assert prove.gpus_for([JAX, TORCH], 8, ["pytorch"]) == 8
-
-
-def test_a_build_for_cpus_beside_gpus_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = Driver("580.95.05", (Card("NVIDIA H100"),) * 2)
-    monkeypatch.setattr(prove, "find_driver", lambda _: driver)
-    assert "though there is 2 x NVIDIA H100" in prove.seen(TORCH)
-    assert prove.seen(JAX) == "8 GPUs"
 
 
 def test_what_cannot_run_is_left_out_unless_it_is_named(
@@ -138,9 +124,6 @@ def test_tests_that_cannot_be_run_are_not_claimed(
     kept = json.loads((tmp_path / "proof.json").read_text())
     assert kept["passed"]
     assert kept["frameworks"][0]["packages"] == {"jax": "1.0"}
-    with pytest.raises(RunError, match="not proven, as these have failed: a grid; see"):
-        prove.conclude([JAX], {"a grid": False, "another": True}, tmp_path)
-    assert not json.loads((tmp_path / "proof.json").read_text())["passed"]
 
 
 def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
@@ -149,10 +132,12 @@ def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
     assert (running.returncode, complained.count("\n")) == (1, 1)
     assert f"1/{RUNS} frameworks.jax.scratch --devices=1\n" in said
     assert "python -m common.prove: error: not proven" in complained
-    assert "python -m frameworks.jax" in (stand_in.parent / "proof/proof.log").read_text()
+    proof = stand_in.parent / "proof"
+    assert "python -m frameworks.jax" in (proof / "proof.log").read_text()
+    assert not json.loads((proof / "proof.json").read_text())["passed"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_whatever_ends_it_ends_what_it_runs(stand_in: Path, number: signal.Signals) -> None:
     running = started(stand_in, 1000)
     assert running.stdout
@@ -166,12 +151,3 @@ def test_whatever_ends_it_ends_what_it_runs(stand_in: Path, number: signal.Signa
     assert complained.count("\n") == 1
     assert not alive(child)
     assert not alive(of_child)
-
-
-def test_what_cannot_be_begun_is_one_line(stand_in: Path) -> None:
-    for flags, told in ((["torch"], "there is no 'torch'"), (["--gpus=1"], "sees 0 GPUs here")):
-        running = started(stand_in, 0, *flags)
-        _, complained = running.communicate(timeout=SECONDS)
-        assert (running.returncode, complained.count("\n")) == (2, 1)
-        assert told in complained
-    assert not (stand_in.parent / "proof").exists()

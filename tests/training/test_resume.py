@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agreement import edit
-from fake_chapter import EVERY, KEPT, RECORD, CommandLine, stopping, written
+from fake_chapter import EVERY, KEPT, RECORD, CommandLine, start as start, stopping, written
 from hurt_runs import require_tidy
 from safetensors.numpy import load_file
 from started import heard
@@ -16,15 +16,8 @@ from common.base.signals import ENDING
 from common.records.fingerprint import source_digest
 from common.records.store import read_record, write_record_as
 from common.training.checkpoints import checkpoints_in, read_checkpoint
-from common.training.resume import means
 
 NAME = RECORD.stem
-
-
-@pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """The command line, in a folder of its own: three steps are an epoch."""
-    return CommandLine(monkeypatch, tmp_path)
 
 
 def end_of(start: CommandLine, *flags: str) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -116,15 +109,6 @@ def test_another_allreduce_and_processor_resume_from_a_file_and_the_record_says_
     assert written()["losses"][:3] == [1, 1 / 2, 1 / 3]
 
 
-def test_gpus_that_take_what_is_fastest_may_round_otherwise(start: CommandLine) -> None:
-    assert start(*EVERY, loss=stopping(3)) == 143
-    record = read_checkpoint(KEPT / f"{NAME}-step3.json").record
-    for deterministic, told in ((True, []), (False, ["GPUs without --deterministic"])):
-        changes = {"device_kind": "gpu", "deterministic": deterministic}
-        on_gpu = record.model_copy(update={"config": record.config.model_copy(update=changes)})
-        assert list(means(on_gpu, on_gpu)) == told
-
-
 def damage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -154,52 +138,13 @@ def test_nothing_starts_again_over_damaged_checkpoints(
     assert len(list(KEPT.iterdir())) == 4
 
 
-def test_a_complete_run_only_finishes_again(start: CommandLine) -> None:
-    whole = end_of(start)
-    files = {path: path.stat().st_ino for path in KEPT.iterdir()}
-    assert end_of(start, "--resume") == whole
-    assert {path: path.stat().st_ino for path in KEPT.iterdir()} == files
-
-
-def test_checkpoints_may_lie_beside_the_record(start: CommandLine) -> None:
-    assert start(*EVERY, f"--checkpoint-dir={RECORD.parent.absolute()}", loss=stopping(3)) == 143
-    assert start(*EVERY, f"--checkpoint-dir=./{RECORD.parent}", "--resume") == 0
-    assert written()["resumed"][0]["step"] == 3
-
-
-def test_a_checkpoint_is_a_record_that_says_running(start: CommandLine) -> None:
-    assert start(*EVERY, loss=stopping(5)) == 143
-    record = read_record(KEPT / f"{NAME}-step4.json")
-    assert record.status == "running"
-    assert record.losses == [1, 1 / 2, 1 / 3, 1 / 4]
-    assert [epoch.epoch for epoch in record.epochs] == [1]
-    assert json.loads((KEPT / f"{NAME}-step4.json").read_text())["tensors"]["file"] == (
-        f"{NAME}-step4.safetensors"
-    )
-
-
-@pytest.mark.parametrize("earlier", ["of an earlier checkpoint", None])
-def test_tensors_that_wait_are_those_of_their_checkpoint(
-    start: CommandLine, earlier: str | None
-) -> None:
+def test_tensors_that_wait_are_those_of_their_checkpoint(start: CommandLine) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     tensors = KEPT / f"{NAME}-step3.safetensors"
     tensors.rename(KEPT / f"{NAME}-step3.new.safetensors")
-    if earlier:
-        tensors.write_text(earlier)
+    tensors.write_text("of an earlier checkpoint")
     read_checkpoint(tensors.with_suffix(".json"))
     assert start(*EVERY, "--resume", loss=stopping(1)) == 143
     for step in (3, 4):
         read_checkpoint(KEPT / f"{NAME}-step{step}.json")
     require_tidy(KEPT, NAME)
-
-
-def test_a_damaged_checkpoint_stays_until_there_is_a_newer_one(start: CommandLine) -> None:
-    assert start(*EVERY, loss=stopping(5)) == 143
-    newest = KEPT / f"{NAME}-step5.safetensors"
-    newest.write_text("damaged")
-    assert start(*EVERY, "--resume", "--steps=7", loss=stopping(1)) == 143
-    assert {path.name for path in KEPT.iterdir()} == {
-        f"{NAME}-step{step}.{end}" for step in (4, 5) for end in ("json", "safetensors")
-    }
-    read_checkpoint(newest.with_suffix(".json"))

@@ -52,18 +52,7 @@ def test_steps_are_spread_over_whole_epochs_and_a_rest(
     assert set(full) <= {whole}
     assert 1 <= last <= whole
     assert CONFIG.model_copy(update={**settings, "epochs": 3}).steps_of_epochs() == [whole] * 3
-
-
-@given(train_examples=counts, batch_size=counts, steps=counts)
-def test_examples_are_those_of_the_minibatches(
-    train_examples: int, batch_size: int, steps: int
-) -> None:
-    update = {"train_examples": train_examples, "batch_size": batch_size}
-    batches = [
-        len(range(start, min(start + batch_size, train_examples)))
-        for start in range(0, train_examples, batch_size)
-    ]
-    assert CONFIG.model_copy(update=update).examples_in(steps) == sum(batches[:steps])
+    assert config.examples_in(steps) == min(steps * batch_size, train_examples)
 
 
 def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
@@ -105,22 +94,6 @@ def test_exactly_as_many_steps_as_asked_for(steps: int) -> None:
     assert last.images_per_second == [20, 40, 50][last.steps - 1] / last.seconds
 
 
-@pytest.mark.parametrize(
-    ("settings", "decay"),
-    [
-        ({"epochs": 2}, "linear"),
-        ({"steps": 2}, "none"),
-        ({"steps": 2, "lr_decay": "linear"}, "linear"),
-        ({"epochs": 2, "lr_decay": "none"}, "none"),
-    ],
-)
-def test_the_preset_lets_the_rate_fall_over_whole_epochs(
-    settings: dict[str, Any], decay: str
-) -> None:
-    filled = Request.from_settings("jax", "concise", **settings).resolve(1, "cpu")
-    assert (filled.lr, filled.lr_decay) == (0.06, decay)
-
-
 def test_every_step_has_its_own_rate() -> None:
     chapter = FakeChapter()
     run(chapter, epochs=None, steps=4, lr=0.4, lr_decay="linear")
@@ -156,25 +129,23 @@ def test_the_logits_are_of_the_same_probe_before_and_after() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chapter", "devices", "batch_size", "lr"),
-    [("concise", 1, 256, 0.1), ("concise", 3, 768, 0.3), ("scratch", 3, 256, 0.2)],
+    ("chapter", "kind", "settings", "expected"),
+    [
+        ("scratch", "cpu", {}, ("book", 256, 0.2, "none")),
+        ("concise", "gpu", {}, ("book", 768, 0.3, "none")),
+        ("concise", "gpu", {"batch_size": 60, "lr": 0.7}, ("book", 60, 0.7, "none")),
+        ("concise", "cpu", {}, ("quick", 32, 0.06, "linear")),
+        ("concise", "cpu", {"steps": 2}, ("quick", 32, 0.06, "none")),
+    ],
 )
-def test_the_books_preset_is_that_of_each_device_where_the_book_says_so(
-    chapter: str, devices: int, batch_size: int, lr: float
+def test_a_preset_decides_what_no_flag_does(
+    chapter: str, kind: str, settings: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
-    filled = Request.from_settings("jax", chapter, preset="book").resolve(devices, "gpu")
-    assert (filled.preset, filled.batch_size, filled.device_kind) == ("book", batch_size, "gpu")
-    assert filled.lr == pytest.approx(lr)
-    by_hand = Request.from_settings("jax", chapter, preset="book", batch_size=60, lr=0.7)
-    assert (by_hand.resolve(devices, "gpu").batch_size, by_hand.lr) == (60, 0.7)
-
-
-@pytest.mark.parametrize(
-    ("chapter", "kind", "preset"),
-    [("concise", "cpu", "quick"), ("concise", "gpu", "book"), ("scratch", "cpu", "book")],
-)
-def test_without_a_gpu_resnet_takes_its_quick_preset(chapter: str, kind: str, preset: str) -> None:
-    assert Request.from_settings("jax", chapter).resolve(2, kind).preset == preset
+    """The book's batch and rate of ResNet-18 are those of each device."""
+    filled = Request.from_settings("jax", chapter, **settings).resolve(3, kind)
+    assert filled.lr
+    found = (filled.preset, filled.batch_size, round(filled.lr, 9), filled.lr_decay)
+    assert found == expected
 
 
 def test_auto_says_what_it_left_out() -> None:
