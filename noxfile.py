@@ -88,7 +88,7 @@ def parity(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def grid(session: nox.Session) -> None:
-    """Add runs on 3 and 4 devices to plain `nox`'s and compare them; `-- jax`: JAX alone."""
+    """Add runs on 3 and more devices to plain `nox`'s and compare them; `-- jax`: JAX alone."""
     chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
     for framework in chosen:
