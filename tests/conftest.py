@@ -16,7 +16,6 @@ import hypothesis
 import numpy_chapter
 import pytest
 from disks import disk as disk
-from figures import figures as figures, pytest_runtest_makereport as pytest_runtest_makereport
 from hurt_runs import hurt as hurt
 from momentum_steps import MOST_DEVICES
 from replays import steps_computed_once as steps_computed_once
@@ -62,7 +61,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
     parser.addoption("--gpus", type=int, help="test GPUs alone, of which there are so many")
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
-    parser.addoption("--figures", metavar="FILE", help="add to it what faults were made")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from signal import SIGKILL
 
 import pytest
-from disks import Disk
-from figures import Figures
 from hurt_runs import Hurt
 from killed_runs import ROOT
 from mirrors import (
@@ -47,17 +45,13 @@ def cache(hurt: Hurt) -> Path:
     return cache_folder()
 
 
-def use(hurt: Hurt, mirror: Mirror) -> None:
-    """Lets this mirror be the only one there is."""
-    assert download.__kwdefaults__ is not None
-    hurt.monkeypatch.setitem(download.__kwdefaults__, "mirrors", [mirror.url])
-
-
 @pytest.mark.parametrize("get", BAD)
 def test_a_run_is_refused_in_time_and_the_cache_is_empty(
-    hurt: Hurt, cache: Path, start: Start, figures: Figures, get: Answer
+    hurt: Hurt, cache: Path, start: Start, get: Answer
 ) -> None:
-    use(hurt, start(serve, get))
+    assert download.__kwdefaults__ is not None
+    mirrors = [start(serve, get).url]  # there is no other one
+    hurt.monkeypatch.setitem(download.__kwdefaults__, "mirrors", mirrors)
     began = time.monotonic()
     assert hurt.run("--dataset=fashion-mnist", f"--out={hurt.folder / 'out'}") == 2
     assert time.monotonic() - began < 10
@@ -66,21 +60,6 @@ def test_a_run_is_refused_in_time_and_the_cache_is_empty(
     )
     assert contents(cache) == {}
     assert not (hurt.folder / "out").exists()
-    figures("download that goes wrong")
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_a_cache_on_a_disk_that_takes_nothing(
-    hurt: Hurt, start: Start, disk: Disk, figures: Figures, read_only: bool
-) -> None:
-    use(hurt, start(serve, serve))
-    hurt.monkeypatch.delenv("FASHION_MNIST_DIR", raising=False)
-    hurt.monkeypatch.setenv("XDG_CACHE_HOME", str(disk.folder))
-    disk.protect() if read_only else disk.fill()
-    assert hurt.run("--dataset=fashion-mnist", f"--out={hurt.folder / 'out'}") == 2
-    hurt.require_one_line("Read-only file system" if read_only else "No space left on device")
-    assert contents(cache_folder()) == {}
-    figures("disk read-only" if read_only else "disk full at a write")
 
 
 def half_at_first(handler: Handler) -> None:
@@ -99,16 +78,15 @@ def fill(cache: Path, mirror: Mirror) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, cwd=ROOT)
 
 
-def test_two_processes_fill_it_together(cache: Path, start: Start, figures: Figures) -> None:
+def test_two_processes_fill_it_together(cache: Path, start: Start) -> None:
     mirror = start(serve, half_at_first)
     both = [fill(cache, mirror) for _ in range(2)]
     assert [each.wait(SECONDS) for each in both] == [0, 0]
     assert contents(cache) == CONTENTS
     assert sorted(mirror.fetched) == sorted([*CONTENTS, *CONTENTS])
-    figures("data cache filled by two")
 
 
-def test_one_of_them_is_killed(cache: Path, start: Start, figures: Figures) -> None:
+def test_one_of_them_is_killed(cache: Path, start: Start) -> None:
     mirror = start(serve, half_at_first)
     killed = fill(cache, mirror)
     assert mirror.was_asked.wait(SECONDS)
@@ -119,4 +97,3 @@ def test_one_of_them_is_killed(cache: Path, start: Start, figures: Figures) -> N
     assert fill(cache, mirror).wait(SECONDS) == 0
     there = contents(cache)
     assert {name: there[name] for name in CONTENTS} == CONTENTS
-    figures("data cache filled by two")

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from figures import Figures
 from killed_runs import Case, Runner, cases, first_cases
 
 from common.backends.frameworks import FRAMEWORKS
@@ -21,11 +20,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_killed_run_ends_with_the_same_bits(
-    framework: str, case: Case, tmp_path: Path, kills: int, figures: Figures
+    framework: str, case: Case, tmp_path: Path, kills: int
 ) -> None:
     runner = Runner(framework, case, tmp_path)
     life, training = runner.finish("whole")
-    figures("SIGKILL at a random moment", kills, chapter=case.chapter, devices=case.devices)
     moments = random.Random(f"{framework} {case}")
     done = 0
     while done < kills:

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from figures import Figures
 from killed_runs import Case, Runner, descendants, require_gone
-from started import children
 
 pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
 
@@ -47,9 +45,7 @@ def begun(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("who", PLACES)
-def test_a_process_that_is_lost_is_named(
-    tmp_path: Path, who: str, number: signal.Signals, figures: Figures
-) -> None:
+def test_a_process_that_is_lost_is_named(tmp_path: Path, who: str, number: signal.Signals) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
     run, processes = begun(runner)
     started = time.monotonic()
@@ -65,36 +61,26 @@ def test_a_process_that_is_lost_is_named(
     assert record.status == "failed"
     assert record.failure is not None
     assert record.failure.message == f"{who} {became}"
-    figures("process of DDP killed" if number == signal.SIGKILL else "process of DDP frozen")
 
 
-@pytest.mark.parametrize("trains", [False, True])
-def test_a_process_of_torchrun_that_is_frozen_is_named(
-    tmp_path: Path, trains: bool, figures: Figures
-) -> None:
-    rank = 1
+def test_a_process_of_torchrun_that_is_frozen_is_named(tmp_path: Path) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
     run, processes = begun(runner, TORCHRUN)
-    # Each of those that torchrun has started has another one train; the first has the hub before.
-    frozen = children(processes[rank])[-1] if trains else processes[rank]
     started = time.monotonic()
-    os.kill(frozen, signal.SIGSTOP)
+    os.kill(processes[1], signal.SIGSTOP)
     _, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
-    said = f"process {rank} on {HOST} has not answered for 15 seconds: it is frozen"
-    said += "\n" if trains else ", or its host is gone\n"
+    said = f"process 1 on {HOST} has not answered for 15 seconds: it is frozen, or its host is gone"
     # As soon as one has ended, torchrun ends those that have not said so yet.
-    found = err.count(f"python -m frameworks.pytorch.concise: error: {said}")
-    assert 1 <= found <= DEVICES - (not trains), err
+    assert f"python -m frameworks.pytorch.concise: error: {said}\n" in err
     assert run.returncode == 1
     require_gone(processes)
     assert runner.record("out").status == "failed"
-    figures("process of DDP frozen")
 
 
 @pytest.mark.parametrize("absent", [0, 2])
 def test_a_process_that_no_launcher_starts_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: int, figures: Figures
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: int
 ) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "by hand")
@@ -114,4 +100,3 @@ def test_a_process_that_no_launcher_starts_is_named(
         assert (late if absent else alone) in err
         assert run.returncode == 1
     assert time.monotonic() - started < 5 + SOON  # --join-timeout, after which it is told
-    figures("process of DDP never started")

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from figures import Figures
 from hosts_cluster import Hosts, why_not
-from hosts_hurt import EVERY, HOSTS, KINDS, SOON, Fault, RunOverHosts
+from hosts_hurt import EVERY, HOSTS, SOON, Fault, RunOverHosts
 from killed_runs import Runner
 from started import SECONDS
 
@@ -30,7 +29,7 @@ def _possible() -> None:
 
 
 def test_a_run_that_loses_a_process_or_a_host_ends_soon(
-    framework: str, fault: Fault, tmp_path: Path, figures: Figures
+    framework: str, fault: Fault, tmp_path: Path
 ) -> None:
     runner = Runner(framework, fault.case(framework), tmp_path)
     with Hosts(HOSTS) as hosts:
@@ -50,8 +49,6 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
     read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
     if fault.rank == 0 or fault == SAME_BITS:
         resumes(runner, fault)
-    chapter = runner.case.chapter
-    figures(KINDS[fault.what], moment=fault.moment, chapter=chapter, seconds=round(seconds, 1))
 
 
 def names(said: str, rank: int) -> bool:

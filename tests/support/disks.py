@@ -1,4 +1,4 @@
-"""Small disks of a test's own, which are full or read-only when it wants them to be."""
+"""A small disk of a test's own, which is full when it wants it to be."""
 
 import ctypes
 import os
@@ -20,60 +20,28 @@ class Disk:
 
     folder: Path
 
-    def free(self) -> int:
-        """The bytes that it still takes."""
+    def fill(self) -> None:
+        """Fills it to the last byte."""
         found = os.statvfs(self.folder)
-        return found.f_bavail * found.f_frsize
-
-    def page(self) -> int:
-        """The bytes that it gives at a time."""
-        return os.statvfs(self.folder).f_frsize
-
-    def fill(self, leave: int = 0) -> None:
-        """Fills it except for so many bytes, rounded down to whole pages."""
-        with self.filler.open("wb") as file:
-            if (size := self.free() - leave) > 0:
+        if size := found.f_bavail * found.f_frsize:
+            with (self.folder / "filler").open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, size)
 
     def empty(self) -> None:
         """Takes away what has filled it."""
-        self.filler.unlink(missing_ok=True)
-
-    @property
-    def filler(self) -> Path:
-        """What fills it."""
-        return self.folder / "filler"
-
-    def protect(self) -> None:
-        """From now on nothing can be written on it."""
-        # A file that is open for writing would keep it from being remounted: a second mount on
-        # top of the first one has none.
-        mount("--bind", str(self.folder), str(self.folder))
-        mount("-o", "remount,bind,ro", str(self.folder))
+        (self.folder / "filler").unlink(missing_ok=True)
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """A small disk; skips the test unless root runs it."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a file system")
-    _keep_mounts_to_ourselves()
+    if os.geteuid() != 0 or ctypes.CDLL(None).unshare(NEW_MOUNTS):
+        pytest.skip("no file system may be mounted here")
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount("-t", "tmpfs", "-o", "size=128m", "tmpfs", str(folder))
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", folder], check=True)
     try:
         yield Disk(folder)
     finally:
-        while folder.is_mount():
-            subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def mount(*arguments: str) -> None:
-    """Calls the command."""
-    subprocess.run(["mount", *arguments], check=True, capture_output=True)
-
-
-def _keep_mounts_to_ourselves() -> None:
-    if ctypes.CDLL(None, use_errno=True).unshare(NEW_MOUNTS):
-        pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
-    mount("--make-rprivate", "/")
+        subprocess.run(["umount", "-l", folder], check=True)

@@ -18,12 +18,6 @@ from together import wait_until
 HOSTS: Final = 3
 STEPS: Final = 21
 MOMENTS: Final = ("middle", "end")
-KINDS: Final = {
-    "killed": "process over hosts killed",
-    "frozen": "process over hosts frozen",
-    "host gone": "host gone",
-}
-"""What figures call each kind of fault."""
 
 SOON: Final = 30
 """Seconds in which all that remain have ended."""

@@ -9,19 +9,16 @@ import pytest
 
 from common.base import files
 
-Writes = list[tuple[str, int]]
-"""The name and the size of each file, in the order in which they were written."""
-
 
 @contextmanager
-def written() -> Iterator[Writes]:
-    """Notes every file that is written meanwhile."""
-    found: Writes = []
+def written() -> Iterator[list[str]]:
+    """The names of all files that are written meanwhile, in their order."""
+    found: list[str] = []
     finish: Callable[[Path, Path], None] = vars(files)["_finish"]
 
     def note(temporary: Path, path: Path) -> None:
         finish(temporary, path)
-        found.append((path.name, temporary.stat().st_size))
+        found.append(path.name)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "_finish", note)
