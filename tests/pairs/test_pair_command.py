@@ -70,6 +70,7 @@ def test_runs_are_shown_check_by_check(ours: Path, theirs: Path, capsys: Capture
     [
         (b"", "it is empty"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "it is a Git LFS pointer"),
+        (b"PK\x03\x04 as torch.save writes it", "it is of torch.save"),
         (b"\n<!DOCTYPE html><title>404</title>", "it is an HTML or XML page"),
         ({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}}, "not fully covered"),
         ({"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}, "NumPy lacks"),
