@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
+from common.terminal.values import path
+
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
 
 WRAPPERS: Final = {
@@ -55,6 +57,7 @@ def installed() -> list[str]:
 def framework_and_python(text: str) -> tuple[str, str]:
     """The two sides of the flag FRAMEWORK=PYTHON."""
     framework, _, python = text.partition("=")
+    python = str(path(python))
     if framework not in FRAMEWORKS or shutil.which(python) is None:
         raise argparse.ArgumentTypeError(f"{text!r} names no framework and its Python")
     return framework, python

@@ -14,6 +14,7 @@ from common.base.errors import RequestError
 from common.base.files import sha256
 from common.data.download import SHA256, DownloadError, cache_folder, download
 from common.data.synthetic import synthetic
+from common.terminal import values
 
 Bytes = NDArray[np.uint8]
 
@@ -88,7 +89,7 @@ def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool
     if data_dir is not None:
         return check_files(data_dir, "--data-dir")
     if named := os.environ.get("FASHION_MNIST_DIR"):
-        return check_files(Path(named), "FASHION_MNIST_DIR")
+        return check_files(values.path(named), "FASHION_MNIST_DIR")
     cache = cache_folder()
     if not all(_intact(cache / name) for name in SHA256):
         download(cache, notify, progress=progress)
