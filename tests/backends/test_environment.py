@@ -1,6 +1,7 @@
 """What a framework reads of the environment: a run decides, a record names it, or an error line."""
 
 import json
+from os import environ
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +45,8 @@ HARMLESS: Final = {
         "XLA_FLAGS": "--no_such_flag",
     },
     "jax": {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        # What the tests are run with stays: it may change the last bits.
+        "XLA_FLAGS": f"{environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8",
         "JAX_PLATFORM_NAME": "gpu",
         "JAX_DEFAULT_DEVICE": "cpu:1",
         "JAX_NUM_CPU_DEVICES": "5",
