@@ -24,23 +24,32 @@ from common.base.errors import RequestError
 from common.base.files import require_apart, require_svg, write_text
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.drawing.timelines import step
+from common.parallel import plans
+from common.parallel.costs import predicted
 from common.parallel.ledger import Event, Usage
-from common.parallel.pipelines import bubble, simulate
+from common.parallel.nets import Net, dense, lenet, resnet18
+from common.parallel.pipelines import bubble
 from common.parallel.plans import Plan
-from common.parallel.scenarios import OPTIMIZERS, PRECISIONS, Scenario
 from common.records.record import Record
 from common.records.store import read_record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, path
 
-LAYERS: Final = 200
-"""The most dense layers."""
-
 SIZES: Final = {"lenet": ("depth",), "resnet18": ("width",), "dense": ("parameters", "layers")}
 """The nets, and the flags that give the size of each."""
 
-NOT_DATA: Final = tuple(name for name in STRATEGIES if name != "data")
+PRECISIONS: Final = {"float32": (4, 4, 0), "float64": (8, 8, 0), "mixed": (2, 4, 4)}
+"""Bytes of an element, of an element of optimizer state, and of the optimizer's master weight.
+
+In mixed precision weights, gradients and activations have 16 bits.
+"""
+
+OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
+"""Elements of optimizer state for each weight."""
+
+LAYERS: Final = 200
+"""The most dense layers."""
 
 PARAMETERS: Final = 10**13
 
@@ -48,79 +57,113 @@ EXAMPLES: Final = 2**20
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step of a plan, what it takes and, if a run took it, what this has `counted` and did."""
+class Scenario:
+    """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    net: str
-    plan: Plan
-    usage: Usage
-    counted: Usage | None = None
-    events: Sequence[Event] = ()
+    net: str = "lenet"
+    depth: int = 0
+    width: int = 64
+    parameters: int = 100_000_000
+    layers: int = 24
+    strategy: str = "data"
+    devices: int = 4
+    replicas: int = 1
+    microbatches: int = 1
+    schedule: str = "1f1b"
+    examples: int = 256
+    precision: str = "float32"
+    optimizer: str = "momentum"
 
-    def lines(self) -> Iterator[str]:
-        """What is printed of it."""
-        plan, usage = self.plan, self.usage
-        groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
-        yield f"{self.net}, {plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
+    def network(self) -> Net:
+        """The net."""
+        if self.net == "lenet":
+            return lenet(self.depth)
+        return (
+            resnet18(self.width) if self.net == "resnet18" else dense(self.parameters, self.layers)
+        )
+
+    def title(self) -> str:
+        """The net with its size, in words."""
+        sizes = [f"{name} {getattr(self, name):,}" for name in SIZES[self.net]]
+        return " ".join([self.net, *sizes])
+
+    def plan(self) -> Plan:
+        """How the net is split."""
+        how = {"microbatches": self.microbatches, "schedule": self.schedule}
+        return plans.split(self.network(), self.strategy, self.devices, self.replicas, **how)
+
+    def refusal(self) -> str:
+        """Why there is no such plan; empty if there is one."""
+        if self.net == "dense" and self.parameters < self.layers:
+            return f"{self.layers} layers have at least as many parameters, not {self.parameters}"
+        return plans.refusal(self.network(), self.strategy, self.devices, self.replicas)
+
+    def usage(self) -> Usage:
+        """What a step sends and keeps."""
+        item, state, master = PRECISIONS[self.precision]
+        per_weight = master + OPTIMIZERS[self.optimizer] * state
+        return predicted(self.plan(), self.examples, item, per_weight)
+
+
+def told(net: str, plan: Plan, usage: Usage) -> Iterator[str]:
+    """The lines that are printed of a step of a plan."""
+    groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
+    yield f"{net}, {plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
+    yield ""
+    kept, sent = (list(zip(*each.values(), strict=True)) for each in (usage.peak, usage.sent))
+    rows = []
+    for device, sizes in enumerate(kept):
+        numbers = [*sizes, sum(sizes), sum(sent[device]), usage.messages[device]]
+        rows.append([str(device), *(f"{each:,}" for each in numbers), str(usage.live[device])])
+    kinds = ("weights", "gradients", "optimizer", "activations")
+    yield from markdown(["device", *kinds, "kept", "sent", "messages", "live"], rows)
+    if plan.strategy == "pipeline":
         yield ""
-        kept, sent = (list(zip(*each.values(), strict=True)) for each in (usage.peak, usage.sent))
-        rows = [
-            [
-                str(device),
-                *(f"{size:,}" for size in (*sizes, sum(sizes), sum(sent[device]))),
-                f"{usage.messages[device]:,}",
-                str(usage.live[device]),
-            ]
-            for device, sizes in enumerate(kept)
-        ]
-        kinds = ("weights", "gradients", "optimizer", "activations")
-        yield from markdown(["device", *kinds, "kept", "sent", "messages", "live"], rows)
-        if plan.strategy == "pipeline":
-            yield ""
-            yield from self._order()
-        if self.counted:
-            equal = self.counted == usage
-            yield ""
-            yield f"The run has counted {'just this' if equal else f'this: {self.counted}'}."
-
-    def _order(self) -> Iterator[str]:
-        """Of a pipeline, its stages, how long they wait, and whether a run went in this order."""
-        for stage, names in enumerate(self.plan.stages):
+        for stage, names in enumerate(plan.stages):
             yield f"stage {stage}: {', '.join(names)}"
-        order = self.plan.order_of(self.usage.examples)
-        planned = simulate(order)
-        end, waits = max(each.end for each in planned), bubble(planned, self.plan.devices)
-        yield f"{self.plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
-        if self.counted:
-            yield f"The run has gone in {'this' if self.in_order() else 'another'} order."
-
-    def in_order(self) -> bool:
-        """Whether each device of a run did its passes as planned, one after the other."""
-        plan = self.plan
-        for replica, rows in enumerate(plan.rows_of(self.usage.examples)):
-            order = plan.order(len(plan.microbatches_of(rows.stop - rows.start)))
-            for device, passes in enumerate(order, replica * plan.devices):
-                own = [each for each in self.events if each.device == device]
-                went = [(each.what == "forward", each.microbatch) for each in own]
-                if went != [(each.forward, each.microbatch) for each in passes]:
-                    return False
-        return True
+        events = plan.simulated(usage.examples)
+        end, waits = max(each.end for each in events), bubble(events, plan.devices)
+        yield f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
 
 
-def of_record(record: Record) -> Step:
-    """The step that a run has counted. Raises RequestError if it has counted none."""
+def compared(plan: Plan, usage: Usage, counted: Usage, events: Sequence[Event]) -> Iterator[str]:
+    """Whether a run went in the order of its plan, and counted what the plan predicts."""
+    if plan.strategy == "pipeline":
+        yield f"The run has gone in {'this' if in_order(plan, usage, events) else 'another'} order."
+    yield ""
+    yield f"The run has counted {'just this' if counted == usage else f'this: {counted}'}."
+
+
+def in_order(plan: Plan, usage: Usage, events: Sequence[Event]) -> bool:
+    """Whether each device of a pipeline did its passes in the order of the plan."""
+    for replica, rows in enumerate(plan.rows_of(usage.examples)):
+        order = plan.order(len(plan.microbatches_of(rows.stop - rows.start)))
+        for device, passes in enumerate(order, replica * plan.devices):
+            own = [each for each in events if each.device == device]
+            went = [(each.what == "forward", each.microbatch) for each in own]
+            if went != [(each.forward, each.microbatch) for each in passes]:
+                return False
+    return True
+
+
+def of_record(record: Record) -> tuple[Plan, Usage, list[str]]:
+    """The plan of a run, what a step of it takes, and the lines that are printed of both.
+
+    Raises RequestError if the run has counted no step.
+    """
     split, options = record.split, record.config.options
     usage = record.config.usage(split.counted.examples) if split else None
     if split is None or usage is None or not isinstance(options, StrategiesOptions):
         raise RequestError("this run has counted no step: only those of strategies do, by hand")
     # By the plan, and not what the record says of it: it may come from anyone.
     plan = options.plan(record.config.devices)
-    return Step(options.net(), plan, usage, split.counted, split.events)
+    lines = told(options.net(), plan, usage)
+    return plan, usage, [*lines, *compared(plan, usage, split.counted, split.events)]
 
 
 def side_by_side(given: Scenario) -> Iterator[str]:
     """All strategies, as a table."""
-    yield f"{net_of(given)}, devices: {given.devices}; a step, examples: {given.examples}:"
+    yield f"{given.title()}, devices: {given.devices}; a step, examples: {given.examples}:"
     yield ""
     rows = []
     for name in STRATEGIES:
@@ -152,7 +195,7 @@ def parser() -> Parser:
     record = "take the plan of a run from its record, without other flags of plans"
     made.add_argument("--of", type=path, metavar="FILE", help=record)
     made.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
-    ways = "how training is split (else all ways, side by side)"
+    ways = "how training is split (else all strategies, side by side)"
     made.add_argument("--strategy", choices=STRATEGIES, default=argparse.SUPPRESS, help=ways)
     add("devices", type=count(DEVICES), metavar="N")
     add("replicas", "groups of devices", type=count(DEVICES), metavar="R")
@@ -160,31 +203,25 @@ def parser() -> Parser:
     add("schedule", "of a pipeline", choices=SCHEDULES)
     add("examples", "in a minibatch", type=count(EXAMPLES), metavar="N")
     add("net", "dense: equal layers in a row", choices=SIZES)
-    add("depth", "lenet: layers more", type=count(DEPTH, least=0), metavar="D")
+    add("depth", "lenet: more layers", type=count(DEPTH, least=0), metavar="D")
     add("width", "resnet18: channels", type=count(WIDTH), metavar="W")
     add("parameters", "dense", type=large, metavar="P")
     add("layers", "dense", type=count(LAYERS), metavar="L")
-    precision = "mixed: 16 bits, and 32 for what the optimizer keeps"
+    precision = "mixed: 16 bits, and 32 for optimizer state"
     add("precision", precision, choices=PRECISIONS)
     add("optimizer", choices=OPTIMIZERS)
     return made
-
-
-def net_of(scenario: Scenario) -> str:
-    """The net with its size, in words."""
-    sizes = [f"{name} {getattr(scenario, name):,}" for name in SIZES[scenario.net]]
-    return " ".join([scenario.net, *sizes])
 
 
 def require_meaning(given: Mapping[str, Any]) -> None:
     """Raises RequestError if one of the given flags means nothing beside the others."""
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
     for other, names in SIZES.items():
-        for name in names:
-            if name in given and other != net:
-                raise RequestError(f"--{name} means nothing for --net {net}: it is for {other}")
-    for name, kinds in {"schedule": ("pipeline",), "replicas": NOT_DATA}.items():
-        if name in given and strategy is not None and strategy not in kinds:
+        for name in given.keys() & set(names) if other != net else ():
+            raise RequestError(f"--{name} means nothing for --net {net}: it is for {other}")
+    idle = {"schedule": strategy not in (None, "pipeline"), "replicas": strategy == "data"}
+    for name in given:
+        if idle.get(name):
             raise RequestError(f"--{name} means nothing for --strategy {strategy}")
 
 
@@ -200,6 +237,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError, RunError or OSError."""
     flags = parser().parse_args(argv)
     given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
+    events: Sequence[Event] = ()
     if flags.out is not None:
         require_svg(flags.out, "--out")
     if flags.of is not None:
@@ -207,7 +245,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise RequestError(f"--{name} means nothing beside --of: the record has the plan")
         if flags.out is not None:
             require_apart({"--out": flags.out, "--of": flags.of})
-        found = of_record(read_record(flags.of))
+        record = read_record(flags.of)
+        plan, usage, lines = of_record(record)
+        events = record.split.events if record.split else ()
     else:
         require_meaning(given)
         scenario = Scenario(**given)
@@ -218,10 +258,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         if refusal := scenario.refusal():
             raise RequestError(refusal)
-        found = Step(net_of(scenario), scenario.plan(), scenario.usage())
-    print("\n".join(found.lines()))
+        plan, usage = scenario.plan(), scenario.usage()
+        lines = [*told(scenario.title(), plan, usage)]
+    print("\n".join(lines))
     if flags.out is not None:
-        write_text(flags.out, step(found.plan, found.usage, found.events))
+        write_text(flags.out, step(plan, usage, events))
 
 
 if __name__ == "__main__":

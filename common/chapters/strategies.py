@@ -9,11 +9,11 @@ from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
 from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes, lenet_shapes
+from common.parallel import plans
 from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
 from common.parallel.nets import lenet
 from common.parallel.plans import Plan
-from common.parallel.scenarios import Scenario
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, count, counts, distance
 
 STRATEGIES: Final = {
@@ -65,29 +65,25 @@ class StrategiesOptions(Options):
         """At how many positions of an image a layer is applied."""
         return lenet(self.depth).positions[layer]
 
-    def scenario(self, devices: int) -> Scenario:
-        """What is planned for so many devices."""
-        return Scenario(
-            depth=self.depth,
-            strategy=self.strategy,
-            devices=devices,
-            replicas=self.replicas,
+    def plan(self, devices: int) -> Plan:
+        """The plan by which so many devices train the net."""
+        return plans.split(
+            lenet(self.depth),
+            self.strategy,
+            devices,
+            self.replicas,
             microbatches=self.microbatches or 1,
             schedule=self.schedule,
-            stages=self.stages,
+            sizes=self.stages,
         )
-
-    def plan(self, devices: int) -> Plan:
-        """How the net is split over so many devices."""
-        return self.scenario(devices).plan()
 
     def refusal(self, devices: int) -> str:
         """Why so many devices cannot train so, and what to ask for; empty if they can."""
         if self.strategy == "data":
             by_itself = "--strategy data has a replica on each device: --replicas is for the others"
             return "" if self.replicas in (1, devices) else by_itself
-        told, group = self.scenario(devices).refusal(), devices // self.replicas
-        layers = len(lenet(self.depth).units)
+        net, group = lenet(self.depth), devices // self.replicas
+        told, layers = plans.refusal(net, self.strategy, devices, self.replicas), len(net.units)
         if self.strategy == "pipeline" and told and group > layers:
             return f"{told}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
         wrong = len(self.stages) != group or sum(self.stages) != layers

@@ -75,7 +75,7 @@ def step(plan: Plan, usage: Usage, run: Sequence[ledger.Event] = ()) -> str:
     parts: list[str] = []
     y = 8.0
     if plan.strategy == "pipeline":
-        planned = simulate(plan.order_of(usage.examples))
+        planned = plan.simulated(usage.examples)
         told = f"By plan: {_planned(planned, plan.devices)}"
         shown: list[tuple[str, str, Sequence[Event]]] = [(SAID[plan.schedule], told, planned)]
         if run:

@@ -1,19 +1,21 @@
-"""Nets as plans see them: layers in a row, with the tensors, the work and the input of each."""
+"""Nets as plans see them: consecutive layers, with the parameters, work and input of each."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
 
 
-class Net(NamedTuple):
-    """A net as a row of layers.
+@dataclass(frozen=True)
+class Net:
+    """Consecutive layers.
 
-    `shapes` are those of the weights: those of layer `fc1` are `fc1.weight`, `fc1.bias` and so on.
-    For each layer, in order, `positions` tells at how many places of an image it is applied, and
-    `inputs` how many numbers it is given for an image. Tensor parallelism cuts `pairs` of layers,
-    the first by columns, the second by rows. A pipeline cuts between `units` of layers alone.
+    `shapes` are those of the parameters: layer `fc1` has `fc1.weight`, `fc1.bias` and so on. For
+    each layer, in order, `positions` has the number of places of an image where it is applied, and
+    `inputs` the elements of its input, for each example. `pairs` are column-parallel and
+    row-parallel layers of tensor parallelism. A pipeline is cut only between `units` of layers.
     """
 
     shapes: Shapes
@@ -22,26 +24,58 @@ class Net(NamedTuple):
     pairs: Sequence[tuple[str, str]]
     units: Sequence[Sequence[str]]
 
+    @cached_property
+    def layers(self) -> list[str]:
+        """The names of the layers, in order."""
+        return list(self.positions)
+
+    @cached_property
+    def tensors(self) -> Mapping[str, list[str]]:
+        """The names of each layer's parameters."""
+        found: dict[str, list[str]] = {name: [] for name in self.layers}
+        for name in self.shapes:
+            found[name.rpartition(".")[0]].append(name)
+        return found
+
+    @cached_property
+    def unpaired(self) -> list[str]:
+        """The layers without a partner: tensor parallelism replicates them."""
+        paired = {name for pair in self.pairs for name in pair}
+        return [name for name in self.layers if name not in paired]
+
+    def size(self, layer: str) -> int:
+        """The number of elements of a layer's parameters."""
+        return sum(math.prod(self.shapes[name]) for name in self.tensors[layer])
+
+    def output(self, layer: str) -> int:
+        """The elements of a layer's output for each example, before pooling."""
+        return self.positions[layer] * self.shapes[f"{layer}.bias"][0]
+
+    def work(self, layer: str) -> int:
+        """The multiplications of a layer's forward pass for each example."""
+        shapes = [self.shapes[name] for name in self.tensors[layer]]
+        return self.positions[layer] * sum(math.prod(each) for each in shapes if len(each) > 1)
+
 
 def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int]) -> Net:
-    """A net in which all layers follow each other: they are cut anywhere, and paired in order."""
+    """A net without branches: it is cut between any two layers, and its layers pair in order."""
     layers = list(positions)
     pairs = list(zip(layers[::2], layers[1::2], strict=False))
     return Net(shapes, positions, inputs, pairs, [[layer] for layer in layers])
 
 
 def lenet(depth: int) -> Net:
-    """LeNet with `depth` dense layers of 128 more before the last one."""
+    """LeNet with `depth` more dense layers of 128 before the last one."""
     shapes = lenet_shapes(depth)
     layers = [name.removesuffix(".weight") for name in shapes if name.endswith(".weight")]
-    places, given = {"conv1": 26 * 26, "conv2": 9 * 9}, [28 * 28, 20 * 13 * 13, 50 * 4 * 4]
-    given += [128] * (len(layers) - len(given))
+    places, inputs = {"conv1": 26 * 26, "conv2": 9 * 9}, [28 * 28, 20 * 13 * 13, 50 * 4 * 4]
+    inputs += [128] * (len(layers) - len(inputs))
     positions = {name: places.get(name, 1) for name in layers}
-    return chain(shapes, positions, dict(zip(layers, given, strict=True)))
+    return chain(shapes, positions, dict(zip(layers, inputs, strict=True)))
 
 
 def dense(parameters: int, layers: int) -> Net:
-    """Equal dense layers, each with as many inputs as outputs, and about so many parameters."""
+    """Equal square dense layers with about `parameters` elements in all."""
     side = max(1, math.isqrt(parameters // layers))
     names = [f"layer{number}" for number in range(1, layers + 1)]
     shapes: Shapes = {}
@@ -51,11 +85,11 @@ def dense(parameters: int, layers: int) -> Net:
 
 
 def resnet18(width: int) -> Net:
-    """ResNet-18 whose first stage has `width` channels, with its parts as plans can cut them.
+    """ResNet-18 whose first stage has `width` channels.
 
-    A layer is a convolution with the batch normalization behind it, whose statistics do not count.
-    That of the shortcut belongs to the second one of its block: tensor parallelism leaves it whole.
-    A block, two convolutions, is a pair, and no pipeline cuts it.
+    A layer is a convolution with the batch normalization that follows; running statistics do not
+    count. A shortcut's convolution belongs to the second layer of its block, and tensor parallelism
+    replicates it. The two layers of a block are a pair, and no pipeline cuts between them.
     """
     made = layer_shapes(width)
     shapes: Shapes = {}
@@ -69,6 +103,6 @@ def resnet18(width: int) -> Net:
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in shapes))
     positions = {name: math.prod(made[name][1:]) for name in layers}
     inputs = dict(zip(layers, [28 * 28, *(math.prod(made[x]) for x in layers[:-1])], strict=True))
-    inputs["fc"] = made[layers[-2]][0]  # pooled: a number for each channel
+    inputs["fc"] = made[layers[-2]][0]  # pooled: one element for each channel
     pairs = [(a, b) for a, b in zip(layers[1:-1:2], layers[2:-1:2], strict=True)]
     return Net(shapes, positions, inputs, pairs, [layers[:1], *map(list, pairs), layers[-1:]])

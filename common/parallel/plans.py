@@ -1,76 +1,39 @@
 """Plans: how a net is split over devices, as data that runs and predictions share."""
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
-from common.models.nets import Shapes
 from common.parallel.layouts import Layout, Layouts, flat, on_stage, replicated, sharded
-from common.parallel.pipelines import ORDERS, Order, Pass, balanced, by_hand, simulate
+from common.parallel.nets import Net
+from common.parallel.pipelines import ORDERS, Event, Order, Pass, balanced, by_hand, simulate
 from common.parallel.shards import shard_bounds
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A way to split a net over `devices`; there are `replicas` such groups of devices.
+class Plan(Net):
+    """A net that is split over `devices`, in each of `replicas` groups of devices.
 
-    What it has to know of the net is what a `Net` has.
+    `sizes` has the number of a net's units in each stage of a pipeline; if it is empty, stages are
+    balanced.
     """
 
     strategy: str
-    shapes: Shapes
-    positions: Mapping[str, int]
-    inputs: Mapping[str, int]
-    pairs: Sequence[tuple[str, str]]
-    units: Sequence[Sequence[str]]
     devices: int
     replicas: int = 1
     microbatches: int = 1
     schedule: str = "1f1b"
-    layers_by_hand: Sequence[int] = ()
-
-    @cached_property
-    def layers(self) -> list[str]:
-        """The names of the layers, in order."""
-        return list(self.positions)
-
-    @cached_property
-    def tensors(self) -> Mapping[str, list[str]]:
-        """By layer, the names of its weights."""
-        found: dict[str, list[str]] = {name: [] for name in self.layers}
-        for name in self.shapes:
-            found[name.rpartition(".")[0]].append(name)
-        return found
-
-    def size(self, layer: str) -> int:
-        """How many numbers the weights of a layer have."""
-        return sum(math.prod(self.shapes[name]) for name in self.tensors[layer])
-
-    def output(self, layer: str) -> int:
-        """How many numbers a layer makes of an image, before any pooling."""
-        return self.positions[layer] * self.shapes[f"{layer}.bias"][0]
-
-    def work(self, layer: str) -> int:
-        """How many multiplications a layer takes for an image."""
-        shapes = [self.shapes[name] for name in self.tensors[layer]]
-        return self.positions[layer] * sum(math.prod(each) for each in shapes if len(each) > 1)
+    sizes: Sequence[int] = ()
 
     @cached_property
     def stages(self) -> list[list[str]]:
-        """The layers of each stage of a pipeline: as many as are asked for, or with equal work."""
-        if self.layers_by_hand:
-            ranges = by_hand(self.layers_by_hand)
+        """The layers of each stage of a pipeline."""
+        if self.sizes:
+            ranges = by_hand(self.sizes)
         else:
-            work = [sum(map(self.work, unit)) for unit in self.units]
-            ranges = balanced(work, self.devices)
+            ranges = balanced([sum(map(self.work, unit)) for unit in self.units], self.devices)
         return [[name for i in each for name in self.units[i]] for each in ranges]
-
-    @cached_property
-    def unpaired(self) -> list[str]:
-        """The layers without a partner: tensor parallelism leaves them whole."""
-        paired = {name for pair in self.pairs for name in pair}
-        return [name for name in self.layers if name not in paired]
 
     def rows_of(self, examples: int) -> list[slice]:
         """The examples of each replica; the last ones may have none."""
@@ -95,43 +58,42 @@ class Plan:
         ]
 
     def order(self, microbatches: int) -> Order:
-        """What each stage of a pipeline does, one after the other."""
+        """The passes of each device of a pipeline, in order."""
         return ORDERS[self.schedule](self.devices, microbatches)
-
-    def order_of(self, examples: int) -> Order:
-        """That of the first replica, in a step on so many examples."""
-        return self.order(len(self.microbatches_of(self.rows_of(examples)[0].stop)))
 
     def passes(self, microbatches: int) -> list[Pass]:
         """All passes of a pipeline, each after those that it needs."""
         return [event.done for event in simulate(self.order(microbatches))]
 
+    def simulated(self, examples: int) -> list[Event]:
+        """The passes of a pipeline's first replica in a step, where each takes a unit of time."""
+        return simulate(self.order(len(self.microbatches_of(self.rows_of(examples)[0].stop))))
+
     @cached_property
     def weights(self) -> Layouts:
         """Which device has which part of which weight."""
-        k = self.devices
         match self.strategy:
             case "pipeline":
                 stage_of = {name: i for i, names in enumerate(self.stages) for name in names}
                 return {
-                    name: on_stage(shape, stage_of[name.rpartition(".")[0]], k)
+                    name: on_stage(shape, stage_of[name.rpartition(".")[0]], self.devices)
                     for name, shape in self.shapes.items()
                 }
             case "tensor":
                 return {name: self._sliced(name, shape) for name, shape in self.shapes.items()}
             case "zero3":
                 return self.updated
-        return {name: replicated(shape, k) for name, shape in self.shapes.items()}
+        return {name: replicated(shape, self.devices) for name, shape in self.shapes.items()}
 
     @cached_property
     def updated(self) -> Layouts:
-        """Which device updates which part of which weight, and so has the momentum of it."""
+        """Which device updates which part of which weight, and so has its velocity."""
         if self.strategy.startswith("zero"):
             return {name: flat(shape, self.devices) for name, shape in self.shapes.items()}
         return self.weights
 
     def _sliced(self, name: str, shape: tuple[int, ...]) -> Layout:
-        """What tensor parallelism gives each device of a weight or bias."""
+        """The layout of a weight or bias in tensor parallelism."""
         layer, _, kind = name.rpartition(".")
         column, row = (layer in {pair[i] for pair in self.pairs} for i in (0, 1))
         out, into = (0, 1) if len(shape) == 4 else (1, 0)
@@ -140,3 +102,25 @@ class Plan:
         if row and kind == "weight":
             return sharded(shape, into, self.devices)
         return replicated(shape, self.devices)
+
+
+def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> Plan:
+    """The plan by which `devices` in all train a net; `how`: further fields of a plan."""
+    replicas = devices if strategy == "data" else replicas
+    parts = {each.name: getattr(net, each.name) for each in fields(Net)}
+    return Plan(**parts, strategy=strategy, devices=devices // replicas, replicas=replicas, **how)
+
+
+def refusal(net: Net, strategy: str, devices: int, replicas: int = 1) -> str:
+    """Why there is no such plan; empty if there is one."""
+    group, rest = divmod(devices, replicas)
+    if strategy != "data" and rest:
+        groups = f"{replicas} groups of one size"
+        return f"{groups} take a multiple of {replicas} devices, not {devices}"
+    if strategy == "pipeline" and group > len(net.units):
+        stages = f"a pipeline of {group} devices needs as many stages"
+        return f"{stages}, and the net can be cut into {len(net.units)}"
+    narrowest = min((net.shapes[f"{column}.bias"][0] for column, _ in net.pairs), default=0)
+    if strategy == "tensor" and group > max(1, narrowest):
+        return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
+    return ""

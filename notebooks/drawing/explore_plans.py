@@ -10,7 +10,7 @@ from typing import Final
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing.parts import who_has_what
 from common.drawing.timelines import memory as memory_picture, timelines
-from common.parallel.scenarios import OPTIMIZERS, PRECISIONS, Scenario
+from common.plan import OPTIMIZERS, PRECISIONS, Scenario
 from common.terminal.values import WIDTH
 from notebooks.drawing.explore_rounds import rounds
 from notebooks.drawing.explorers import LABELS, buttons, choice, count, figure, slider

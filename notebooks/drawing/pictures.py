@@ -7,7 +7,9 @@ from common.base.errors import RunError
 from common.drawing import svg
 from common.drawing.parts import who_has_what as who_has_what
 from common.drawing.timelines import memory as memory, step, timelines as timelines
-from common.parallel.scenarios import Scenario
+from common.parallel.costs import predicted
+from common.parallel.nets import dense
+from common.parallel.plans import split
 from common.parallel.shards import shard_sizes
 from notebooks.drawing.storyboard import allreduce as allreduce
 
@@ -32,8 +34,8 @@ Point = tuple[float, float]
 
 def planned_pipeline() -> str:
     """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
-    net = Scenario(net="dense", layers=32, strategy="pipeline", microbatches=8, examples=8192)
-    return step(net.plan(), net.usage())
+    plan = split(dense(100_000_000, 32), "pipeline", 4, microbatches=8)
+    return step(plan, predicted(plan, 8192, 4))
 
 
 def three_splits() -> str:

@@ -26,8 +26,8 @@ from common.parallel.pipelines import (
     most_live,
     simulate,
 )
-from common.parallel.scenarios import NETS, OPTIMIZERS, PRECISIONS, Scenario
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
+from common.plan import OPTIMIZERS, PRECISIONS, SIZES, Scenario
 from notebooks.drawing.explore_plans import EXPLORERS
 from notebooks.drawing.frames import words
 
@@ -50,7 +50,7 @@ MEMORY = f"""(root, values) => {{
 def drawn_scenario(rng: random.Random) -> Scenario:
     """A scenario that the page can show."""
     return Scenario(
-        net=rng.choice(NETS),
+        net=rng.choice(list(SIZES)),
         depth=rng.randint(0, 12),
         width=rng.choice([1, 3, 8, 64, 640, 1024]),
         parameters=10**6 * rng.choice([1, 7, 999, 7_000, 1_000_000]),
@@ -68,7 +68,6 @@ def drawn_scenario(rng: random.Random) -> Scenario:
 
 def as_controls(scenario: Scenario) -> dict[str, Any]:
     found = asdict(scenario)
-    del found["stages"]  # of equal work, here
     found["millions"] = found.pop("parameters") // 10**6
     return found
 

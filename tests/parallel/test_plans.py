@@ -8,9 +8,11 @@ import pytest
 
 from common.base.errors import RunError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
-from common.models.nets import LENET
+from common.models.nets import LENET, resnet18_shapes, trainable
 from common.parallel.ledger import Kept, Ledger, Usage
+from common.parallel.nets import dense, resnet18
 from common.parallel.parts import parts_of, whole
+from common.parallel.plans import refusal, split
 
 P = 129_068
 OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in STRATEGIES}
@@ -91,9 +93,27 @@ def test_memory_falls_as_the_literature_says() -> None:
         assert memory("tensor", k) <= 3 * share + 3 * 60
 
 
+@pytest.mark.parametrize("width", [1, 8, 64])
+def test_resnet18s_plan_has_the_shapes_that_are_trained(width: int) -> None:
+    plan = split(resnet18(width), "tensor", 1)
+    trained = [shape for name, shape in resnet18_shapes(width).items() if trainable(name)]
+    assert sorted(plan.shapes.values()) == sorted(trained)
+    assert [name for layer in plan.layers for name in plan.tensors[layer]] == list(plan.shapes)
+    assert [layer for unit in plan.units for layer in unit] == plan.layers
+    assert plan.unpaired == ["conv1", "fc"]
+
+
+@pytest.mark.parametrize(("millions", "layers"), [(1, 1), (7, 100), (1_000_000, 24)])
+def test_dense_layers_have_about_the_parameters_asked_for(millions: int, layers: int) -> None:
+    found = sum(map(math.prod, dense(millions * 10**6, layers).shapes.values()))
+    assert found == pytest.approx(millions * 10**6, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("options", "devices", "told"),
     [
+        (StrategiesOptions("zero1", replicas=3), 4, "a multiple of 3 devices, not 4"),
+        (StrategiesOptions("tensor"), 21, "21 devices cannot share the 20 channels"),
         (StrategiesOptions("pipeline"), 5, "the net can be cut into 4: ask for fewer"),
         (StrategiesOptions("pipeline", stages=(2, 1)), 2, "--stages has to have 2 numbers"),
         (StrategiesOptions("data", replicas=2), 4, "--replicas is for the others"),
@@ -104,6 +124,8 @@ def test_what_devices_cannot_do_is_refused(
 ) -> None:
     assert told in options.refusal(devices)
     assert not StrategiesOptions("pipeline", depth=4).refusal(8)
+    assert "the net can be cut into 10" in refusal(resnet18(8), "pipeline", 11)
+    assert "share the 0 channels" in refusal(dense(100, 1), "tensor", 2)
 
 
 def test_bytes_count_as_long_as_tensors_are_kept() -> None:

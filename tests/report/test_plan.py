@@ -13,7 +13,7 @@ from common.base.errors import RequestError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.parallel.ledger import Event
 from common.parallel.pipelines import simulate
-from common.plan import main, of_record
+from common.plan import Scenario, main, of_record
 from common.summary import main as summary
 
 
@@ -31,6 +31,18 @@ def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
         kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
         sent = sum(map(sum, usage.sent.values()))
         assert told == [str(kept), str(sent), str(sum(usage.messages))]
+
+
+@pytest.mark.parametrize(
+    ("precision", "optimizer", "item", "state"),
+    [("float32", "sgd", 4, 0), ("float64", "momentum", 8, 8), ("mixed", "adam", 2, 4 + 2 * 4)],
+)
+def test_precision_and_optimizer_decide_the_bytes_of_an_element(
+    precision: str, optimizer: str, item: int, state: int
+) -> None:
+    peak = Scenario(precision=precision, optimizer=optimizer).usage().peak
+    assert peak["weights"][0] == peak["gradients"][0] == item * 129_068
+    assert peak["momentum"][0] == state * 129_068
 
 
 def test_a_step_is_told_by_device_and_drawn(
@@ -68,20 +80,24 @@ def record(*swapped: int) -> Any:
     return SimpleNamespace(split=split, config=config)
 
 
+def held(run: Any) -> str:
+    return "\n".join(of_record(run)[-1])
+
+
 def test_a_run_is_held_to_its_plan() -> None:
-    said = "\n".join(of_record(record()).lines())
+    said = held(record())
     assert "The run has gone in this order." in said
     assert said.endswith("The run has counted just this.")
     devices = [each.device for each in record().split.events]
     for device in range(4):
         last = [i for i, each in enumerate(devices) if each == device][-2:]
-        assert "The run has gone in another order." in "\n".join(of_record(record(*last)).lines())
+        assert "The run has gone in another order." in held(record(*last))
     other = record()
     # What a record predicts of itself proves nothing.
     other.split.counted = other.split.predicted = replace(other.split.counted, live=[2, 2, 2, 2])
-    assert "The run has counted this: " in "\n".join(of_record(other).lines())
+    assert "The run has counted this: " in held(other)
     other.split.events.clear()
-    assert "The run has gone in another order." in "\n".join(of_record(other).lines())
+    assert "The run has gone in another order." in held(other)
 
 
 def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
