@@ -1,39 +1,150 @@
 """Downloads from mirrors that serve, lie, hang or are not there; all of them on this machine."""
 
+import hashlib
+import json
 import os
-import re
 import socket
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from mirrors import (
-    BAD,
-    CONTENTS,
-    Answer,
-    Handler,
-    Start,
-    contents,
-    hang,
-    missing,
-    serve,
-    start as start,
-)
+from started import SECONDS
 
-from common.data.download import DownloadError, cache_folder, download
+from common.data.download import SHA256, DownloadError, cache_folder, download
 
+ROOT = Path(__file__).parents[2]
+CONTENTS = {name: name.encode() * 1000 for name in SHA256}
+DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
 FIRST, *OTHERS = CONTENTS
+FILL = """
+import json, pathlib, sys
+from common.data.download import SHA256, download
+SHA256 |= json.loads(sys.argv[3])
+download(pathlib.Path(sys.argv[1]), print, progress=False, mirrors=[sys.argv[2]])
+"""
 
 
-def test_what_is_not_there_is_fetched_in_silence(
-    start: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+class Handler(BaseHTTPRequestHandler):
+    server: "Mirror"
+
+    def do_HEAD(self) -> None:
+        self.server.head(self)
+
+    def do_GET(self) -> None:
+        self.server.fetched.append(self.name)
+        self.server.get(self)
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[1]
+
+    def send(self, content: bytes, length: int) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+            self.wfile.flush()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+Answer = Callable[[Handler], None]
+
+
+def serve(handler: Handler) -> None:
+    content = CONTENTS[handler.name]
+    handler.send(content, len(content))
+
+
+def garbage(handler: Handler) -> None:
+    handler.send(b"<html>Sign in", 13)
+
+
+def missing(handler: Handler) -> None:
+    handler.send_error(404)
+
+
+def cut(handler: Handler) -> None:
+    handler.send(CONTENTS[handler.name][:500], len(CONTENTS[handler.name]))
+
+
+def hang(handler: Handler) -> None:
+    handler.server.is_over.wait(10)
+
+
+def half_at_first(handler: Handler) -> None:
+    """Sends half of a file, and the rest once two have asked for it."""
+    content, mirror = CONTENTS[handler.name], handler.server
+    handler.send(content[:500], len(content))
+    while mirror.fetched.count(handler.name) < 2 and not mirror.is_over.wait(0.01):
+        pass
+    handler.wfile.write(content[500:])
+
+
+class Mirror(ThreadingHTTPServer):
+    """Answers HEAD and GET so; lists the files that were fetched."""
+
+    daemon_threads = True
+
+    def __init__(self, get: Answer = serve, head: Answer = serve) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.head, self.get = head, get
+        self.fetched: list[str] = []
+        self.is_over = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_port}/"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+
+Start = Callable[..., Mirror]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts mirrors, which stop at the end of the test."""
+    for name, known in DIGESTS.items():
+        monkeypatch.setitem(SHA256, name, known)
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr("common.data.download.TIMEOUT", 1.0)
+    started: list[Mirror] = []
+
+    def begin(*answers: Answer) -> Mirror:
+        started.append(Mirror(*answers))
+        return started[-1]
+
+    yield begin
+    for mirror in started:
+        mirror.is_over.set()
+        mirror.shutdown()
+        mirror.server_close()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_what_is_not_there_is_fetched(
+    start: Start,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    drawn: bool,
 ) -> None:
-    mirror, cache = start(serve, serve), tmp_path / "cache"
+    if not drawn:  # what draws progress may be missing
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+        monkeypatch.setattr("pooch.downloaders.tqdm", None)
+    mirror, cache = start(), tmp_path / "cache"
     notices: list[str] = []
-    download(cache, notices.append, progress=False, mirrors=[mirror.url])
-    assert mirror.fetched == list(CONTENTS)
+    download(cache, notices.append, progress=True, mirrors=[mirror.url])
     assert notices == [f"downloading Fashion-MNIST (30 MB) from {mirror.url[7:-1]} to {cache}"]
+    assert ("100%" in capfd.readouterr().err) == drawn
     (cache / FIRST).unlink()
     (cache / OTHERS[0]).write_bytes(b"damaged")
     download(cache, notices.append, progress=False, mirrors=[mirror.url])
@@ -42,34 +153,16 @@ def test_what_is_not_there_is_fetched_in_silence(
     assert capfd.readouterr() == ("", "")
 
 
-def test_progress_is_shown_where_it_is_asked_for(
-    start: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    download(tmp_path, print, progress=True, mirrors=[start(serve, serve).url])
-    assert "100%" in capfd.readouterr().err
-
-
-def test_what_draws_progress_may_be_missing(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    monkeypatch.setattr("pooch.downloaders.tqdm", None)
-    download(tmp_path, print, progress=True, mirrors=[start(serve, serve).url])
-    assert contents(tmp_path) == CONTENTS
-
-
-@pytest.mark.parametrize("get", BAD)
+@pytest.mark.parametrize("get", [garbage, cut, hang, missing])
 def test_the_next_mirror_gives_what_one_does_not(start: Start, tmp_path: Path, get: Answer) -> None:
-    def only_the_first(handler: Handler) -> None:
-        (serve if handler.name == FIRST else get)(handler)
-
-    bad = start(serve, only_the_first)
+    bad = start(lambda handler: (serve if handler.name == FIRST else get)(handler))
 
     def later(handler: Handler) -> None:
-        bad.was_asked.wait(10)
+        while not bad.fetched and not bad.is_over.wait(0.01):
+            pass
         serve(handler)
 
-    good = start(later, serve)
+    good = start(serve, later)
     began = time.monotonic()
     download(tmp_path, print, progress=False, mirrors=[bad.url, good.url])
     assert time.monotonic() - began < 5
@@ -77,27 +170,22 @@ def test_the_next_mirror_gives_what_one_does_not(start: Start, tmp_path: Path, g
     assert contents(tmp_path) == CONTENTS
 
 
-def test_it_gives_up_in_time_and_says_why_for_each_mirror(start: Start, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        absent = f"http://127.0.0.1:{closed.getsockname()[1]}/"
-    silent, without, cut_off = start(hang, serve), start(missing, serve), start(serve, missing)
-    began = time.monotonic()
-    mirrors = [absent, silent.url, without.url, cut_off.url]
-    (tmp_path / FIRST).write_bytes(b"old")
-    with pytest.raises(DownloadError) as caught:
-        download(tmp_path, print, progress=False, mirrors=mirrors)
-    assert time.monotonic() - began < 5
-    reasons = "cannot be reached", "", f"does not offer {FIRST}", ".*404 "
-    for url, reason in zip(mirrors, reasons, strict=True):
-        assert re.search(f"{url[7:-1]}: {reason}", str(caught.value))
-    assert "\n" not in str(caught.value)
-    assert contents(tmp_path) == {FIRST: b"old"}
-
-
-def test_it_gives_up_in_time_where_even_looking_up_the_host_hangs(
+def test_it_gives_up_in_time_and_says_why_for_each_mirror(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mirror = start(serve, serve)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        absent = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+    mirrors = [absent, start(serve, hang).url, start(serve, missing).url, start(missing).url]
+    (tmp_path / FIRST).write_bytes(b"old")
+    began = time.monotonic()
+    with pytest.raises(DownloadError) as caught:
+        download(tmp_path, print, progress=False, mirrors=mirrors)
+    reasons = "cannot be reached", "", f"does not offer {FIRST}", "404 "
+    for url, reason, said in zip(mirrors, reasons, str(caught.value).split("; "), strict=True):
+        assert said.startswith(f"{url[7:-1]}: ")
+        assert reason in said
+    assert contents(tmp_path) == {FIRST: b"old"}
+    mirror = start()
 
     def look_up(*_: object, **__: object) -> None:
         mirror.is_over.wait(10)
@@ -105,7 +193,26 @@ def test_it_gives_up_in_time_where_even_looking_up_the_host_hangs(
 
     monkeypatch.setattr("socket.getaddrinfo", look_up)
     with pytest.raises(DownloadError, match="no answer within 1 s"):
-        download(tmp_path, print, progress=False, mirrors=[mirror.url])
+        download(tmp_path, print, progress=False, mirrors=mirrors[-1:])
+    assert time.monotonic() - began < 8
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_processes_fill_the_cache_together(start: Start, tmp_path: Path, killed: bool) -> None:
+    mirror = start(half_at_first)
+    command = [sys.executable, "-c", FILL, str(tmp_path), mirror.url, json.dumps(DIGESTS)]
+    both = [subprocess.Popen(command, cwd=ROOT)]
+    while killed and not mirror.fetched:
+        time.sleep(0.01)
+    if killed:
+        mirror.get = serve
+        both[0].kill()
+        both[0].wait()
+        assert not contents(tmp_path).keys() & CONTENTS.keys()
+    both.append(subprocess.Popen(command, cwd=ROOT))
+    assert [each.wait(SECONDS) for each in both] == [-9 * killed, 0]
+    assert {name: contents(tmp_path)[name] for name in CONTENTS} == CONTENTS
+    assert len(mirror.fetched) == 8 - 3 * killed
 
 
 def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
