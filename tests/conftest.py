@@ -48,7 +48,7 @@ collect_ignore_glob = [
     *([] if find_spec("d2l") else ["book_package/*"]),
     *([] if find_spec("playwright") else ["report/test_page*.py"]),
     *([] if find_spec("playwright") else ["notebooks/test_*browser.py"]),
-    *([] if find_spec("nox") else ["project/test_sessions.py", "project/test_environments.py"]),
+    *([] if find_spec("nox") else ["project/test_sessions.py"]),
     # Notebooks and site are built in an environment of their own; `nox -s tests` makes it.
     *([] if find_spec("sphinx") else ["site/*"]),
 ]

@@ -155,7 +155,7 @@ def test_the_digest_changes_with_any_byte_and_with_shapes(
 
 @pytest.mark.parametrize("first", [(None, None), (7, 3), (1500, None), (0, 99_999)])
 def test_synthetic_data_has_the_same_bytes_on_every_machine(
-    first: tuple[int | None, int | None]
+    first: tuple[int | None, int | None],
 ) -> None:
     whole, drawn = synthetic(), synthetic(first=first)
     assert hashlib.sha256(b"".join(part.tobytes() for part in whole)).hexdigest() == WHOLE

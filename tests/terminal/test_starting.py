@@ -1,4 +1,4 @@
-"""A command starts from its file as well, and an older Python gets one line."""
+"""Where and how a command may be started, and the one line in which it is refused elsewhere."""
 
 import ast
 import os
@@ -13,6 +13,7 @@ from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("bench", "common", "frameworks", "notebooks", "silent")
+OURS = tuple(f"{verb} {folder}" for verb in ("from", "import") for folder in FOLDERS)
 COMMANDS = sorted(
     path.relative_to(ROOT)
     for folder in FOLDERS
@@ -22,16 +23,14 @@ COMMANDS = sorted(
 INTERNAL = Path("frameworks/mxnet/server.py")
 """Another process starts it, and gives it pipes."""
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
 
 def started(*words: str, folder: Path = ROOT, **more: str) -> "subprocess.CompletedProcess[str]":
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command, variables = [sys.executable, *words], environment | more
     return subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=environment | more,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
     )
 
 
@@ -52,29 +51,22 @@ def test_every_command_finds_the_project_before_its_first_import_of_it(path: Pat
     assert [line for line in rest.splitlines() if line.strip().startswith(OURS)]
 
 
-OURS = tuple(f"{verb} {folder}" for verb in ("from", "import") for folder in FOLDERS)
-
-
 def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    packed = settings["setuptools"]["packages"]["find"]["include"]
+    packed = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
     assert {each.rstrip("*") for each in packed} == {*FOLDERS} - {"notebooks"}
 
 
-@pytest.mark.parametrize("safe", [(), ("-P",)], ids=["plain", "-P"])
 @pytest.mark.parametrize(
-    ("folder", "path"),
+    ("folder", "words"),
     [
         (".", "frameworks/pytorch/scratch.py"),
-        ("frameworks", "jax/concise.py"),
-        ("frameworks/mxnet", "strategies.py"),
-        ("common", "plan.py"),
+        ("frameworks/mxnet", "-P strategies.py"),
+        ("docs", "-P ../bench/__main__.py"),
         ("silent", "../common/grid.py"),
-        ("docs", "../bench/__main__.py"),
     ],
 )
-def test_a_command_runs_as_a_file(folder: str, path: str, safe: tuple[str, ...]) -> None:
-    done = started(*safe, path, "--help", folder=ROOT / folder)
+def test_a_command_runs_as_a_file(folder: str, words: str) -> None:
+    done = started(*words.split(), "--help", folder=ROOT / folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: python -m ")
 
@@ -86,23 +78,55 @@ def test_a_backend_that_hides_its_framework_says_where_to_start(name: str) -> No
     assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
 
 
-AS_IF = """\
-import runpy, sys, types
-sys.version_info = {version}
-sys.modules["nox"] = types.ModuleType("nox")  # the common environment does not have it
-runpy.{run}
+MAJOR, MINOR = map(int, PROJECT["project"]["requires-python"].removeprefix(">=").split("."))
+OLD = MAJOR, MINOR - 1
+ELSEWHERE = {
+    "del os.fork": "this is Windows, which cannot fork a process: "
+    "start it on Linux, on macOS, or in WSL",
+    f"sys.version_info = {(*OLD, 13)}": f"this is Python {MAJOR}.{MINOR - 1}: "
+    f"start it with Python {MAJOR}.{MINOR} or a later one",
+}
+
+
+@pytest.mark.parametrize("elsewhere", ELSEWHERE)
+@pytest.mark.parametrize(
+    "run",
+    [
+        "run_path('noxfile.py')",
+        *(f"run_module('{name}', run_name='__main__')" for name in ("common.grid", "bench")),
+        "run_module('notebooks.build', run_name='__main__')",
+        "run_module('silent.jax_last_microbatch', run_name='__main__')",
+        "run_module('frameworks.jax.scratch')",
+    ],
+)
+def test_windows_and_an_older_python_are_refused_in_one_line(run: str, elsewhere: str) -> None:
+    nox = "sys.modules['nox'] = types.ModuleType('nox')"  # the common environment may lack it
+    done = started("-c", f"import os, runpy, sys, types; {elsewhere}; {nox}; runpy.{run}")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{ELSEWHERE[elsewhere]}\n")
+
+
+def test_an_older_python_can_read_the_commands() -> None:
+    for path in (Path("noxfile.py"), Path("common/__init__.py"), *COMMANDS):
+        ast.parse((ROOT / path).read_text("utf-8"), path.name, feature_version=OLD)
+
+
+MACOS = """
+import sys
+sys.platform = "darwin"
+sys.addaudithook(lambda event, _: event == "os.fork" and sys.exit("it forks"))
+from common.backends.devices import Process
+from common.backends.forking import in_processes
+
+def work(process):
+    print(process.rank, "started", flush=True)
+
+if __name__ == "__main__":
+    in_processes(work, [Process(rank, 2) for rank in range(2)], [])
 """
 
 
-def test_an_older_python_is_refused_in_one_line() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    major, minor = map(int, project["requires-python"].removeprefix(">=").split("."))
-    line = (
-        f"this is Python {major}.{minor - 1}: start it with Python {major}.{minor} or a later one"
-    )
-    for run in ("run_path('noxfile.py')", "run_module('common.parity', run_name='__main__')"):
-        done = started("-c", AS_IF.format(version=(major, minor - 1, 13), run=run))
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
-    for path in (Path("noxfile.py"), Path("common/__init__.py"), *COMMANDS):
-        text = (ROOT / path).read_text(encoding="utf-8")
-        ast.parse(text, path.name, feature_version=(major, minor - 1))
+def test_on_macos_processes_of_devices_are_spawned(tmp_path: Path) -> None:
+    (tmp_path / "devices.py").write_text(MACOS)
+    done = started(str(tmp_path / "devices.py"), PYTHONPATH=str(ROOT))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == ["0 started", "1 started"]

@@ -1,6 +1,5 @@
-"""A command whose output is read no more ends quietly; one that cannot be written, with a line."""
+"""What a command prints: its last line, whatever is in a name, and who reads it."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,10 @@ import pytest
 from fake_chapter import RECORD
 from rich.console import Console
 
-from common.terminal.command import status
+from common.base.errors import RunError
+from common.records.store import read_record
+from common.terminal.command import Parser, status
+from common.terminal.text import gist, storable
 
 ROOT = Path(__file__).parents[2]
 FAKE = """
@@ -24,39 +26,34 @@ common.data.dataset.synthetic = partial(synthetic, 30, 10)
 sys.modules[PLACE] = standing_in(FakeChapter())
 raise SystemExit(main("pytorch", "scratch", FLAGS))
 """
+CLOSED = ["2>&-", "<&- >&- 2>&-"]
+FULL = "error: what is printed cannot be written: No space left on device"
 
 
-def printing(folder: Path, redirected: str) -> "subprocess.CompletedProcess[str]":
-    """A run whose standard streams a shell has redirected so; its status is in a file there."""
-    script = f'{{ "$@"; echo $? >status; }} {redirected}'
+@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true", *CLOSED, ">/dev/full"])
+def test_a_run_that_no_one_reads_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
     paths = os.pathsep.join(str(path) for path in (ROOT, ROOT / "tests/support"))
-    return subprocess.run(
-        ["sh", "-c", script, "sh", sys.executable, "-c", FAKE],
-        cwd=folder,
+    full = redirected == ">/dev/full"
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'{{ "$@"; echo $? >status; }} {redirected}',
+            "sh",
+            sys.executable,
+            "-c",
+            FAKE,
+        ],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-CLOSED = ["2>&-", "<&- >&- 2>&-"]
-
-
-@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true", *CLOSED])
-def test_a_run_that_no_one_reads_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
-    done = printing(tmp_path, redirected)
-    assert (tmp_path / "status").read_text() == "0\n"
-    assert "rror" not in done.stderr
-    assert json.loads((tmp_path / RECORD).read_text())["status"] == "complete"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_behind_standard_output_is_one_line(tmp_path: Path) -> None:
-    done = printing(tmp_path, ">/dev/full")
-    assert (tmp_path / "status").read_text() == "1\n"
-    last = done.stderr.splitlines()[-1]
-    assert last.endswith("error: what is printed cannot be written: No space left on device")
+    assert (tmp_path / "status").read_text() == f"{int(full)}\n"
+    assert done.stderr.count("rror") == full
+    assert not full or done.stderr.endswith(f"{FULL}\n")
+    assert full or read_record(tmp_path / RECORD).status == "complete"
 
 
 def test_no_columns_are_as_many_as_usual(
@@ -65,3 +62,34 @@ def test_no_columns_are_as_many_as_usual(
     monkeypatch.setenv("COLUMNS", "0")
     status("command", lambda: Console().print("epoch 1/1: loss 2.305"))
     assert capsys.readouterr().out == "epoch 1/1: loss 2.305\n"
+
+
+def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        raise RunError("there is no é\n\x1b[2Ja\u202eb\udcff")
+
+    assert status("command", work) == 1
+    shown = r"é\n\x1b[2Ja\u202eb\udcff"
+    assert capsys.readouterr().err == f"command: error: there is no {shown}\n"
+    with pytest.raises(SystemExit, match="2"):
+        Parser(prog="command").parse_args(["--a\nb"])
+    assert capsys.readouterr().err == (
+        "command: error: unrecognized arguments: --a\\nb (--help explains the flags)\n"
+    )
+    assert storable("a\udcffé\n") == "a\\udcffé\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "Traceback (most recent call last):\n  File 'a', line 9\nError: no such",
+            "Error: no such",
+        ),
+        ("\nfirst\nsecond\n", "first"),
+        (" \n", "no reason given"),
+        ("terminate called after throwing\n  what():  no such file\nAborted", "no such file"),
+    ],
+)
+def test_an_error_of_many_lines_is_told_by_one(text: str, line: str) -> None:
+    assert gist(text) == line
