@@ -12,7 +12,7 @@ from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Collective, Event, Usage
-from common.parallel.parts import whole
+from common.parallel.replicas import whole
 
 
 class Strategies(Protocol):

@@ -5,9 +5,8 @@ from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
-from common.parallel import ledger
-from common.parallel.ledger import KEPT, Usage
-from common.parallel.pipelines import ORDERS, Event, Pass, bubble, most_live, simulate
+from common.parallel.ledger import KEPT, Event, Usage
+from common.parallel.pipelines import ORDERS, Pass, TimedPass, bubble, most_live, simulate
 from common.parallel.plans import Plan
 
 WIDTH: Final = 480
@@ -61,13 +60,13 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     return svg.picture(WIDTH, y + 32, "Orders of a pipeline", described, parts)
 
 
-def _planned(events: Sequence[Event], stages: int) -> str:
+def _planned(events: Sequence[TimedPass], stages: int) -> str:
     """How long an order takes, and how much of it devices wait."""
     end, waits = max(event.end for event in events), bubble(events, stages)
     return f"{end:.0f} units of time, {waits:.0%} of it waiting."
 
 
-def step(plan: Plan, usage: Usage, run: Sequence[ledger.Event] = ()) -> str:
+def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
     """A step of a plan: what each device keeps and, of a pipeline, when it works.
 
     `run` is what a real pipeline did, on a scale of its own. Of several groups, the first is drawn.
@@ -77,11 +76,11 @@ def step(plan: Plan, usage: Usage, run: Sequence[ledger.Event] = ()) -> str:
     if plan.strategy == "pipeline":
         planned = plan.simulated(usage.examples)
         told = f"By plan: {_planned(planned, plan.devices)}"
-        shown: list[tuple[str, str, Sequence[Event]]] = [(SAID[plan.schedule], told, planned)]
+        shown: list[tuple[str, str, Sequence[TimedPass]]] = [(SAID[plan.schedule], told, planned)]
         if run:
             own = [each for each in run if each.device < plan.devices]
             passes = [Pass(each.device, each.microbatch, each.what == "forward") for each in own]
-            did = [Event(one, e.begin, e.end) for one, e in zip(passes, own, strict=True)]
+            did = [TimedPass(one, e.begin, e.end) for one, e in zip(passes, own, strict=True)]
             told = f"{1000 * max(event.end for event in did):.1f} ms; one process told all devices."
             shown.append(("A run", told, did))
         for name, told, events in shown:
@@ -100,7 +99,7 @@ def step(plan: Plan, usage: Usage, run: Sequence[ledger.Event] = ()) -> str:
 
 
 def _lanes(
-    y: float, name: str, told: str, stages: int, events: Sequence[Event], longest: float
+    y: float, name: str, told: str, stages: int, events: Sequence[TimedPass], longest: float
 ) -> Iterator[str]:
     """What each device does in one order; the number in a box is that of the microbatch.
 

@@ -1,4 +1,4 @@
-"""The ledger of a run: what each device sends, receives and keeps, counted as it does so."""
+"""Counts what the devices of a split net send, receive and keep, as tensors move."""
 
 import math
 import time
@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 MOVED: Final = ("activations", "gradients", "weights")
-"""What messages are made of. Gradients of activations count as gradients."""
+"""Kinds of traffic. Gradients of activations count as gradients."""
 
 KEPT: Final = ("weights", "gradients", "momentum", "activations")
-"""What takes a device's memory. Activations are what waits for the way back of a layer."""
+"""Kinds of memory. Activations are the inputs of layers that wait for the backward pass."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one step on so many `examples` sent and kept: a number for each device, in bytes.
+    """The traffic and the peak memory of one step on `examples`: bytes for each device.
 
-    `sent` and `received` are by kind of `MOVED`, `peak` is the most of each kind of `KEPT`. Each
-    device sends so many `messages`, and has so many microbatches `live`: passed forward, not back.
+    `sent` and `received` are by kind of `MOVED`, `peak` by kind of `KEPT`. `messages` counts those
+    sent, `live` is the most microbatches in flight.
     """
 
     # Pydantic reads it: a record with more fields is no record.
@@ -36,19 +36,13 @@ class Usage:
 
 @dataclass(frozen=True)
 class Collective:
-    """What a framework moved of itself in a step by one kind of collective, in bytes.
+    """The bytes of whole tensors that a framework itself moved in a step by one kind of collective.
 
-    It is the size of all tensors together that were summed, broadcast, or whole before they were
-    scattered or after they were gathered. Messages ("send") are those of all devices.
+    Messages ("send") are those of all devices.
     """
 
     kind: str
     size: int
-
-    def by_star(self, devices: int) -> int:
-        """What all devices would send if one of them had to do it, as plans count."""
-        each = {"send": 1, "all-reduce": 2 * (devices - 1)}
-        return each.get(self.kind, devices - 1) * self.size
 
 
 @dataclass(frozen=True)
@@ -66,10 +60,7 @@ class Event:
 
 @dataclass
 class Ledger:
-    """What `devices` send, receive and keep; they are known by their numbers.
-
-    A number has `itemsize` bytes.
-    """
+    """Counts for `devices`, known by their numbers; an element has `itemsize` bytes."""
 
     devices: int
     itemsize: int
@@ -83,7 +74,7 @@ class Ledger:
     began: float = 0.0
 
     def begin(self) -> None:
-        """Begins a step: what devices keep, they keep."""
+        """Begins a step: counts start at 0, but memory stays."""
         for counter in (self.sent, self.received, self.messages, self.live):
             counter.clear()
         self.peak = Counter(self.kept)
@@ -103,51 +94,51 @@ class Ledger:
         self.messages[source] += messages
 
     def keep(self, kind: str, device: int, size: int) -> None:
-        """Counts bytes that a device has from now on; negative ones, if it lets them go."""
+        """Counts bytes that a device keeps from now on; negative: that it frees."""
         self.kept[kind, device] += size
         self.peak[kind, device] = max(self.peak[kind, device], self.kept[kind, device])
 
     def usage(self, examples: int) -> Usage:
-        """What a step on so many examples has come to."""
-        numbers = range(self.devices)
+        """The counts of a step on so many examples."""
+
+        def listed(counts: Counter[Any], kinds: Sequence[str]) -> dict[str, list[int]]:
+            return {kind: [counts[kind, i] for i in range(self.devices)] for kind in kinds}
+
         return Usage(
             examples=examples,
-            sent={kind: [self.sent[kind, i] for i in numbers] for kind in MOVED},
-            received={kind: [self.received[kind, i] for i in numbers] for kind in MOVED},
-            messages=[self.messages[i] for i in numbers],
-            live=[self.live[i] for i in numbers],
-            peak={kind: [self.peak[kind, i] for i in numbers] for kind in KEPT},
+            sent=listed(self.sent, MOVED),
+            received=listed(self.received, MOVED),
+            messages=[self.messages[i] for i in range(self.devices)],
+            live=[self.live[i] for i in range(self.devices)],
+            peak=listed(self.peak, KEPT),
         )
 
 
 class Kept(UserDict[Any, Any]):
-    """Tensors of one kind that a device keeps, by name or by microbatch.
-
-    Their bytes count as long as they are here.
-    """
+    """Tensors of one kind that a device keeps, by name or by microbatch; it counts their bytes."""
 
     def __init__(self, kind: str, device: int, ledger: Ledger) -> None:
-        """Begins with none."""
+        """Begins empty."""
         super().__init__()
         self.kind, self.device, self.ledger = kind, device, ledger
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Keeps a tensor, or several in a list; another one of that name goes."""
-        gone = self.ledger.bytes(self.data[key]) if key in self.data else 0
-        self.ledger.keep(self.kind, self.device, self.ledger.bytes(value) - gone)
+        """Keeps a tensor, or several in a list, in place of one of that name."""
+        freed = self.ledger.bytes(self.data[key]) if key in self.data else 0
+        self.ledger.keep(self.kind, self.device, self.ledger.bytes(value) - freed)
         super().__setitem__(key, value)
         if self.kind == "activations":
             self.ledger.live[self.device] = max(self.ledger.live[self.device], len(self))
 
     def __delitem__(self, key: Any) -> None:
-        """Lets it go."""
+        """Frees a tensor."""
         self.ledger.keep(self.kind, self.device, -self.ledger.bytes(self.data[key]))
         super().__delitem__(key)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Devices that split something among themselves; `numbers` are theirs among all devices."""
+    """Devices of a collective; `numbers` are theirs among all devices."""
 
     devices: Sequence[Any]
     numbers: Sequence[int]
@@ -159,15 +150,15 @@ class Group:
         self.ledger.send(self.ledger.bytes(tensor), *ends, kind)
 
     def kept(self, kind: str) -> list[Kept]:
-        """A place in which each device of the group keeps tensors of one kind."""
+        """For each device of the group, an empty place for tensors of one kind."""
         return [Kept(kind, number, self.ledger) for number in self.numbers]
 
     @contextmanager
     def event(self, what: str, microbatch: int, device: int | None = None) -> Iterator[None]:
         """Notes when a device of the group, or all of them, did something.
 
-        Of devices that queue what they are told, as GPUs do, and CPUs in JAX and MXNet, it is the
-        time in which they were told. So more microbatches may be live there than are counted.
+        Of devices with a queue, as GPUs, and as CPUs in JAX and MXNet, it is the time of queuing.
+        So more microbatches may be in flight there than are counted.
         """
         begin = time.perf_counter() - self.ledger.began
         yield
@@ -177,15 +168,12 @@ class Group:
 
 
 def mesh(devices: Sequence[Any], replicas: int, ledger: Ledger) -> tuple[list[Group], list[Group]]:
-    """The rows and the columns of a mesh of devices.
-
-    Each row has a replica of the whole model; the devices of a column have the same part of it.
-    """
-    length = len(devices) // replicas
-    numbers = range(len(devices))
+    """The rows and the columns of a mesh: model-parallel and data-parallel groups."""
+    length, numbers = len(devices) // replicas, range(len(devices))
     rows = [numbers[row * length : (row + 1) * length] for row in range(replicas)]
     columns = [numbers[column::length] for column in range(length)]
-    made = [
-        [Group([devices[i] for i in few], few, ledger) for few in each] for each in (rows, columns)
-    ]
-    return made[0], made[1]
+
+    def groups(of: Sequence[Sequence[int]]) -> list[Group]:
+        return [Group([devices[i] for i in numbers], numbers, ledger) for numbers in of]
+
+    return groups(rows), groups(columns)

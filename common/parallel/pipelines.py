@@ -1,12 +1,9 @@
-"""Pipelines: which stage passes which microbatch, and when.
+"""Pipelines: in which order the stages of a net pass the microbatches of a minibatch.
 
-A net is cut into stages of consecutive layers, a stage on each device; a minibatch is cut into
-microbatches, which follow each other through the stages. An order says what each stage does one
-after the other; a run does it, and `simulate` tells how long that takes.
+A run carries out an order, and `simulate` predicts when each pass begins and ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
@@ -21,14 +18,11 @@ class Pass(NamedTuple):
 
 
 Order = Sequence[Sequence[Pass]]
-"""For each device, its passes one after the other. Each has one stage, but for `interleaved`."""
+"""The passes of each device, in order. A device has one stage, but with `interleaved`."""
 
 
 def naive(stages: int, microbatches: int) -> Order:
-    """Each microbatch goes forward and back before the next one begins: one stage works at a time.
-
-    With one microbatch it is how a net is trained whose layers are merely put on several devices.
-    """
+    """Each microbatch goes forward and back before the next one: one stage works at a time."""
     return [
         [Pass(stage, i, forward) for i in range(microbatches) for forward in (True, False)]
         for stage in range(stages)
@@ -36,10 +30,7 @@ def naive(stages: int, microbatches: int) -> Order:
 
 
 def gpipe(stages: int, microbatches: int) -> Order:
-    """All microbatches go forward, then all go back, as in GPipe (Huang et al., 2019).
-
-    The first one is the first to go back, too, as in PyTorch.
-    """
+    """All microbatches go forward, then all go back, as in GPipe (Huang et al., 2019)."""
     return [
         [Pass(stage, i, forward) for forward in (True, False) for i in range(microbatches)]
         for stage in range(stages)
@@ -47,17 +38,16 @@ def gpipe(stages: int, microbatches: int) -> Order:
 
 
 def one_forward_one_backward(stages: int, microbatches: int) -> Order:
-    """As soon as it can, a stage passes one microbatch back for each that it passes forward.
+    """1F1B: each stage has as many microbatches in flight as there are stages from it to the last.
 
-    That is 1F1B, as in PipeDream (Narayanan et al., 2019), but all passes end before the update
-    (Narayanan et al., 2021). A stage waits for as many microbatches to come back as there are
-    stages from it to the last one.
+    As in PipeDream (Narayanan et al., 2019), but all passes end before the update (Narayanan et
+    al., 2021).
     """
     return [list(_alternating(stage, stages - stage, microbatches)) for stage in range(stages)]
 
 
 def _alternating(stage: int, ahead: int, microbatches: int) -> Iterator[Pass]:
-    """The passes of a stage that lets at most `ahead` microbatches wait for their way back."""
+    """The passes of a stage with at most `ahead` microbatches in flight."""
     for i in range(microbatches + ahead - 1):
         if i < microbatches:
             yield Pass(stage, i, forward=True)
@@ -66,17 +56,17 @@ def _alternating(stage: int, ahead: int, microbatches: int) -> Iterator[Pass]:
 
 
 def interleaved(devices: int, microbatches: int) -> Order:
-    """1F1B with two stages on each device, so that it waits half as long (Narayanan et al., 2021).
+    """1F1B with two stages on each device: half the bubble (Narayanan et al., 2021).
 
-    Device d has stages d and d + devices. Microbatches go in groups of as many as there are
-    devices: raises ValueError if a group is not full.
+    Device d has stages d and d + devices. Raises ValueError if the number of microbatches is no
+    multiple of that of devices.
     """
     if microbatches % devices:
         raise ValueError(f"{microbatches} microbatches are no groups of {devices}")
     total = CHUNKS * microbatches
 
     def passed(number: int, device: int, forward: bool) -> Pass:
-        """The pass that is so many passes of its kind after the first one."""
+        """The pass with this number among those of its direction."""
         group, place = divmod(number, CHUNKS * devices)
         chunk, within = divmod(place, devices)
         stage = device + devices * (chunk if forward else CHUNKS - 1 - chunk)
@@ -94,18 +84,17 @@ def interleaved(devices: int, microbatches: int) -> Order:
 
 
 CHUNKS: Final = 2
-"""How many stages a device has where they are interleaved."""
+"""Stages of each device where they are interleaved."""
 
 ORDERS: Final[dict[str, Callable[[int, int], Order]]] = {
     "naive": naive,
     "gpipe": gpipe,
     "1f1b": one_forward_one_backward,
 }
-"""By name: the order for so many stages and microbatches. Runs know these."""
+"""The orders that runs carry out."""
 
 
-@dataclass(frozen=True)
-class Event:
+class TimedPass(NamedTuple):
     """A pass, and when it begins and ends."""
 
     done: Pass
@@ -121,11 +110,10 @@ def needed(one: Pass, stages: int) -> list[Pass]:
     return [one._replace(forward=True), *after]
 
 
-def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> list[Event]:
+def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> list[TimedPass]:
     """When each pass begins and ends if messages take no time, the earliest first.
 
-    In this order one process can do them all: each comes after those that it needs. Raises
-    ValueError if stages wait for each other for ever.
+    Each comes after those that it needs. Raises ValueError if stages wait for each other for ever.
     """
     ends: dict[Pass, float] = {}
     events = []
@@ -143,24 +131,24 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
             raise ValueError("these stages wait for each other for ever")
         begin, one, device = min(ready)
         free[device] = ends[one] = begin + seconds(one)
-        events.append(Event(one, begin, ends[one]))
+        events.append(TimedPass(one, begin, ends[one]))
         waiting[device].pop()
     return events
 
 
-def bubble(events: Sequence[Event], devices: int) -> float:
-    """The part of all devices' time in which they wait, between 0 and 1."""
+def bubble(events: Sequence[TimedPass], devices: int) -> float:
+    """The share of all devices' time in which they wait, between 0 and 1."""
     busy = sum(event.end - event.begin for event in events)
     return 1 - busy / (devices * max(event.end for event in events))
 
 
 def most_live(passes: Sequence[Pass]) -> int:
-    """The most microbatches in flight: passed forward, and not yet back."""
+    """The most microbatches in flight: passed forward, not yet back."""
     return max(accumulate((1 if one.forward else -1 for one in passes), initial=0))
 
 
 def balanced(work: Sequence[float], stages: int) -> list[range]:
-    """The layers of each stage: consecutive ones, such that the most work of a stage is least.
+    """The layers of each stage, such that the most work of a stage is least.
 
     Of equals, the first stages have the fewest layers. Raises ValueError if there are fewer layers
     than stages.
@@ -187,5 +175,5 @@ def balanced(work: Sequence[float], stages: int) -> list[range]:
 
 
 def by_hand(counts: Sequence[int]) -> list[range]:
-    """The layers of each stage, which has so many of them."""
+    """The layers of each stage, from their numbers."""
     return [range(a, b) for a, b in pairwise(accumulate(counts, initial=0))]

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.parallel.layouts import Layout, Layouts, flat, on_stage, replicated, sharded
 from common.parallel.nets import Net
-from common.parallel.pipelines import ORDERS, Event, Order, Pass, balanced, by_hand, simulate
+from common.parallel.pipelines import ORDERS, Order, Pass, TimedPass, balanced, by_hand, simulate
 from common.parallel.shards import shard_bounds
 
 
@@ -65,7 +65,7 @@ class Plan(Net):
         """All passes of a pipeline, each after those that it needs."""
         return [event.done for event in simulate(self.order(microbatches))]
 
-    def simulated(self, examples: int) -> list[Event]:
+    def simulated(self, examples: int) -> list[TimedPass]:
         """The passes of a pipeline's first replica in a step, where each takes a unit of time."""
         return simulate(self.order(len(self.microbatches_of(self.rows_of(examples)[0].stop))))
 

@@ -1,7 +1,4 @@
-"""Copies of one set of weights, on devices of one process or of several: all have to be the same.
-
-That holds for data parallelism. What splits the weights keeps them in a way of its own.
-"""
+"""Weights on the devices of a run: copies of all, or parts of each, with the same bits anywhere."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -11,7 +8,8 @@ import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.models.nets import trainable
+from common.models.nets import Shapes, trainable
+from common.parallel.layouts import Layouts, Part
 
 T = TypeVar("T")
 
@@ -101,3 +99,28 @@ def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
         name: values if trainable(name) else values[device if device < len(values) else 0]
         for name, values in saved.items()
     }
+
+
+def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Weights:
+    """A device's part of each tensor of which it has one."""
+    parts = {name: layouts[name][device] for name in tensors}
+    return {name: part.of(tensors[name]) for name, part in parts.items() if part is not None}
+
+
+def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
+    """The whole tensors from each device's parts of them.
+
+    Raises RunError if two devices have the same part of a tensor, but not the same bits.
+    """
+    tensors: Weights = {}
+    for name, layout in layouts.items():
+        found: dict[Part, Array] = {}
+        for device, part in enumerate(layout):
+            if part is not None:
+                values = held[device][name]
+                if found.setdefault(part, values).tobytes() != values.tobytes():
+                    raise diverged(name, device)
+        tensors[name] = np.empty(shapes[name], next(iter(found.values())).dtype)
+        for part, values in found.items():
+            part.of(tensors[name])[...] = values
+    return tensors

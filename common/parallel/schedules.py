@@ -1,7 +1,6 @@
 """Allreduce as a schedule: which device sends what to which, round by round.
 
-Every device has a vector; in the end every device has the sum of all of them. A schedule cuts the
-vectors into chunks and knows nothing else of them, and of no framework: a backend moves and adds.
+In the end every device has the sum of all devices' vectors, which are cut into chunks.
 """
 
 import operator
@@ -14,7 +13,7 @@ from common.parallel.shards import shard_sizes
 
 @dataclass(frozen=True)
 class Transfer:
-    """One message: some consecutive chunks of `source`, which `target` adds to its own or takes."""
+    """A message: consecutive chunks of `source`, which `target` adds to its own, or stores."""
 
     source: int
     target: int
@@ -23,7 +22,7 @@ class Transfer:
 
 
 Round = tuple[Transfer, ...]
-"""Messages of the same moment: each carries what its source had before the round."""
+"""Simultaneous messages: each carries what its source had before the round."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Schedule:
     rounds: tuple[Round, ...]
 
     def traffic(self, size: int) -> list[tuple[int, int]]:
-        """What each device sends and receives of vectors of `size` entries, (sent, received)."""
+        """The entries that each device sends and receives for vectors of `size` entries."""
         sizes = shard_sizes(size, self.chunks)
         sent, received = [0] * self.devices, [0] * self.devices
         for transfer in (transfer for one in self.rounds for transfer in one):
@@ -47,9 +46,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of one step: the rounds in which a gradient's tensors are summed, and each device's bytes.
+    """Rounds, and bytes of each device, of the all-reduces of a step, one for each parameter.
 
-    Each tensor is summed by itself. The loss, which is one number, is not counted.
+    That of the loss is not counted.
     """
 
     # Pydantic reads it: a record with more fields is no record.
@@ -61,7 +60,7 @@ class Traffic:
 
     @classmethod
     def of(cls, schedule: Schedule, sizes: Iterable[int], itemsize: int) -> Self:
-        """That of a schedule and of tensors of these sizes, with entries of `itemsize` bytes."""
+        """The traffic of a schedule for tensors of these sizes."""
         tensors = [schedule.traffic(size) for size in sizes]
         sent, received = (
             [itemsize * sum(pair[i] for pair in device) for device in zip(*tensors, strict=True)]
@@ -79,10 +78,9 @@ def execute(
     receive: Callable[[Chunk, int], Chunk],
     add: Callable[[Any, Chunk], Chunk] = operator.add,
 ) -> None:
-    """Does what the schedule says: in the end, `held[device][chunk]` is the sum over all devices.
+    """Carries out a schedule: in the end, `held[device][chunk]` is the sum over all devices.
 
-    `receive` copies a chunk of one device to another, given by its number; `add` adds such a copy
-    to what the device has, and leaves the sum there.
+    `receive` copies a chunk to the device of this number; `add` sums two chunks of one device.
     """
     for transfers in schedule.rounds:
         # All messages of a round carry what was there before it.

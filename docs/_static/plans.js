@@ -1,6 +1,5 @@
-// Plans and what they cost: shards.py, layouts.py, nets.py, plans.py, costs.py and scenarios.py of
-// common/parallel in JavaScript, function by function. A test walks both over many settings and
-// compares every number.
+// Plans and what they cost: shards.py, layouts.py, nets.py, plans.py and costs.py of
+// common/parallel in JavaScript. A test walks both over many settings and compares every number.
 globalThis.plans = (() => {
   "use strict";
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept, Ledger, mesh
-from common.parallel.parts import parts_of
 from common.parallel.plans import Plan
+from common.parallel.replicas import parts_of
 from frameworks.strategies import data, pipeline, tensor, zero
 from frameworks.strategies.collectives import all_gather, allreduce
 from frameworks.strategies.primitives import Params, Primitives, Tensor

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from momentum_steps import numbers
-from native_steps import told_of_moved
+from native_steps import by_star, told_of_moved
 from scratch_steps import batches
 
 from common.base.errors import RunError
@@ -31,7 +31,7 @@ def test_a_program_moves_what_the_page_says(
     trainer = made(strategies, all_devices[:2], name, microbatches=parts)
     found = trainer.moved(*batches(1, 12, "float64")[0])
     sizes = {each.kind: each.size // 8 for each in found}
-    assert (sizes, sum(each.by_star(2) for each in found) // 8) == told_of_moved("jax")[name]
+    assert (sizes, by_star(found, 2) // 8) == told_of_moved("jax")[name]
 
 
 @pytest.mark.parametrize(

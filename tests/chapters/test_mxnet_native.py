@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from momentum_steps import numbers
-from native_steps import told_of_moved
+from native_steps import by_star, told_of_moved
 from scratch_steps import batches
 
 from common.base.errors import RunError
@@ -46,7 +46,7 @@ def test_each_way_moves_what_the_page_says(
     told = told_of_moved("mxnet")
     assert told.keys() == {"data", "pipeline"}
     sizes = {each.kind: each.size // 8 for each in found}
-    assert (sizes, sum(each.by_star(2) for each in found) // 8) == told[name]
+    assert (sizes, by_star(found, 2) // 8) == told[name]
 
 
 @pytest.mark.parametrize("count", [1, 3, 4])
@@ -57,7 +57,7 @@ def test_stages_send_what_the_plan_says(
     trainer = strategies.replicate(numbers(options), all_devices[:count], options)
     found = trainer.moved(*batches(1, 11, "float64")[0])
     planned = options.usage(count, 11, 8).sent
-    assert sum(each.by_star(count) for each in found) == sum(map(sum, planned.values()))
+    assert by_star(found, count) == sum(map(sum, planned.values()))
 
 
 def test_a_copy_that_has_other_bits_is_named(strategies: Any, all_devices: Sequence[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from momentum_steps import numbers
-from native_steps import CASES, told_of_moved
+from native_steps import CASES, by_star, told_of_moved
 from safetensors.numpy import load_file
 from scratch_steps import batches
 
@@ -39,7 +39,7 @@ class Moved:
             trainer = chapter.replicate(numbers(options), devices, options)
             moved = trainer.moved(*batches(1, 12, "float64")[0])
             found |= {f"{name}/{each.kind}": np.array(float(each.size // 8)) for each in moved}
-            found[f"star/{name}"] = np.array(float(sum(each.by_star(2) for each in moved) // 8))
+            found[f"star/{name}"] = np.array(float(by_star(moved, 2) // 8))
         if process.rank == 0:
             save_weights(self.path, found)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from momentum_steps import numbers
-from native_steps import told_of_moved
+from native_steps import by_star, told_of_moved
 from scratch_steps import batches
 
 from common.base.errors import RunError
@@ -34,7 +34,7 @@ def test_programs_move_what_the_page_says(
     found = trainer.moved(*batches(1, 12, "float64")[0])
     sizes = {each.kind: each.size // 8 for each in found}
     told = told_of_moved("tensorflow")[name]
-    assert (sizes, sum(each.by_star(2) for each in found) // 8) == told
+    assert (sizes, by_star(found, 2) // 8) == told
     assert all(np.array_equal(trainer.weights()[key], before[key]) for key in before)
 
 

@@ -14,6 +14,7 @@ from common.base.arrays import Array, Weights, part
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.compare import numpy_nets
 from common.models.weights_file import save_weights
+from common.parallel.ledger import Collective
 
 STEPS: Sequence[tuple[Array, Array]] = [
     *batches(2, 11, "float64"),
@@ -97,6 +98,12 @@ class Trained:
                 save_weights(
                     self.folder / f"{name}.safetensors", found | {"losses": np.array(losses)}
                 )
+
+
+def by_star(moved: Sequence[Collective], devices: int) -> int:
+    """The bytes that all devices send if one of them adds up and sends the sum, as plans count."""
+    times = {"send": 1, "all-reduce": 2 * (devices - 1)}
+    return sum(times.get(each.kind, devices - 1) * each.size for each in moved)
 
 
 def told_of_moved(framework: str) -> dict[str, tuple[dict[str, int], int]]:

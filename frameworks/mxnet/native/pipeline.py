@@ -14,7 +14,7 @@ from common.base.arrays import Array
 from common.chapters.splitting import Loss
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Collective
-from common.parallel.parts import parts_of
+from common.parallel.replicas import parts_of
 from frameworks.mxnet.layouts import Tensor, on_host
 from frameworks.mxnet.native.moved import copied, summed
 from frameworks.mxnet.native.net import group_of, lenet

@@ -9,7 +9,7 @@ from common.base.arrays import Array, Weights
 from common.chapters.splitting import Loss
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Collective
-from common.parallel.parts import parts_of, whole
+from common.parallel.replicas import parts_of, whole
 from frameworks.mxnet.layouts import Tensor, on_host
 from frameworks.mxnet.optimizer import Momentum
 
