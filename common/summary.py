@@ -16,42 +16,37 @@ if not __package__:  # run as a file, as an editor does
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
-from common.base.errors import RequestError, RunError
+from common.base.errors import RequestError
 from common.base.files import require_svg
 from common.records.record import Record
-from common.records.store import overtaken, read_record
-from common.records.trust import distrust
+from common.records.store import read_record, read_tensors
 from common.report.drawing import new_figure, save_svg
 from common.report.runs import of_records, of_splits, who
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.text import printable
 from common.terminal.values import path
 
 WINDOW: Final = 10
 """Steps whose losses are drawn as one point: their mean."""
 
 
-def later_runs(folder: Path, found: Sequence[Record]) -> list[str]:
-    """A line for each record that comes from an earlier run than the last one of its name."""
-    became = {each.name(): overtaken(folder / each.file_name()) for each in found}
-    return [f"{name} comes from an earlier run: {what}." for name, what in became.items() if what]
+def records(folder: Path) -> tuple[list[Record], list[str]]:
+    """The complete records in `folder`, by framework and devices, and the names of all others.
 
-
-def records(folder: Path) -> list[Record]:
-    """The complete records in `folder`, by framework and devices.
-
-    Raises RequestError if there are none, and RunError if one cannot be what a run has left.
+    Raises RequestError if none is complete, and RunError if one was changed.
     """
-    found = [read_record(path) for path in folder.glob("*dev.json")]
-    complete = [record for record in found if record.status == "complete"]
-    for record in complete:
-        if why := distrust(record):
-            raise RunError(f"{why} ({folder / record.file_name()})")
+    complete, partial = [], []
+    for file in sorted(folder.glob("*dev.json")):
+        record = read_record(file)
+        if record.status == "complete":
+            read_tensors(file, record)
+            complete.append(record)
+        else:
+            partial.append(record.name())
     if not complete:
         raise RequestError(f"there are no complete records in {folder}")
     order = {name: number for number, name in enumerate(FRAMEWORKS)}
-    return sorted(complete, key=lambda each: (order[each.framework], each.config.devices))
+    return sorted(complete, key=lambda each: (order[each.framework], each.config.devices)), partial
 
 
 def table(found: Sequence[Record]) -> str:
@@ -102,12 +97,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     flags = made.parse_args(argv)
     if flags.picture is not None:
         require_svg(flags.picture, "--picture")
-    found = records(flags.folder)
+    found, partial = records(flags.folder)
     print(table(found))
     for title, (headings, *rows) in of_splits(found).items():
         print("\n".join(["", f"{title}:", "", *markdown(headings, rows)]))
-    for line in later_runs(flags.folder, found):
-        print(f"\n{printable(line)}")
+    if partial:
+        print(f"\nNot complete, and left out: {', '.join(partial)}.")
     if flags.picture is not None:
         draw(found, flags.picture)
 

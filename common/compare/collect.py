@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -15,10 +14,9 @@ from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.chapters.chapters import SPECS
 from common.compare.checks import Run, median
-from common.records.fingerprint import source_digest
 from common.records.record import ANY, Record, record_name
-from common.records.store import overtaken, read_record, read_tensors, unfinished
-from common.records.trust import contradiction, distrust
+from common.records.store import read_record, read_tensors
+from common.records.trust import made_elsewhere, require_complete, require_own
 from common.settings.config import Config
 
 Asked = Callable[[Config], Mapping[str, Any]]
@@ -55,7 +53,8 @@ def gather(
     shared = [_shared(each.run) if each.run else {} for each in found]
     counts = Counter(tuple(each.items()) for each in shared if each)
     common = dict(counts.most_common(1)[0][0]) if counts else {}
-    return [_like_others(*each, common) for each in zip(found, shared, strict=True)]
+    records = [each.run.record for each in found if each.run]
+    return [_like_others(*each, common, records) for each in zip(found, shared, strict=True)]
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
@@ -74,14 +73,7 @@ def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecor
     record = None
     try:
         record = read_record(path)
-        if record.file_name() != path.name:
-            raise RunError(f"it is the record of {record.name()} ({path})")
-        if record.source_sha256 != source_digest(framework):
-            raise RunError(f"stale, as the code has changed since: run it again ({path})")
-        if record.status == "complete" and (trouble := overtaken(path)):
-            with suppress(RunError):  # what became of the later run is what matters
-                record = read_record(unfinished(path))
-            raise RunError(trouble)
+        require_own(path, record)
         run = load(path, record)
         for name, value in asked(record.config).items():
             found = record.config.settings()[name]
@@ -93,12 +85,8 @@ def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecor
 
 def load(path: Path, record: Record) -> Run:
     """The run of the record at `path`. Raises RunError if it cannot be trusted."""
-    if trouble := distrust(record):
-        raise RunError(f"{trouble} ({path})")
-    arrays = read_tensors(path, record)
-    if trouble := contradiction(record, arrays):
-        raise RunError(f"{trouble} ({path})")
-    return Run(record, {**arrays, "losses": np.array(record.losses)})
+    require_complete(path, record)
+    return Run(record, {**read_tensors(path, record), "losses": np.array(record.losses)})
 
 
 def identity(record: Record) -> dict[str, Any]:
@@ -133,13 +121,18 @@ def _minibatches(run: Run) -> str:
 
 
 def _like_others(
-    found: LoadedRecord, shared: Mapping[str, Any], common: Mapping[str, Any]
+    found: LoadedRecord,
+    shared: Mapping[str, Any],
+    common: Mapping[str, Any],
+    records: Sequence[Record],
 ) -> LoadedRecord:
-    """`found`, unless it is of another setting than the others."""
+    """`found`, unless it is of another setting than the others, or was made elsewhere."""
     for name, value in shared.items():
         if common[name] != value:
             trouble = f"{name} is {value}, and others have {common[name]}"
             return replace(found, run=None, trouble=trouble)
+    if found.run and (trouble := made_elsewhere(found.run.record, records)):
+        return replace(found, run=None, trouble=trouble)
     return found
 
 

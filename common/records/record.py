@@ -1,4 +1,4 @@
-"""What a run leaves behind: a record, and the tensors it names in `.safetensors`."""
+"""What a run leaves behind: a record, with its tensors in the `.safetensors` file beside it."""
 
 import re
 from typing import Final, Literal
@@ -9,7 +9,7 @@ from common.parallel.ledger import Event, Usage
 from common.parallel.schedules import Traffic
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 6
+SCHEMA: Final = 7
 
 
 class Strict(BaseModel):
@@ -35,13 +35,6 @@ class DataUsed(Strict):
     sha256: str
     train_examples: Count
     test_examples: Count
-
-
-class TensorFile(Strict):
-    """The file beside the record that holds its tensors."""
-
-    file: str
-    sha256: str
 
 
 class Failure(Strict):
@@ -110,10 +103,10 @@ class Record(Strict):
 
     `environment` has the variables that were set and may change how the framework rounds.
 
-    `sha256` is that of the rest: see `seal`.
+    `sha256` covers all the rest and, once it is complete, the file of tensors beside it.
     """
 
-    schema_version: Literal[6] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[7] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed", "interrupted"]
@@ -135,7 +128,6 @@ class Record(Strict):
     traffic: Traffic | None = None
     split: Split | None = None
     cluster: Cluster | None = None
-    tensors: TensorFile | None = None
     sha256: str = ""
 
     def name(self) -> str:
@@ -159,9 +151,7 @@ def run_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
 
 def files_of(name: str) -> re.Pattern[str]:
     """The names of the files that a run of this name writes; the first group is a step, if any."""
-    return re.compile(
-        rf"{re.escape(name)}(?:-step(\d+))?(?:\.unfinished|\.new)?\.(?:json|safetensors)"
-    )
+    return re.compile(rf"{re.escape(name)}(?:-step(\d+))?\.(?:json|safetensors)")
 
 
 def record_name(framework: str, chapter: str, devices: int | str, way: str) -> str:

@@ -7,27 +7,22 @@ under way; and the trace of `common.records.trace`.
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.models.nets import trainable
 from common.records.record import Epoch, Record, files_of
 from common.records.store import (
     read_record,
     read_tensors,
-    recover,
     tensors_of,
     write_failure,
-    write_record_as,
+    write_record,
 )
-from common.records.trace import trace_shapes
-from common.records.trust import inconsistencies
 
 KEPT = 2
 """As many checkpoints stay: should the disk lose the last one, there is another."""
@@ -89,12 +84,6 @@ class Checkpoints:
     writes: bool
     whole: list[Path]
 
-    def __post_init__(self) -> None:
-        """Ends what the process that wrote them may not have come to. Raises RunError."""
-        for path in self.whole if self.writes else ():
-            with write_failure(path):
-                recover(path)
-
     def due(self, step: int, *, ends: bool) -> bool:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
         return ends if self.every is None else step % self.every == 0
@@ -102,8 +91,12 @@ class Checkpoints:
     def write(
         self, progress: Progress, saved: Mapping[str, Array], trace: Mapping[str, Array]
     ) -> None:
-        """Writes one; then all but this and the one before it go. Raises RunError if it cannot."""
-        if not self.writes:
+        """Writes a checkpoint, and removes all but this and the one before. Raises RunError.
+
+        Where the run has resumed from one after the same step, there is nothing new to write.
+        """
+        path = self.folder / checkpoint_name(self.record, len(progress.losses))
+        if not self.writes or path in self.whole:
             return
         so_far = {"losses": progress.losses, "epochs": progress.epochs}
         record = self.record.model_copy(update=so_far)
@@ -111,10 +104,9 @@ class Checkpoints:
         tensors["epoch/seconds"] = np.array([progress.seconds])
         if progress.predictions:
             tensors["test/predictions"] = np.stack(progress.predictions)
-        path = self.folder / checkpoint_name(record)
+        write_record(path, record, tensors | dict(trace))
+        self.whole = [*self.whole, path][-KEPT:]
         with write_failure(path):
-            write_record_as(path, record, tensors | dict(trace))
-            self.whole = [*(each for each in self.whole if each != path), path][-KEPT:]
             self._prune()
 
     def _prune(self) -> None:
@@ -128,17 +120,17 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
 
 
-def checkpoint_name(record: Record) -> str:
-    """The name of the checkpoint that a run leaves after as many steps as it has losses."""
-    return f"{record.name()}-step{len(record.losses)}.json"
+def checkpoint_name(record: Record, step: int) -> str:
+    """The name of the checkpoint that a run leaves after a step."""
+    return f"{record.name()}-step{step}.json"
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint whose record is at `path`. Raises RunError that says why it is none."""
     record = read_record(path)
-    tensors = read_tensors(path, record)
-    require_whole(path, record, tensors)
-    return Checkpoint(path, record, tensors)
+    if record.status != "running":
+        raise RunError(f"{path} is no checkpoint to resume from: the run is {record.status}")
+    return Checkpoint(path, record, read_tensors(path, record))
 
 
 def checkpoints_in(folder: Path, name: str) -> list[Path]:
@@ -152,55 +144,3 @@ def checkpoints_in(folder: Path, name: str) -> list[Path]:
         if (match := names.fullmatch(path.name))
     }
     return [found[step] for step in sorted(found, reverse=True)]
-
-
-def require_whole(path: Path, record: Record, tensors: Mapping[str, Array]) -> None:
-    """Raises RunError if a run could not resume from this record and its tensors."""
-    for trouble in _troubles(record, tensors):
-        raise RunError(f"{path} is no checkpoint to resume from: {trouble}")
-
-
-def _troubles(record: Record, tensors: Mapping[str, Array]) -> Iterator[str]:
-    if record.framework not in FRAMEWORKS:  # where is the code that wrote it?
-        yield f"its framework, {record.framework}, is not known here"
-        return
-    if record.status != "running":
-        yield f"the run is {record.status}"
-    if not record.losses:
-        yield "it has no losses"
-    yield from inconsistencies(record)
-    wanted = _shapes(record, tensors)
-    if odd := sorted(tensors.keys() ^ wanted.keys()):
-        yield f"{odd[0]} is {'missing' if odd[0] in wanted else 'not expected'}"
-        return
-    for name, values in tensors.items():
-        shape, dtypes = wanted[name]
-        if values.shape != shape or values.dtype.name not in dtypes:
-            yield f"{name} is {values.dtype} {values.shape}, not {' or '.join(dtypes)} {shape}"
-        elif not np.isfinite(values).all():
-            yield f"{name} is not finite"
-    if tensors["epoch/seconds"].min(initial=0) < 0:
-        yield "the seconds of its epoch are below 0"
-
-
-def _shapes(
-    record: Record, tensors: Mapping[str, Array]
-) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
-    """The shape and the dtypes of every tensor; running statistics may be those of any devices."""
-    config, done = record.config, len(record.losses)
-    trained_in, either = (config.dtype,), ("float32", "float64")
-    wanted: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {"epoch/seconds": ((1,), either)}
-    for name, shape in config.shapes().items():
-        wanted[f"state/{name}"] = (shape, trained_in)
-        if not trainable(name):  # a framework may keep them in double precision
-            found = tensors.get(f"state/{name}", np.empty(1))
-            wanted[f"state/{name}"] = ((max((1, *found.shape[:1])), *shape), either)
-    for name, shape in config.velocities().items():
-        wanted[f"state/momentum/{name}"] = (shape, trained_in)
-    if record.epochs:
-        wanted["test/predictions"] = ((len(record.epochs), config.test_examples), ("uint8",))
-    for name, shape in trace_shapes(config).items():
-        _, kind, step, *_ = name.split("/")
-        if int(step) <= done:
-            wanted[name] = (shape, ("uint8",) if kind in ("images", "labels") else trained_in)
-    return wanted

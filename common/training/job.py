@@ -156,8 +156,7 @@ class Job:
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the record, and its tensors before it. Raises RunError if it cannot."""
-        with write_failure(self.request.out / record.file_name()):
-            write_record(self.request.out, record, tensors)
+        write_record(self.request.out / record.file_name(), record, tensors)
 
 
 def require_output_paths(request: Request, devices: int | None = None) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from common.backends.devices import Process
@@ -33,7 +32,7 @@ from common.models.weights_file import bfloat16_note, load_weights, shape_in
 from common.records.fingerprint import source_digest, versions
 from common.records.new import failure_of
 from common.records.record import ANY, Record, record_name
-from common.records.store import read_record, unfinished
+from common.records.store import read_record
 from common.settings.request import Request
 from common.terminal.text import storable
 from common.training.job import Job, require_output_paths
@@ -134,12 +133,11 @@ def begun(job: Job) -> Record | None:
     """The record that the run has left so far."""
     request = job.request
     name = record_name(request.framework, request.chapter, ANY, request.options.way())
-    for pattern in (unfinished(Path(name)).name, name):
-        for path in request.out.glob(pattern):
-            with suppress(RunError):
-                found = read_record(path)
-                if (found.started, found.command[3:]) == (job.started, job.command_line):
-                    return found
+    for path in request.out.glob(name):
+        with suppress(RunError):
+            found = read_record(path)
+            if (found.started, found.command[3:]) == (job.started, job.command_line):
+                return found
     return None
 
 

@@ -17,10 +17,10 @@ def test_a_run_ends_in_order_and_resumes_when_there_is_room(hurt: Hurt, disk: Di
     weights = hurt.folder / "w"
     with written() as writes:
         assert hurt.kept("whole", f"--save-weights={weights}") == 0, hurt.said
-    ends = ("new.safetensors", "json")
+    ends = ("safetensors", "json")
     steps = [f"{NAME}-step{step}.{end}" for step in (2, 4, 6) for end in ends]
     assert writes == [f"{NAME}.json", *steps, "w", *(f"{NAME}.{end}" for end in ends)]
-    earlier = hurt.earlier("earlier")
+    hurt.earlier("earlier")
     for number, name in enumerate(writes):
         weights.unlink()
         shutil.copytree(hurt.folder / "earlier", hurt.folder / "hurt")
@@ -29,7 +29,7 @@ def test_a_run_ends_in_order_and_resumes_when_there_is_room(hurt: Hurt, disk: Di
         assert status == 1, (number, name)
         disk.empty()
         hurt.require_one_line("cannot write .*No space left on device")
-        hurt.require_kept("hurt", earlier)
+        hurt.require_own("hurt")
         hurt.require_tidy("hurt")
         if weights.exists():
             load_arrays(weights)

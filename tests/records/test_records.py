@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import edit
 from fake_chapter import RECORD, CommandLine, written
 from stored import save_bfloat16
 from writes import before
@@ -18,11 +17,9 @@ from common.base.errors import RunError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.models.weights_file import digest, load_weights
-from common.records.store import overtaken, read_record, read_tensors, unfinished
+from common.records.store import read_record, read_tensors
 from common.records.trace import expected_arrays
 
-LONG_AGO = "2001-02-03T04:05:06+00:00"
-BESIDE = unfinished(RECORD)
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"
 
 
@@ -31,18 +28,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return CommandLine(monkeypatch, tmp_path)
 
 
-@pytest.fixture
-def earlier(start: CommandLine) -> CommandLine:
-    """The command line; an earlier run has left its record already."""
-    assert start("--quiet") == 0
-    edit(RECORD, started=LONG_AGO)
-    return start
-
-
 def test_a_record_and_its_tensors_have_the_names_that_others_read(start: CommandLine) -> None:
     assert start("--seed=3", "--lr=0.5") == 0
     record = written()
-    expected = {"schema": 6, "framework": "pytorch", "chapter": "scratch", "status": "complete"}
+    expected = {"schema": 7, "framework": "pytorch", "chapter": "scratch", "status": "complete"}
     assert expected.items() <= record.items()
     assert record["devices"] == ["cpu:0", "cpu:1", "cpu:2"]
     assert {"steps": 7, "epochs": None, "seed": 3}.items() <= record["config"].items()
@@ -67,11 +56,11 @@ def test_the_record_says_running_until_it_is_complete(start: CommandLine) -> Non
     seen = []
 
     def watch(step: int) -> float:
-        seen.append((written()["status"], written()["losses"], written()["tensors"]))
+        seen.append((written()["status"], written()["losses"]))
         return 1.0
 
     assert start(loss=watch) == 0
-    assert seen == [("running", [], None)] * 7
+    assert seen == [("running", [])] * 7
     assert written()["status"] == "complete"
 
 
@@ -155,40 +144,20 @@ def test_progress_goes_to_standard_error_and_the_closing_line_alone_to_output(
     assert second.startswith("epoch 2/2: loss 0.170, test acc ")
 
 
-def require_earlier() -> None:
-    """The earlier record is complete, and has its own tensors."""
-    assert (written()["status"], written()["started"]) == ("complete", LONG_AGO)
-    read_tensors(RECORD, read_record(RECORD))
-
-
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_full_disk_leaves_the_record_of_an_earlier_run(
-    earlier: CommandLine, capsys: pytest.CaptureFixture[str], number: int
+def test_a_full_disk_leaves_a_record_that_says_so_and_no_tensors_of_another_run(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
-    """The disk is full before the tensors are written, or the record that names them."""
+    """The disk is full before the tensors are written, or the record that covers them."""
 
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    assert start("--quiet") == 0
     capsys.readouterr()
     with before(number, full):
-        assert earlier("--quiet") == 1
+        assert start("--quiet", "--seed=1") == 1
     line = f"error: cannot write {RECORD}: [Errno 28] No space left on device\n"
     assert capsys.readouterr().err.endswith(line)
-    require_earlier()
-    assert json.loads(BESIDE.read_text(encoding="utf-8"))["status"] == "failed"
-
-
-def test_a_complete_run_takes_the_place_of_both(earlier: CommandLine) -> None:
-    def fail(step: int) -> float:
-        raise KeyboardInterrupt
-
-    assert earlier("--quiet", loss=fail) == 130
-    require_earlier()
-    assert overtaken(RECORD) == (
-        f"a later run of it was interrupted: run it again, or remove {BESIDE}"
-    )
-    assert earlier("--quiet") == 0
-    assert written()["started"] != LONG_AGO
-    assert sorted(RECORD.parent.glob("*.json")) == [RECORD]
-    assert overtaken(RECORD) == ""
+    assert (written()["status"], written()["config"]["seed"]) == ("failed", 1)
+    assert sorted(RECORD.parent.iterdir()) == [RECORD]

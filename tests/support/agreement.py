@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.arrays import Weights
-from common.base.errors import RunError
 from common.base.machine import now
 from common.chapters.chapters import SPECS
 from common.compare.folder import examine, verdict_on
@@ -21,7 +19,7 @@ from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.records.record import record_name
-from common.records.store import read_record, read_tensors, seal, write_record
+from common.records.store import read_record, read_tensors, write_record
 from common.settings.config import Config
 from common.settings.request import Request
 from common.training.job import Job
@@ -111,24 +109,17 @@ def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
 
 
 def edit(path: Path, **changes: Any) -> None:
-    """Changes fields of a record, its tensors as they are, and seals it again if it can."""
+    """Changes fields of a record as if its run had written them; its tensors stay."""
+    tensors = read_tensors(path, read_record(path))
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    reseal(path)
-
-
-def reseal(path: Path) -> None:
-    """Seals a record again that was changed, if it still is one."""
-    with suppress(RunError):
-        record = read_record(path)
-        sealed = record.model_copy(update={"sha256": seal(record)})
-        path.write_text(sealed.model_dump_json(by_alias=True))
+    write_record(path, read_record(path), tensors)
 
 
 def rewrite(path: Path, tensors: Weights, **changes: Any) -> None:
-    """Writes a record again with changed tensors, and vouches for them."""
+    """Changes tensors and fields of a record as if its run had written them."""
     record = read_record(path)
     tensors = {**read_tensors(path, record), **tensors}
-    write_record(path.parent, record.model_copy(update=changes), tensors)
+    write_record(path, record.model_copy(update=changes), tensors)
 
 
 def answer(path: Path, *accuracies: float) -> None:

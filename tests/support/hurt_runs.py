@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,8 @@ from killed_runs import Case, Runner
 from named_devices import PLACE, standing_in
 from numpy_chapter import NumpyChapter
 
-from common.base.arrays import Weights
 from common.data.synthetic import synthetic
-from common.records.record import Record
-from common.records.store import read_record, read_tensors, unfinished
+from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 from common.training.cli import main
 
@@ -73,10 +71,9 @@ class Hurt:
         place = f"--out={self.folder / name}", f"--checkpoint-dir={self.folder / name}"
         return self.run(*place, "--checkpoint-every=2", "--resume", *flags)
 
-    def earlier(self, name: str) -> tuple[Record, Weights]:
+    def earlier(self, name: str) -> None:
         """Leaves a complete record of another run in a folder."""
         assert self.run(f"--out={self.folder / name}", "--seed=1") == 0, self.said
-        return self.runner.record(name), self.runner.tensors(name)
 
     def require_one_line(self, words: str) -> None:
         """What was said is one line, which says what went wrong."""
@@ -84,13 +81,9 @@ class Hurt:
         assert len(lines) == 1, self.said
         assert re.match(rf"python -m frameworks\.\w+\.\w+: error: .*({words})", lines[0]), lines
 
-    def require_kept(self, name: str, earlier: tuple[Record, Mapping[str, Any]]) -> None:
-        """The earlier record still reads as complete, with its own tensors."""
-        record, tensors = earlier
-        assert self.runner.record(name) == record
-        found = self.runner.tensors(name)
-        assert found.keys() == tensors.keys()
-        assert [key for key in found if found[key].tobytes() != tensors[key].tobytes()] == []
+    def require_own(self, name: str) -> None:
+        """The record has its own tensors, or says that its run is not complete."""
+        assert self.runner.record(name).status != "complete" or self.runner.tensors(name)
 
     def require_tidy(self, name: str) -> None:
         """What is there is whole, and nothing else is there."""
@@ -110,12 +103,12 @@ def require_tidy(folder: Path, name: str) -> None:
     if not folder.exists():
         return
     every = {path.name for path in folder.iterdir()} - {"filler"}
-    known = {f"{name}.json", unfinished(folder / f"{name}.json").name}
+    known = {f"{name}.json"}
     for path in checkpoints_in(folder, name):
         read_checkpoint(path)
         known |= {path.name, path.with_suffix(".safetensors").name}
     path = folder / f"{name}.json"
-    if path.exists() and (record := read_record(path)).tensors is not None:
+    if path.exists() and (record := read_record(path)).status == "complete":
         read_tensors(path, record)
         known.add(path.with_suffix(".safetensors").name)
     assert every <= known, every - known

@@ -41,15 +41,14 @@ def test_a_run_resumes_with_the_same_bits(hurt: Hurt) -> None:
 
 
 def test_a_kill_within_a_write_loses_nothing(hurt: Hurt) -> None:
-    """Killed in a write or just after it, a run resumes, and an earlier record is what it was."""
+    """Killed in a write or just after it, a run resumes; no record has another's tensors."""
     with written() as writes:
         assert hurt.kept("whole") == 0, hurt.said
-    earlier = hurt.earlier("earlier")
+    hurt.earlier("earlier")
     for number, whole in product(range(len(writes)), (False, True)):
         shutil.copytree(hurt.folder / "earlier", hurt.folder / "hurt")
         killed_at(hurt, number, whole=whole)
-        if not (whole and number + 1 == len(writes)):  # the record that is complete takes its place
-            hurt.require_kept("hurt", earlier)
+        hurt.require_own("hurt")
         assert hurt.kept("hurt") == 0, hurt.said
         hurt.runner.require_same("whole", "hurt")
         hurt.require_tidy("hurt")

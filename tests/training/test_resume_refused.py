@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fake_chapter import EVERY, KEPT, RECORD, CommandLine, start as start, stopping
 
-from common.records.store import read_record, write_record_as
+from common.records.store import read_record, write_record
 from common.training.checkpoints import read_checkpoint
 
 NAME = RECORD.stem
@@ -64,7 +64,7 @@ def test_devices_on_other_hosts_are_refused_if_each_has_another_number(
     assert start(*EVERY, loss=stopping(3)) == 143
     found = read_checkpoint(KEPT / f"{NAME}-step3.json")
     other = found.record.model_copy(update={"devices": ["n1 cpu:0", "n1 cpu:1", "n2 cpu:0"]})
-    write_record_as(found.path, other, found.tensors)
+    write_record(found.path, other, found.tensors)
     capsys.readouterr()
     assert start(*EVERY, "--resume") == 2
     why = "devices by host 2 + 1 there, 3 here"
@@ -87,7 +87,7 @@ def test_a_checkpoint_of_other_code_weights_or_packages_is_refused(
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     found = read_checkpoint(KEPT / f"{NAME}-step3.json")
-    write_record_as(found.path, found.record.model_copy(update=changes), found.tensors)
+    write_record(found.path, found.record.model_copy(update=changes), found.tensors)
     capsys.readouterr()
     assert start(*EVERY, "--quiet", "--resume") == 2
     assert why in capsys.readouterr().err
