@@ -40,17 +40,17 @@ def test_the_counts_of_each_framework_stand_beside_the_prediction() -> None:
     assert zero1[6] == zero1[9] == f"{weights * 3 + activations:,}"
 
 
-def test_the_page_has_what_plans_predict_and_every_framework_has_counted_it() -> None:
+def test_the_page_has_what_plans_predict() -> None:
     page = (ROOT / "docs/splitting.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page if line[:1] == "|"]
     found = {
         (parts, row[0], row[1]): row[2:]
-        for parts, table in ((sent, rows[:20]), (kept, rows[20:40]))
+        for parts, table in ((sent, rows[:14]), (kept, rows[14:28]))
         for row in table[2:]
     }
-    assert len(found) == 2 * 3 * len(STRATEGIES)
+    assert len(found) == 2 * 2 * len(STRATEGIES)
     for (parts, strategy, devices), row in found.items():
         options = StrategiesOptions(strategy, depth=8).filled({})
         predicted = parts(options.usage(int(devices), 256, 4))
         total = sum(predicted.values())
-        assert row == [f"{size:,}" for size in [*predicted.values(), *[total] * 5]]
+        assert row == [f"{size:,}" for size in [*predicted.values(), total]]
