@@ -15,7 +15,6 @@ import agreement
 import hypothesis
 import numpy_chapter
 import pytest
-from disks import disk as disk
 from hurt_runs import hurt as hurt
 from momentum_steps import MOST_DEVICES
 from replays import steps_computed_once as steps_computed_once

@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from killed_runs import descendants, require_gone
-from started import SECONDS, heard
+from started import SECONDS, descendants, heard, require_gone
 
 pytestmark = pytest.mark.only("pytorch")
 

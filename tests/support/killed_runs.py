@@ -1,17 +1,17 @@
 """Runs that are killed and resumed, beside one that was never stopped."""
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from signal import SIGKILL
 
 import numpy as np
-from started import SECONDS, alive, children
+from started import SECONDS, descendants, require_gone
 
 from common.backends.frameworks import WRAPPERS
 from common.chapters.concise import BATCH_NORMS
@@ -61,14 +61,12 @@ def cases(framework: str) -> Iterator[Case]:
 
     And all ways to split, by hand and by the framework's own means, on 3.
     """
-    for name in ALLREDUCES:
-        for devices in (1, 2, 3) if name == "star" else (3,):
-            yield Case("scratch", devices, (f"--allreduce={name}",))
-    for wrapper in WRAPPERS[framework]:
-        for mode in BATCH_NORMS if wrapper != "dp" else ():  # which needs GPUs
-            for devices in (1, 2, 3):
-                options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
-                yield Case("concise", devices, options)
+    yield from (Case("scratch", 3, (f"--allreduce={name}",)) for name in ALLREDUCES)
+    yield from (Case("scratch", devices, ("--allreduce=star",)) for devices in (1, 2))
+    wrappers = [each for each in WRAPPERS[framework] if each != "dp"]  # which needs GPUs
+    for wrapper, mode, devices in product(wrappers, BATCH_NORMS, (1, 2, 3)):
+        options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
+        yield Case("concise", devices, options)
     for name in STRATEGIES:
         split = f"--strategy={name}", "--microbatches=2"
         yield Case("strategies", 3, split, name)
@@ -103,17 +101,12 @@ class Runner:
         ]
 
     def start(
-        self,
-        name: str,
-        *flags: str,
-        launcher: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
+        self, name: str, *flags: str, launcher: Sequence[str] = ()
     ) -> "subprocess.Popen[str]":
         """Starts a run that has its record and its checkpoints in the folder `name`."""
         return subprocess.Popen(
             self.command(name, *flags, launcher=launcher),
             cwd=ROOT,
-            env=os.environ | (environment or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -155,10 +148,6 @@ class Runner:
         found = checkpoints_in(self.folder / name, self.name)
         return int(found[0].stem.rpartition("-step")[2]) if found else 0
 
-    def begun(self, name: str) -> bool:
-        """Whether a run has written that it runs."""
-        return self.path(name).exists()
-
     def path(self, name: str) -> Path:
         """Where a run leaves its record."""
         return self.folder / name / f"{self.name}.json"
@@ -167,49 +156,22 @@ class Runner:
         """The record that a run has left."""
         return read_record(self.path(name))
 
-    def require_same(self, name: str, other: str) -> None:
-        """Two runs have the same losses, figures, tensors, and replicas, to the last bit."""
-        require_same(*(self.folder / each / f"{self.name}.json" for each in (name, other)))
-        require_equal(self.last(name), self.last(other))
-
     def tensors(self, name: str) -> dict[str, np.ndarray]:
         """The tensors of a run's record."""
         return dict(read_tensors(self.path(name), self.record(name)))
 
-    def last(self, name: str) -> dict[str, np.ndarray]:
-        """The tensors of a run's last checkpoint, except for times."""
-        newest = checkpoints_in(self.folder / name, self.name)[0]
-        found = read_checkpoint(newest).tensors
-        return {name: values for name, values in found.items() if name != "epoch/seconds"}
+    def bits(self, name: str) -> dict[str, object]:
+        """The bits of a run's record and of its last checkpoint, except for times."""
+        record = self.record(name)
+        assert record.status == "complete"
+        last = read_checkpoint(checkpoints_in(self.folder / name, self.name)[0]).tensors
+        tensors = {f"record/{key}": values for key, values in self.tensors(name).items()} | last
+        found = {key: each.tobytes() for key, each in tensors.items() if key != "epoch/seconds"}
+        accuracies = [epoch.test_accuracy for epoch in record.epochs]
+        return {"losses": record.losses, "accuracies": accuracies, **found}
 
-
-def require_same(ours: Path, theirs: Path) -> None:
-    """Two records have the same losses, figures and tensors, to the last bit."""
-    mine, yours = read_record(ours), read_record(theirs)
-    assert (mine.status, yours.status) == ("complete", "complete")
-    assert mine.losses == yours.losses
-    assert [e.test_accuracy for e in mine.epochs] == [e.test_accuracy for e in yours.epochs]
-    require_equal(read_tensors(ours, mine), read_tensors(theirs, yours))
-
-
-def require_equal(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> None:
-    """The same tensors, to the last bit."""
-    assert ours.keys() == theirs.keys()
-    assert [k for k in ours if ours[k].tobytes() != theirs[k].tobytes()] == []
-
-
-def descendants(process: int) -> list[int]:
-    """All that a process has started, directly or not; none if it has ended."""
-    try:
-        own = children(process)
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return own + [each for child in own for each in descendants(child)]
-
-
-def require_gone(processes: list[int]) -> None:
-    """None of these runs any more; orphans need a moment to notice that they are orphans."""
-    limit = time.monotonic() + 20
-    while any(alive(process) for process in processes):
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    def require_same(self, name: str, other: str) -> None:
+        """Two runs have the same bits."""
+        ours, theirs = self.bits(name), self.bits(other)
+        assert ours.keys() == theirs.keys()
+        assert [key for key in ours if ours[key] != theirs[key]] == []

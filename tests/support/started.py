@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -80,3 +81,20 @@ def alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # gone, before or after the file was opened
         return False
+
+
+def descendants(process: int) -> list[int]:
+    """All that a process has started, directly or not; none if it has ended."""
+    try:
+        own = children(process)
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return own + [each for child in own for each in descendants(child)]
+
+
+def require_gone(processes: list[int]) -> None:
+    """None of these runs any more; orphans need a moment to notice that they are orphans."""
+    limit = time.monotonic() + 20
+    while any(alive(process) for process in processes):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
