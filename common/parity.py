@@ -34,17 +34,17 @@ from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, only_in_grid, verdict_on
 from common.compare.layerwise import LayerTable, layer_tables
 from common.compare.suite import SuiteResult, Verdict
-from common.report.text import markdown, print_verdict, report_layers
+from common.report.text import print_verdict, report_layers
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
 from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance, path
 
-VERDICT_FILES: Final = ("parity.json", "parity.md", "parity.html")
+VERDICT_FILES: Final = ("parity.json", "parity.html")
 """What a comparison leaves in its folder."""
 
-PAGE_NEEDS: Final = ("jinja2", "matplotlib")
-"""What the page alone takes; frameworks' environments do not have it."""
+PAGE_NEEDS: Final = "jinja2"
+"""What only the page takes; frameworks' environments do not have it."""
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
@@ -158,15 +158,13 @@ def leave(
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
-        write_text(folder / "parity.md", markdown(verdict))
         from common.report.page import page
 
         write_text(folder / "parity.html", page(verdict, examined, layered))
     except ModuleNotFoundError as missing:
-        if missing.name not in PAGE_NEEDS:
+        if missing.name != PAGE_NEEDS:
             raise
-        needs = " and ".join(PAGE_NEEDS)
-        return f"no {folder / 'parity.html'}: {needs} make it: nox -s parity -- {folder}"
+        return f"no {folder / 'parity.html'}: {PAGE_NEEDS} makes it: nox -s parity -- {folder}"
     except (RequestError, OSError) as error:
         unwritten = f"the verdict is only printed: {error}"
         if any((folder / name).exists() for name in VERDICT_FILES):
@@ -211,7 +209,7 @@ def report(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the table and writes it as JSON, Markdown and a page. Returns 0, 1 (failed) or 2.
+    """Prints the table and writes it as JSON and a page. Returns 0, 1 (failed) or 2.
 
     Of two files, it prints the table alone. What cannot be written is said, and changes no verdict.
     """

@@ -17,10 +17,10 @@ if not __package__:  # run as a file, as an editor does
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.base.files import require_svg
+from common.base.files import require_svg, write_text
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
-from common.report.drawing import new_figure, save_svg
+from common.report.plots import Line, Panel, plot
 from common.report.runs import of_records, of_splits, who
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
@@ -60,23 +60,18 @@ def table(found: Sequence[Record]) -> str:
 
 def draw(found: Sequence[Record], path: Path) -> None:
     """Draws loss and test accuracy of every run, one colour a framework, as an SVG."""
-    figure = new_figure(10, 3.6, font_size=11)
-    left, right = figure.subplots(1, 2)
+    losses, accuracies = [], []
     for record in found:
-        colour = f"C{FRAMEWORKS.index(record.framework)}"
-        line = "-" if record.config.devices == 1 else "--"
         label = f"{who(record)}, {record.config.devices}"
-        left.plot(*_smooth(record.losses), line, color=colour, linewidth=0.8)
-        epochs = [epoch.epoch for epoch in record.epochs]
-        right.plot(
-            epochs, [e.test_accuracy for e in record.epochs], line, color=colour, label=label
-        )
-    left.set(xlabel="step", ylabel=f"training loss, means of {WINDOW} steps")
-    right.set(xlabel="epoch", ylabel="test accuracy")
-    right.legend(title="framework, devices", fontsize="small")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    save_svg(figure, path)
+        kind, style = FRAMEWORKS.index(record.framework), record.config.devices - 1
+        losses.append(Line(label, *_smooth(record.losses), kind, style))
+        reached = np.array([each.test_accuracy for each in record.epochs])
+        accuracies.append(Line(label, np.arange(1, len(reached) + 1), reached, kind, style))
+    panels = [
+        Panel("step", f"training loss, means of {WINDOW} steps", losses),
+        Panel("epoch", "test accuracy", accuracies),
+    ]
+    write_text(path, plot(panels, "framework, devices", across=True))
 
 
 def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:

@@ -40,8 +40,6 @@ hypothesis.settings.load_profile("patient")
 _home = TemporaryDirectory()  # where Keras and MXNet look for data; they ask once
 os.environ["KERAS_HOME"] = os.environ["MXNET_HOME"] = _home.name
 
-# Matplotlib, Jinja2 and Playwright live in the common environment alone.
-collect_ignore = [] if find_spec("matplotlib") else ["report/test_picture.py"]
 # The book's package has environments of its own; `nox -s d2l` makes them.
 collect_ignore_glob = [
     *([] if find_spec("d2l") else ["book_package/*"]),

@@ -1,1 +1,1 @@
-"""Verdicts for people: on the terminal, as Markdown, as a page."""
+"""Verdicts for people: on the terminal, and as a page."""

@@ -1,4 +1,4 @@
-"""The verdict, and the tables of layers, in words: on the terminal, in Markdown, for the page."""
+"""The verdict, and the tables of layers, in words: on the terminal, for the page."""
 
 import math
 from collections.abc import Sequence
@@ -41,21 +41,6 @@ def _table(comparison: Comparison) -> Table:
     for heading, cells, limit in rows(comparison):
         made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
     return made
-
-
-def markdown(verdict: Verdict) -> str:
-    """The same as a Markdown page."""
-    lines = ["# Parity", "", f"{conclusion(verdict)} ({verdict.created})", ""]
-    for comparison in verdict.comparisons:
-        headings = ["check", *columns(comparison), "limit"]
-        texts = [
-            [heading, *(text for text, _ in cells), limit]
-            for heading, cells, limit in rows(comparison)
-        ]
-        lines += [f"## {title(comparison)}", "", subtitle(comparison), ""]
-        lines += [*tables.markdown(headings, texts), ""]
-    failed = [f"- {describe(check)}" for check in failures(verdict)]
-    return "\n".join([*lines, *(["## Failed", "", *failed, ""] if failed else [])])
 
 
 def rows(comparison: Comparison) -> list[Row]:

@@ -116,7 +116,7 @@ def test_runs_of_different_answers_are_not_compared_with_each_other(
 def test_an_old_verdict_does_not_outlive_an_error(results: Path) -> None:
     assert main([str(results)]) == 0
     files = list(results.glob("parity.*"))
-    assert {path.suffix for path in files} >= {".json", ".md"}
+    assert ".json" in {path.suffix for path in files}
     for path in (results / "float64").iterdir():
         path.unlink()
     assert main([str(results)]) == 2

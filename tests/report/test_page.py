@@ -119,5 +119,5 @@ def test_where_the_page_cannot_be_made_no_old_one_is_left(
     monkeypatch.setattr("common.report.page.page", missing)
     assert main([str(results)]) == 0
     assert not (results / "parity.html").exists()
-    needs = f"jinja2 and matplotlib make it: nox -s parity -- {results}"
+    needs = f"jinja2 makes it: nox -s parity -- {results}"
     assert capsys.readouterr().out.splitlines()[-1] == f"no {results}/parity.html: {needs}"

@@ -1,0 +1,137 @@
+"""Line plots as SVG: the same numbers give the same bytes, in any environment."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from common.base.arrays import Array
+
+COLOURS: Final = ("#0b62a8", "#b84a00", "#00795a", "#7a3b9d")
+DASHES: Final = ("", "7 3", "2 2", "7 2 2 2")
+MARKERS: Final = ("○", "□", "△", "◇")
+"""Colour is never the only difference between two lines."""
+
+WIDTH, HEIGHT, MARGIN, LEADING = 560, 190, 64, 18
+"""Of the axes, of the space around them, and of a line of text, in pixels."""
+
+HUGE: Final = 1e30
+"""Larger values are not drawn."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points (n,) to join; `kind` chooses colour and marker, `style` the dashes."""
+
+    label: str
+    x: Array
+    y: Array
+    kind: int
+    style: int = 0
+
+    def path(self, data: str) -> str:
+        """A path in its colour and dashes."""
+        dashes = DASHES[self.style % len(DASHES)]
+        colour = f'fill="none" stroke="{COLOURS[self.kind % len(COLOURS)]}"'
+        return f'<path {colour} stroke-dasharray="{dashes}" d="{data}"/>'
+
+    def marker(self, x: float, y: float) -> str:
+        """Its marker at a point."""
+        return _text(x, y + 4, MARKERS[self.kind % len(MARKERS)])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A pair of axes; a `limit` (x, y) is drawn as a horizontal line at y, up to x."""
+
+    xlabel: str
+    ylabel: str
+    lines: Sequence[Line]
+    log: bool = False
+    limit: tuple[float, float] | None = None
+
+    def heights(self, values: Any) -> Any:
+        """Where values lie on the vertical axis, in its units."""
+        return np.log10(values) if self.log else values
+
+
+def plot(panels: Sequence[Panel], legend: str, *, across: bool = False) -> str:
+    """The panels side by side, or one below the other; one legend serves all of them."""
+    step = (WIDTH + 2 * MARGIN, 0) if across else (0, HEIGHT + MARGIN)
+    parts = [
+        part for i, each in enumerate(panels) for part in _panel(each, i * step[0], i * step[1])
+    ]
+    last = len(panels) - 1
+    width, top = last * step[0] + WIDTH + 2 * MARGIN, last * step[1] + HEIGHT + 1.4 * MARGIN
+    labels = {line.label: line for panel in panels for line in panel.lines}
+    parts.append(_text(MARGIN, top, f"{legend}:", "start"))
+    for i, (label, line) in enumerate(labels.items()):
+        x, y = MARGIN + i % 4 * WIDTH / 4, top + LEADING * (1 + i // 4)
+        parts += [line.path(f"M{x:.0f} {y - 4:.0f}h36"), line.marker(x + 18, y - 4)]
+        parts.append(_text(x + 42, y, label, "start"))
+    height = top + LEADING * (1 + math.ceil(len(labels) / 4))
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="13"'
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *parts, "</svg>", ""])
+
+
+def _panel(panel: Panel, left: float, top: float) -> Iterator[str]:
+    """The axes with their ticks, and the lines."""
+    drawn = [(line, *_finite(line.x, panel.heights(line.y))) for line in panel.lines]
+    limits = [panel.heights(np.array([panel.limit[1]]))] if panel.limit else []
+    x_low, x_high = _range([x for _, x, _ in drawn])
+    y_low, y_high = _range([*limits, *(y for _, _, y in drawn)])
+    left, top = left + MARGIN, top + MARGIN / 3
+
+    def across(x: Any) -> Any:
+        return left + (x - x_low) / (x_high - x_low) * WIDTH
+
+    def down(y: Any) -> Any:
+        return top + (y_high - y) / (y_high - y_low) * HEIGHT
+
+    yield f'<path fill="none" stroke="#888" d="M{left:.0f} {top:.0f}v{HEIGHT}h{WIDTH}"/>'
+    for tick in _ticks(x_low, x_high, least=1):
+        yield _text(across(tick), top + HEIGHT + 16, f"{tick:g}")
+    for tick in _ticks(y_low, y_high, least=1 if panel.log else 0):
+        yield f'<path stroke="#ddd" d="M{left:.0f} {down(tick):.1f}h{WIDTH}"/>'
+        label = f"1e{tick:.0f}" if panel.log else f"{tick:g}"
+        yield _text(left - 6, down(tick) + 4, label, "end")
+    yield _text(left + WIDTH / 2, top + HEIGHT + 34, panel.xlabel)
+    yield _text(left, top - 8, panel.ylabel, "start")
+    if panel.limit:
+        end, y = across(panel.limit[0]), down(panel.heights(panel.limit[1]))
+        yield f'<path stroke="#000" stroke-width="2" d="M{left:.0f} {y:.1f}H{end:.1f}"/>'
+        yield _text(left + 4, y + 14, "limit", "start")
+    for number, (line, x, y) in enumerate(drawn):
+        points = [f"{a:.1f} {b:.1f}" for a, b in zip(across(x), down(y), strict=True)]
+        yield line.path(f"M{'L'.join(points)}") if points else ""
+        # Lines may lie on top of each other: their markers take turns.
+        spacing = max(1, len(x) // 6)
+        for i in range(number * spacing // len(drawn), len(x), spacing):
+            yield line.marker(across(x[i]), down(y[i]))
+
+
+def _finite(x: Array, y: Array) -> tuple[Array, Array]:
+    """The points that can be drawn."""
+    there = np.abs(y) < HUGE
+    return x[there], y[there]
+
+
+def _range(values: Iterable[Array]) -> tuple[float, float]:
+    """The least and the largest of all values, which are never the same."""
+    every = np.concatenate([*values, np.empty(0)])
+    low, high = (every.min(), every.max()) if every.size else (0.0, 1.0)
+    return float(low), float(high if high > low else low + 1)
+
+
+def _ticks(low: float, high: float, least: float) -> Array:
+    """At most seven round numbers, `least` or more apart, from `low` to `high`."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 6))
+    step = max(least, next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) <= 6))
+    return step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)
+
+
+def _text(x: float, y: float, words: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
