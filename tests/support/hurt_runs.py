@@ -14,7 +14,7 @@ from named_devices import PLACE, standing_in
 from numpy_chapter import NumpyChapter
 
 from common.data.synthetic import synthetic
-from common.records.store import read_record, read_tensors
+from common.records.store import tensors_of
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 from common.training.cli import main
 
@@ -81,13 +81,29 @@ class Hurt:
         assert len(lines) == 1, self.said
         assert re.match(rf"python -m frameworks\.\w+\.\w+: error: .*({words})", lines[0]), lines
 
-    def require_own(self, name: str) -> None:
-        """The record has its own tensors, or says that its run is not complete."""
-        assert self.runner.record(name).status != "complete" or self.runner.tensors(name)
+    def require_own(self, name: str) -> bool:
+        """A record that says that its run is complete has its own tensors; whether one does."""
+        path = self.runner.path(name)
+        complete = path.exists() and self.runner.record(name).status == "complete"
+        return complete and bool(self.runner.tensors(name))
 
     def require_tidy(self, name: str) -> None:
-        """What is there is whole, and nothing else is there."""
-        require_tidy(self.folder / name, self.runner.name)
+        """What lies in a folder is whole, or says that it is not, and nothing else is there.
+
+        A run that is not complete may leave tensors without a record; the next run removes them.
+        """
+        folder, runner = self.folder / name, self.runner
+        if not folder.exists():
+            return
+        complete = self.require_own(name)
+        whole = checkpoints_in(folder, runner.name)
+        for path in whole:
+            read_checkpoint(path)
+        known = {
+            each.name for path in (runner.path(name), *whole) for each in (path, tensors_of(path))
+        }
+        found = {path.name for path in folder.iterdir() if complete or path.suffix == ".json"}
+        assert found <= {*known, "filler"}
 
 
 @pytest.fixture
@@ -96,19 +112,3 @@ def hurt(
 ) -> Hurt:
     """Runs of a chapter in NumPy, that something is to go wrong with."""
     return Hurt(monkeypatch, capfd, tmp_path)
-
-
-def require_tidy(folder: Path, name: str) -> None:
-    """What lies in a folder is whole, or says that it is not, and nothing else is there."""
-    if not folder.exists():
-        return
-    every = {path.name for path in folder.iterdir()} - {"filler"}
-    known = {f"{name}.json"}
-    for path in checkpoints_in(folder, name):
-        read_checkpoint(path)
-        known |= {path.name, path.with_suffix(".safetensors").name}
-    path = folder / f"{name}.json"
-    if path.exists() and (record := read_record(path)).status == "complete":
-        read_tensors(path, record)
-        known.add(path.with_suffix(".safetensors").name)
-    assert every <= known, every - known
