@@ -23,7 +23,7 @@ if not __package__:  # run as a file, as an editor does
 from common.base.errors import RequestError
 from common.base.files import require_apart, require_svg, write_text
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
-from common.drawing.timelines import step
+from common.drawing.plans import step
 from common.parallel import plans
 from common.parallel.costs import predicted
 from common.parallel.ledger import Event, Usage

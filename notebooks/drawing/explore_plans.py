@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from common.chapters.strategies import SCHEDULES, STRATEGIES
-from common.drawing.parts import who_has_what
-from common.drawing.timelines import memory as memory_picture, timelines
+from common.drawing.plans import memory as memory_picture, timelines, who_has_what
 from common.plan import OPTIMIZERS, PRECISIONS, Scenario
 from common.terminal.values import WIDTH
 from notebooks.drawing.explore_rounds import rounds

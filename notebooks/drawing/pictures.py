@@ -5,8 +5,12 @@ from typing import Final
 
 from common.base.errors import RunError
 from common.drawing import svg
-from common.drawing.parts import who_has_what as who_has_what
-from common.drawing.timelines import memory as memory, step, timelines as timelines
+from common.drawing.plans import (
+    memory as memory,
+    step,
+    timelines as timelines,
+    who_has_what as who_has_what,
+)
 from common.parallel.costs import predicted
 from common.parallel.nets import dense
 from common.parallel.plans import split

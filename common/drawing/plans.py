@@ -1,0 +1,228 @@
+"""Pictures of plans: who has which part, when each stage of a pipeline works, what memory holds."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from common.chapters.strategies import StrategiesOptions
+from common.drawing import svg
+from common.parallel.layouts import Part
+from common.parallel.ledger import KEPT, Event, Usage
+from common.parallel.pipelines import ORDERS, Pass, TimedPass, bubble, most_live, simulate
+from common.parallel.plans import Plan
+
+WIDTH: Final = 480
+MARGIN: Final = 16
+
+LEFT: Final = MARGIN + 62
+"""Where the rows of devices begin, behind their names."""
+
+LANE: Final = 20
+"""From one device to the next one below."""
+
+HEADING: Final = 26
+"""The height of a heading; a line below it takes 20 more."""
+
+TOTAL: Final = 62
+"""The width of the number behind a bar."""
+
+HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
+"""Layers: the height of a weight, from one layer to the next, the most from one device to the next,
+and the width of layers' names."""
+
+Style = tuple[str, float]
+"""The class of a shape, and the share of its colour."""
+
+KINDS: Final[dict[str, Style]] = {
+    "weights": ("cell", 0.9),
+    "gradients": ("sent-cell", 0.75),
+    "momentum": ("cell", 0.3),
+    "activations": ("data-cell", 0.6),
+}
+"""The kinds of memory."""
+
+PASSES: Final[dict[str, Style]] = {"forward": ("cell", 0.3), "backward": ("sent-cell", 0.35)}
+
+TITLES: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}
+
+
+def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
+    """Which device keeps which part of each weight and bias: filled, in an outline of the whole.
+
+    The first axis of a weight runs down, the second one to the right.
+    """
+    plan = StrategiesOptions(strategy, replicas=replicas, microbatches=1).plan(devices)
+    pitch = min(WIDEST, (WIDTH - 2 * MARGIN - NAMES) / devices)
+    drawn: list[str] = []
+    for number in range(devices):
+        x = MARGIN + NAMES + number * pitch
+        name = f"device {number}" if pitch > 60 else str(number)
+        drawn.append(svg.text(x + (pitch - 12) / 2, 26, name, "muted"))
+        for row, layer in enumerate(plan.layers):
+            top = 38 + ROW * row
+            if number == 0:
+                middle = top + HIGH / 2 + 4
+                drawn.append(svg.text(MARGIN, middle, layer, "bold", anchor="start"))
+            for kind, left, wide in (("weight", x, pitch - 30), ("bias", x + pitch - 24, 12)):
+                name = f"{layer}.{kind}"
+                drawn.append(svg.rect(left, top, wide, HIGH, "ghost", radius=2))
+                if (part := plan.weights[name][number % plan.devices]) is not None:
+                    drawn.append(_filled(part, plan.shapes[name], (left, top, wide)))
+    kept = [
+        sum(part.size(plan.shapes[k]) for k, lay in plan.weights.items() if (part := lay[i]))
+        for i in range(plan.devices)
+    ]
+    rows = f" in {replicas} rows" if replicas > 1 else ""
+    described = (
+        f"Each of {devices} devices keeps a part of the weight and the bias of each layer. The way "
+        f"to split is {strategy}. Numbers kept: {', '.join(f'{each:,}' for each in kept)}."
+    )
+    title = f"Who has what: {strategy}, {devices} devices{rows}"
+    return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
+
+
+def _filled(part: Part, shape: tuple[int, ...], place: tuple[float, float, float]) -> str:
+    """The part in the outline; a slice of the flat tensor is drawn from the top down."""
+    x, y, wide = place
+    length = math.prod(shape) if part.axis is None else shape[part.axis]
+    start, stop = part.start / length, part.stop / length
+    if part.axis == 1:
+        return svg.rect(x + wide * start, y, wide * (stop - start), HIGH, "cell", share=0.6)
+    return svg.rect(x, y + HIGH * start, wide, HIGH * (stop - start), "cell", share=0.6)
+
+
+def timelines(stages: int = 4, microbatches: int = 4) -> str:
+    """Every order of a pipeline on one scale: when each device works, and when it waits."""
+    orders = {name: made(stages, microbatches) for name, made in ORDERS.items()}
+    events = {name: simulate(order) for name, order in orders.items()}
+    longest = max(event.end for each in events.values() for event in each)
+    parts: list[str] = []
+    y = 8.0
+    for name, order in orders.items():
+        live = ", ".join(str(most_live(passes)) for passes in order)
+        note = f"{_planned(events[name], stages)} Most live microbatches: {live}."
+        parts += _lanes(y, TITLES[name], note, stages, events[name], longest)
+        y += HEADING + 20 + stages * LANE + 8
+    described = (
+        f"{microbatches} microbatches go through {stages} devices, forward and backward. Each pass "
+        "takes one unit of time. Empty places in a device's row are times in which it waits."
+    )
+    return _finished(y, "Orders of a pipeline", described, [*parts, *_legend(y, PASSES)])
+
+
+def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
+    """A step of a plan: each device's memory and, of a pipeline, the passes of the first group.
+
+    `run` has those of a real pipeline, drawn on a scale of its own.
+    """
+    parts: list[str] = []
+    y = 8.0
+    if plan.strategy == "pipeline":
+        planned = plan.simulated(usage.examples)
+        note = f"By plan: {_planned(planned, plan.devices)}"
+        shown: list[tuple[str, str, Sequence[TimedPass]]] = [(TITLES[plan.schedule], note, planned)]
+        if run:
+            done = [
+                TimedPass(Pass(e.device, e.microbatch, e.what == "forward"), e.begin, e.end)
+                for e in run
+                if e.device < plan.devices
+            ]
+            note = f"{1000 * max(each.end for each in done):.1f} ms; one process told all devices."
+            shown.append(("A run", note, done))
+        for name, note, events in shown:
+            parts += _lanes(y, name, note, plan.devices, events, max(e.end for e in events))
+            y += HEADING + 20 + plan.devices * LANE + 8
+        parts += _legend(y, PASSES)
+        y += 32
+    count = plan.devices * plan.replicas
+    totals = [sum(each) for each in zip(*usage.peak.values(), strict=True)]
+    parts += _bars(y, "Memory", usage.peak, max(totals))
+    y += HEADING + count * LANE
+    kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
+    described = "When each device passes which microbatch, and bytes at their most, by kind."
+    title = f"A step: {plan.strategy}, {count} devices"
+    return _finished(y, title, described, [*parts, *_legend(y, kinds)])
+
+
+def memory(devices: int, examples: int, *strategies: str, microbatches: int = 1) -> str:
+    """The memory of each device in a float32 step, for some strategies."""
+    options = [StrategiesOptions(name, microbatches=microbatches) for name in strategies]
+    peaks = [each.usage(devices, examples, 4).peak for each in options]
+    most = max(sum(peak[kind][i] for kind in KEPT) for peak in peaks for i in range(devices))
+    parts: list[str] = []
+    y = 8.0
+    for name, peak in zip(strategies, peaks, strict=True):
+        parts += _bars(y, name, peak, most)
+        y += HEADING + devices * LANE + 6
+    described = (
+        f"Bytes of weights, gradients, momentum and activations at their most, on {devices} "
+        f"devices, in a step on {examples} examples, for {', '.join(strategies)}."
+    )
+    return _finished(y, f"Memory of {devices} devices", described, [*parts, *_legend(y, KINDS)])
+
+
+def _finished(y: float, title: str, described: str, parts: Sequence[str]) -> str:
+    """A picture whose last legend begins at `y`."""
+    return svg.picture(WIDTH, y + 32, title, described, parts)
+
+
+def _planned(events: Sequence[TimedPass], stages: int) -> str:
+    """How long an order takes, and how much of it devices wait."""
+    end, waits = max(event.end for event in events), bubble(events, stages)
+    return f"{end:.0f} units of time, {waits:.0%} of it waiting."
+
+
+def _heading(y: float, name: str) -> str:
+    return svg.text(MARGIN, y + 18, name, "bold", size=14, anchor="start")
+
+
+def _label(top: float, text: str) -> str:
+    return svg.text(MARGIN, top + 13, text, "muted", anchor="start")
+
+
+def _lanes(
+    y: float, name: str, note: str, stages: int, events: Sequence[TimedPass], longest: float
+) -> Iterator[str]:
+    """The passes of each device with their microbatches; `longest` takes the whole width."""
+    yield from (_heading(y, name), _label(y + 23, note))
+    top, unit = y + HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
+    end = max(event.end for event in events)
+    for stage in range(stages):
+        yield _label(top + stage * LANE, f"device {stage}")
+        yield svg.rect(LEFT, top + stage * LANE, end * unit, LANE - 3, "ghost", radius=2)
+    for (stage, microbatch, forward), begin, end in events:
+        wide, label = (end - begin) * unit, str(microbatch)
+        lines = [label] if svg.fits(label, wide) else []
+        place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
+        yield svg.box(*place, lines, *PASSES["forward" if forward else "backward"])
+
+
+def _bars(y: float, name: str, peak: Mapping[str, Sequence[int]], most: int) -> Iterator[str]:
+    """Each device's memory by kind, and the sum behind it; `most` is the largest sum."""
+    kept = list(zip(*(peak[kind] for kind in KEPT), strict=True))
+    yield _heading(y, name)
+    unit = (WIDTH - MARGIN - LEFT - TOTAL) / most
+    for device, sizes in enumerate(kept):
+        x, top = float(LEFT), y + HEADING + device * LANE
+        yield _label(top, f"device {device}")
+        for kind, size in zip(KEPT, sizes, strict=True):
+            part, share = KINDS[kind]
+            yield svg.rect(x, top, size * unit, LANE - 3, part, radius=0, share=share)
+            x += size * unit
+        yield svg.text(x + 6, top + 13, _size(sum(sizes)), anchor="start")
+
+
+def _size(count: int) -> str:
+    """A number of bytes in megabytes, gigabytes or terabytes."""
+    units = (1e12, "TB"), (1e9, "GB"), (1e6, "MB")
+    unit, name = next((each for each in units if count >= each[0]), units[-1])
+    value = count / unit
+    return f"{value:.2f} {name}" if value < 100 else f"{value:.0f} {name}"
+
+
+def _legend(y: float, kinds: Mapping[str, Style]) -> Iterator[str]:
+    """The meaning of colours."""
+    for place, (kind, (part, share)) in enumerate(kinds.items()):
+        x = MARGIN + 112 * place
+        yield svg.rect(x, y + 5, 22, 14, part, share=share)
+        yield svg.text(x + 28, y + 16, kind, anchor="start")
