@@ -1,27 +1,26 @@
-"""Where a run that is wrong diverges first: in which tensor, at which step."""
+"""Where a wrong run diverges first: in which tensor, at which step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from common.base.arrays import Weights
 from common.compare.checks import Run, head
 from common.compare.collect import LoadedRecord
-from common.compare.distances import distance
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import SuiteResult
 
 ENDED, NEVER, LATE = -1, 99, 10
-"""Ranks of a run that ended itself, of a record that cannot be used, and of what no array shows."""
+"""Ranks of a failed run, of a record that cannot be used, and of what shows in no array."""
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where a run is wrong first. `rank` orders divergences as a run comes past them.
+    """Where a run is wrong first; `rank` orders divergences as a run comes past them.
 
-    `array` is where it shows, `entry` the entry that is farthest off, `step` when that was
-    computed, and `tensor` what it says is wrong. Each may be empty.
+    It shows in `array`, of which the first `steps` entries count (0: all), computed at `step`;
+    `tensor` is what is wrong. Each may be empty.
     """
 
     rank: int
@@ -29,7 +28,7 @@ class Divergence:
     step: str = ""
     tensor: str = ""
     array: str = ""
-    entry: tuple[int, ...] = ()
+    steps: int = 0
 
 
 def first_divergence(found: LoadedRecord, examined: SuiteResult) -> Divergence | None:
@@ -45,7 +44,7 @@ def first_divergence(found: LoadedRecord, examined: SuiteResult) -> Divergence |
 
 
 def _of_record(found: LoadedRecord, check: Check) -> Divergence:
-    """A record that is not there, cannot be trusted, or lacks arrays."""
+    """A record that is missing, cannot be trusted, or lacks arrays."""
     failure = found.record.failure if found.record else None
     if failure is None:
         rank = ENDED if found.run else NEVER
@@ -57,20 +56,20 @@ def _of_record(found: LoadedRecord, check: Check) -> Divergence:
 
 
 def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Divergence:
-    """What diverges first, in the order in which a run computes it."""
+    """The first divergence in the order in which a run computes."""
     loss = _first_loss(run, expected, failed)
     end = f"after step {len(run.record.losses)}"
     if "forward" in failed:
         what = "It starts from the same weights, but its first logits are off: the net differs."
-        divergence = Divergence(0, what, "before step 1", array="logits/before")
+        found = Divergence(0, what, "before step 1", array="logits/before")
     elif loss == 1:
         what = (
             "Its first logits are right, but the loss of its first step is off: the cause is how "
             "the minibatch is split, or what the net does only in training."
         )
-        divergence = Divergence(1, what, "step 1", array="losses", entry=(0,))
+        found = Divergence(1, what, "step 1", array="losses", steps=1)
     elif "gradient" in failed:
-        divergence = _of_gradient(failed["gradient"].diverged, expected)
+        found = _of_gradient(failed["gradient"].diverged, expected)
     elif loss:
         what = (
             "Its first logits, first loss and first gradient are right, but a later loss is off: "
@@ -79,54 +78,42 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Div
         if weights := failed.get("weights"):
             worst = weights.where.partition("/")[2]
             what += f" In the end {len(weights.diverged)} weights are off, most of all {worst}."
-        divergence = Divergence(3, what, f"step {loss}", array="losses", entry=(loss - 1,))
-    elif "weights" in failed:
-        diverged = failed["weights"].diverged
+        found = Divergence(3, what, f"step {loss}", array="losses", steps=loss)
+    elif weights := failed.get("weights"):
         what = (
             "Its logits, losses and first gradient are right, but weights are off in the end "
-            f"({len(diverged)} of them)."
+            f"({len(weights.diverged)} of them)."
         )
-        divergence = Divergence(4, what, end, diverged[0].partition("/")[2], diverged[0])
-    elif "steps" in failed:
+        array = weights.diverged[0]
+        found = Divergence(4, what, end, array.partition("/")[2], array)
+    elif steps := failed.get("steps"):
         what = "Its beginning is right, but a step from the run's own weights has a wrong result."
-        array = failed["steps"].array
-        step = f"step {failed['steps'].step}"
-        divergence = Divergence(4, what, step, "" if array == "loss" else array)
+        tensor = "" if steps.array == "loss" else steps.array
+        found = Divergence(4, what, f"step {steps.step}", tensor, steps.array)
     elif "outcome" in failed:
         what = "Its weights are right in the end, but their logits are off."
-        divergence = Divergence(5, what, end, array="logits/after")
+        found = Divergence(5, what, end, array="logits/after")
     else:
-        divergence = _of_figures(next(iter(failed.values())))
-    if divergence.entry or divergence.array not in expected:
-        return divergence
-    return replace(
-        divergence, entry=distance(run.arrays[divergence.array], expected[divergence.array])[1]
-    )
+        check = next(iter(failed.values()))
+        what = check.note or check.where
+        if not check.note and check.distance is not None:
+            what = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
+        found = Divergence(LATE, f"{HEADINGS[check.check]}: {what}")
+    return found
 
 
 def _of_gradient(diverged: Sequence[str], expected: Weights) -> Divergence:
-    """A first gradient that is off: going back from the loss, the last tensor is the first."""
+    """A first gradient that is off: the last tensor is the first in the backward pass."""
     every = [name for name in expected if name.startswith("gradients/")]
     what = "Its first logits and first loss are right, but its first gradient is off, in "
-    tensor = "all gradients"
     if len(diverged) == len(every):
-        what += "every tensor."
-    else:
-        what += f"{len(diverged)} of {len(every)} tensors; going back from the loss, here first."
-        tensor = diverged[-1].partition("/")[2]
-    return Divergence(2, what, "step 1", tensor, diverged[-1])
-
-
-def _of_figures(check: Check) -> Divergence:
-    """What no array shows: another number of devices, epochs, accuracies."""
-    if check.note or check.distance is None:
-        return Divergence(LATE, f"{HEADINGS[check.check]}: {check.note or check.where}")
-    far = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
-    return Divergence(LATE, f"{HEADINGS[check.check]}: {far}")
+        return Divergence(2, f"{what}every tensor.", "step 1", "all gradients", diverged[-1])
+    what += f"{len(diverged)} of {len(every)} tensors; in the backward pass, here first."
+    return Divergence(2, what, "step 1", diverged[-1].partition("/")[2], diverged[-1])
 
 
 def _first_loss(run: Run, expected: Weights, failed: Mapping[str, Check]) -> int:
-    """The first step, counted from 1, whose loss is too far off; 0 if none is."""
+    """The first step, counted from 1, whose loss is beyond its tolerance; 0 if none is."""
     limit = failed["trajectory"].tolerance if "trajectory" in failed else None
     if limit is None:
         return 0

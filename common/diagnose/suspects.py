@@ -21,7 +21,7 @@ class FailedRun:
     divergence: Divergence
 
     def order(self) -> tuple[int, bool, int]:
-        """What is told first: what comes first in a run, exact before rounded, few devices."""
+        """What is told first: what comes first in a run, float64 before float32, few devices."""
         run = self.found.run
         rounded = run is not None and run.record.config.dtype != "float64"
         return self.divergence.rank, rounded, self.found.devices
@@ -31,9 +31,8 @@ class FailedRun:
 class Suspect:
     """A framework whose runs of a chapter failed: the failures, the most telling one first.
 
-    Of that one, `tensor` is what is wrong as far as the arrays tell, `evidence` says how they do,
-    and `values` are all frameworks' at the entry that is farthest off. `decided` is false where no
-    majority of the runs agrees on something else.
+    Of that one, `tensor` is what is wrong as far as the arrays tell, and `evidence` says how they
+    do. `decided` is false where no majority of the runs agrees on something else.
     """
 
     framework: str
@@ -41,7 +40,6 @@ class Suspect:
     failures: list[FailedRun]
     tensor: str
     evidence: list[str]
-    values: list[tuple[str, str]]
     decided: bool
 
     @property
@@ -51,7 +49,7 @@ class Suspect:
 
     @property
     def ended(self) -> bool:
-        """Whether its run ended itself."""
+        """Whether its run failed by itself."""
         return self.divergence.rank == ENDED
 
     @property
@@ -69,80 +67,70 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
                 key = found.framework, each.comparison.chapter
                 groups.setdefault(key, []).append(FailedRun(found, each, divergence))
     made = [
-        _suspect(framework, chapter, sorted(failures, key=FailedRun.order), examined)
+        _suspect(framework, chapter, sorted(failures, key=FailedRun.order))
         for (framework, chapter), failures in groups.items()
     ]
     # Where no tensor is wrong, it may be the machine that failed.
     return sorted(made, key=lambda each: (not each.tensor, each.failures[0].order()))
 
 
-def _suspect(
-    framework: str, chapter: str, failures: list[FailedRun], examined: Sequence[SuiteResult]
-) -> Suspect:
+def _suspect(framework: str, chapter: str, failures: list[FailedRun]) -> Suspect:
     """What is known of the framework, by the most telling of its failures."""
     first = failures[0]
-    run, divergence = first.found.run, first.divergence
-    peers = _peers(first)
-    told, decided = [], True
+    run, divergence, examined = first.found.run, first.divergence, first.examined
+    told, texts, decided = [], [], True
     if run is not None and divergence.array:
-        reference = first.examined.references[run.shards]
-        diverged = [name for x in first.examined.checks(first.found) for name in x.diverged]
+        reference = examined.references[run.shards]
+        diverged = [name for check in examined.checks(first.found) for name in check.diverged]
         told = explanations(run, head(run, reference.arrays), diverged)
-        decided = reference.independent or _majority(run, _camps(first, _peers(first, alike=False)))
+        peers = _peers(run, first)
+        decided = reference.independent or _majority(run, _camps(divergence, peers))
+        alike = [each for each in peers if each.devices == run.devices]
+        texts = [*_alone(first), *_agreement(_camps(divergence, alike))]
     tensors = [each.tensor for each in told if each.tensor]
-    texts = [each.text for each in told]
-    values = [(x.record.framework, _part(x, divergence)[divergence.entry]) for x in peers]
     return Suspect(
         framework,
         chapter,
         failures,
         tensor=[*tensors, divergence.tensor or divergence.array][0],
-        evidence=[*texts, *_elsewhere(first, examined), *_agreement(first, peers)],
-        values=[(name, f"{value:.6g}") for name, value in values],
+        evidence=[*(each.text for each in told), *texts],
         decided=decided,
     )
 
 
-def _peers(failure: FailedRun, *, alike: bool = True) -> list[Run]:
-    """All runs of the suite with the same reference, if `alike` on as many devices."""
-    array, run = failure.divergence.array, failure.found.run
-    if run is None or not array:
-        return []
+def _peers(run: Run, failure: FailedRun) -> list[Run]:
+    """All runs of the suite with the same reference, and an array to compare."""
+    array = failure.divergence.array
     return [
         each.run
         for each in failure.examined.found
         if each.run
         and each.run.shards == run.shards
-        and (each.devices == failure.found.devices or not alike)
         and array in each.run.arrays
         and each.run.arrays[array].shape == run.arrays[array].shape
     ]
 
 
-def _camps(failure: FailedRun, peers: Sequence[Run]) -> list[list[Run]]:
-    """The runs, those together that agree with each other where this run diverges."""
-    camps: list[list[Run]] = []
+def _camps(divergence: Divergence, peers: Sequence[Run]) -> list[list[Run]]:
+    """The runs, those together that agree with each other in the array that diverges."""
     limit = next(
         tolerance.limit
         for peer in peers
         for prefix, tolerance in numerical_checks(peer).values()
-        if failure.divergence.array.startswith(prefix)
+        if divergence.array.startswith(prefix)
     )
+
+    def part(run: Run) -> Array:
+        return run.arrays[divergence.array][: divergence.steps or None]
+
+    camps: list[list[Run]] = []
     for peer in peers:
-        ours = _part(peer, failure.divergence)
-        for camp in camps:
-            if distance(ours, _part(camp[0], failure.divergence))[0] <= 2 * limit:
-                camp.append(peer)
-                break
+        agreeing = (x for x in camps if distance(part(peer), part(x[0]))[0] <= 2 * limit)
+        if camp := next(agreeing, None):
+            camp.append(peer)
         else:
             camps.append([peer])
     return camps
-
-
-def _part(run: Run, divergence: Divergence) -> Array:
-    """The array in question; of losses, those up to the step in question."""
-    array = run.arrays[divergence.array]
-    return array[: divergence.entry[0] + 1] if divergence.array == "losses" else array
 
 
 def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
@@ -151,35 +139,27 @@ def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
     return any(2 * len(camp) > sum(map(len, camps)) for camp in others)
 
 
-def _agreement(failure: FailedRun, peers: Sequence[Run]) -> list[str]:
-    """Which frameworks agree where this run diverges, in a sentence."""
-    if len(peers) < 2 or failure.divergence.rank < 0:
+def _agreement(camps: Sequence[Sequence[Run]]) -> list[str]:
+    """Which frameworks agree with each other, in a sentence."""
+    if sum(map(len, camps)) < 2:
         return []
-    camps = [[peer.record.framework for peer in camp] for camp in _camps(failure, peers)]
-    agreeing = [f"{', '.join(camp[:-1])} and {camp[-1]}" for camp in camps if len(camp) > 1]
     if len(camps) == 1:
         return ["All frameworks agree with each other here, and not with the float64 runs."]
+    names = [[peer.record.framework for peer in camp] for camp in camps]
+    agreeing = [f"{', '.join(camp[:-1])} and {camp[-1]} agree" for camp in names if camp[1:]]
     if not agreeing:
         return ["No two frameworks agree with each other here."]
-    return [f"Here {'; and '.join(f'{each} agree' for each in agreeing)} with each other."]
+    return [f"Here {'; and '.join(agreeing)} with each other."]
 
 
-def _elsewhere(failure: FailedRun, examined: Sequence[SuiteResult]) -> list[str]:
-    """What the same framework does on one device, and in float64."""
-    found, config = failure.found, failure.examined.comparison.config
-    said = []
-    if found.devices > 1 and _passes(failure.examined, found.framework, 1):
-        said.append("On one device it passes: several devices are what goes wrong.")
-    for other in examined if failure.divergence.rank >= 0 else ():
-        theirs = other.comparison.config
-        if config and theirs and (config.dtype, theirs.dtype) == ("float32", "float64"):
-            same = theirs.numerics() == {**config.numerics(), "dtype": "float64"}
-            if same and _passes(other, found.framework, found.devices):
-                said.append("In float64 the same run passes: here it is rounding, or a kernel.")
-    return said
-
-
-def _passes(examined: SuiteResult, framework: str, devices: int) -> bool:
-    """Whether a run of the suite is there and passed every check."""
-    found = [x for x in examined.found if (x.framework, x.devices) == (framework, devices)]
-    return bool(found) and all(check.passed for check in examined.checks(found[0]))
+def _alone(failure: FailedRun) -> list[str]:
+    """Whether the same framework passes on one device, in a sentence."""
+    found = [
+        each
+        for each in failure.examined.found
+        if (each.framework, each.devices) == (failure.found.framework, 1)
+    ]
+    if failure.found.devices == 1 or not found:
+        return []
+    passed = all(check.passed for check in failure.examined.checks(found[0]))
+    return ["On one device it passes: several devices are what goes wrong."] * passed

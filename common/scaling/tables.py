@@ -1,4 +1,4 @@
-"""The tables: constants, allreduces measured and predicted, and the curve of a cluster."""
+"""The tables: costs, allreduces measured and predicted, and the curve of a cluster."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -7,8 +7,8 @@ from typing import Final
 from rich.console import RenderableType
 from rich.table import Table
 
-from common.scaling.formulas import FORMULAS, ITEM, Link, seconds as on_cluster, winners
-from common.scaling.results import LIMITS, Compared, Line, Measured
+from common.scaling.formulas import FORMULAS, Link, seconds as on_cluster, winners
+from common.scaling.measure import CHUNKS, Compared, Costs, Measured
 from common.scaling.units import of_bytes, rate, seconds
 from common.terminal.tables import table
 
@@ -28,7 +28,7 @@ def parts(measured: Measured, link: Link) -> Iterator[RenderableType]:
         f"share one machine: {machine['processor']}, {machine['cores']} cores, "
         f"threads: {measured.threads}; {versions}."
     )
-    yield costs_table(measured)
+    yield costs_table(measured.costs)
     yield compared_table(measured.compared)
     yield verdict(measured.compared)
     yield (
@@ -39,27 +39,18 @@ def parts(measured: Measured, link: Link) -> Iterator[RenderableType]:
     yield cluster_table(max(each.entries for each in measured.compared), link)
 
 
-def costs_table(measured: Measured) -> Table:
-    """The constants of the model, as they were measured."""
-    costs = measured.costs
-    headings = [*(f"up to {of_bytes(limit)}" for limit in LIMITS), "beyond that"]
-    caption = "the time for each, and the rate of its bytes, where they took any time"
-    made = table(["what", *headings], title="measured on two devices", caption=caption)
-    names = ("join 1 chunk", *(f"cut and join {n}" for n in (2, 3, 4)))
-    cuts = zip(names, costs.cut, strict=True)
-    for what, each in [("message", costs.message), ("addition", costs.addition), *cuts]:
-        made.add_row(what, *map(_constants, each.pieces()))
+def costs_table(costs: Costs) -> Table:
+    """The costs of a vector of each length, as they were measured."""
+    headings = ["vector", "message", "addition", *(f"cut in {chunks}" for chunks in CHUNKS)]
+    made = table(headings, title="measured on two devices", caption="cut: and joined", left=())
+    columns = costs.message, costs.addition, *costs.cut
+    for entries, *taken in zip(costs.entries, *columns, strict=True):
+        made.add_row(of_bytes(entries), *map(seconds, taken))
     return made
 
 
-def _constants(line: Line) -> str:
-    """The fixed time of a line and, as a rate, its time per byte."""
-    per_byte = f" {rate(ITEM / line.per_entry)}" if line.per_entry > 0 else ""
-    return f"{seconds(line.fixed)}{per_byte}"
-
-
 def compared_table(compared: Sequence[Compared]) -> Table:
-    """Every allreduce as it was measured, and as the constants predict it."""
+    """Every allreduce as it was measured, and as the costs predict it."""
     headings = ["vector", "k", "algorithm", "measured", "predicted", "ratio"]
     made = table(headings, title="allreduce on k devices", left=(2,))
     for (entries, k), group in groupby(compared, key=lambda each: (each.entries, each.devices)):
@@ -95,8 +86,6 @@ def cluster_table(entries: int, link: Link) -> Table:
     for k in COUNTS:
         times = {name: on_cluster(name, k, entries, link) for name in FORMULAS}
         best = winners(times)
-        cells = [
-            f"{seconds(taken)} {'✓' if name in best else ' '}" for name, taken in times.items()
-        ]
+        cells = [f"{seconds(time)} {'✓' if name in best else ' '}" for name, time in times.items()]
         made.add_row(f"{k:,}", *cells)
     return made

@@ -64,7 +64,7 @@ def test_the_same_numbers_in_another_order_are_recognized() -> None:
 @pytest.mark.parametrize(
     ("diverged", "what"),
     [
-        (["bn1.running_mean", "bn1.running_var"], "statistics of batch normalization alone"),
+        (["bn1.running_mean", "bn1.running_var"], "statistics of batch normalization diverge"),
         (["bn1.running_var"], "but the variance is computed otherwise"),
         (["fc.bias", "bn1.running_var"], ""),
     ],

@@ -9,62 +9,46 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pytest
-from clocks import HERE, costs, line, probes
 
-from common.base.arrays import Array
 from common.chapters.chapters import SPECS
 from common.chapters.scratch import ALLREDUCES
 from common.models.nets import trainable
-from common.parallel.schedules import SCHEDULES, execute
-from common.parallel.shards import shard_bounds
+from common.parallel.schedules import SCHEDULES
 from common.scaling import __main__ as command
-from common.scaling.predict import fit, predict
-from common.scaling.workloads import COUNTS
+from common.scaling.measure import Costs, costs_of, predict, trials
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "rich", "matplotlib", "torch", "tensorflow", "jax", "mxnet"}
 
 
+def costs(message: float, addition: float, *cut: float) -> Costs:
+    """Costs of 1 and of 9 times as much for vectors of 1 and of 9 entries."""
+    message_, addition_, *cuts = ([each, 9 * each] for each in (message, addition, *cut))
+    return Costs([1, 9], message_, addition_, cuts)
+
+
 def test_predictions_by_hand() -> None:
-    known = costs(line(1, 0.1), line(10, 1), *(line(100 * cut, 0) for cut in (1, 2, 3, 4)))
+    known = costs(1, 10, 100, 200, 300, 400)
     # Four messages of 6 numbers, of which two are added.
-    assert predict(known, SCHEDULES["star"](3), 6) == pytest.approx(4 * 1.6 + 2 * 16 + 3 * 100)
+    assert predict(known, SCHEDULES["star"](3), 6) == pytest.approx(4 * 6 + 2 * 60 + 3 * 600)
     # Every device sends 2 + 1 + 1 + 2 chunks of 2 numbers; half of them are added.
-    assert predict(known, SCHEDULES["halving"](4), 8) == pytest.approx(24 * 1.2 + 12 * 12 + 4 * 400)
+    expected = 24 * 2 + 12 * 20 + 4 * 3200
+    assert predict(known, SCHEDULES["halving"](4), 8) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("k", [1, *COUNTS])
-@pytest.mark.parametrize("name", sorted(SCHEDULES))
-def test_a_prediction_counts_every_message_that_is_carried_out(name: str, k: int) -> None:
-    schedule, sizes = SCHEDULES[name](k), []
-
-    def receive(chunk: Array, _: int) -> Array:
-        sizes.append(len(chunk))
-        return chunk.copy()
-
-    held = [[np.ones(b - a) for a, b in shard_bounds(61, schedule.chunks)] for _ in range(k)]
-    execute(schedule, held, receive)
-    assert predict(costs(line(1, 0), line(0, 0)), schedule, 61) == len(sizes)
-    assert predict(costs(line(0, 1), line(0, 0)), schedule, 61) == sum(sizes)
-
-
-def test_the_fit_finds_the_constants() -> None:
-    found = fit(probes(HERE, [129_068, 11_175_818]))
-    pairs = [(found.message, HERE.message), (found.addition, HERE.addition)]
-    for got, wanted in [*pairs, *zip(found.cut, HERE.cut, strict=True)]:
-        for a, b in zip(got.pieces(), wanted.pieces(), strict=True):
-            assert a.fixed == pytest.approx(b.fixed, rel=1e-6)
-            assert a.per_entry == pytest.approx(b.per_entry, rel=1e-6, abs=1e-15)
-
-
-@pytest.mark.parametrize("error", [0.01, 0.1, 0.5])
-def test_no_constant_is_negative_whatever_the_clock_shows(error: float) -> None:
-    free = costs(line(1e-5, 0), line(0, 1e-9), *HERE.cut)
-    found = fit(probes(free, [1000], error))
-    for both in (found.message, found.addition, *found.cut):
-        assert all(each.fixed >= 0 <= each.per_entry for each in both.pieces())
+@pytest.mark.parametrize("known", [costs(1, 2, 3, 4, 5, 6), costs(1, 0, 30, 4, 2, 0)])
+def test_costs_are_found_from_the_times_of_trials(known: Costs) -> None:
+    times: dict[Any, float] = {}
+    for entries in known.entries:
+        for trial in trials(entries):
+            each = known.of(known.message, entries)
+            each += trial.adds * known.of(known.addition, entries)
+            cut = known.of(known.cut[trial.chunks - 1], entries)
+            times[trial] = 2 * cut + trial.messages * each
+    assert costs_of(times) == known
+    times = {trial: (taken if trial.messages == 0 else 0) for trial, taken in times.items()}
+    assert costs_of(times).message == costs_of(times).addition == [0, 0]
 
 
 def test_the_gradients_are_those_of_the_book() -> None:
