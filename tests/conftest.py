@@ -16,8 +16,8 @@ import hypothesis
 import numpy_chapter
 import pytest
 from hurt_runs import hurt as hurt
-from momentum_steps import MOST_DEVICES
 from replays import steps_computed_once as steps_computed_once
+from scratch_steps import MOST_DEVICES
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS

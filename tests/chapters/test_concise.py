@@ -1,21 +1,24 @@
 """The concise chapter, in the framework under test, against NumPy."""
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import concise_steps
 import numpy as np
-import numpy_concise
-import oracle
 import pytest
-from concise_steps import RATES, Steps, Trained, far
+from concise_steps import RATES, Worker, everything, far, trained
+from numpy_chapter import layers
+from oracle import OneDevice
 
 from common.base.arrays import Weights, part
 from common.chapters.concise import BATCH_NORMS
 from common.models.nets import layer_shapes, resnet18_shapes, trainable
 
 Mode = tuple[int, str, str | None]
+STEPS = concise_steps.batches("float64")
+START = concise_steps.start("float64")
 
 # Every mode means ten seconds of compiling, or more. The grid has one device, two and four.
 MODES = [
@@ -28,9 +31,22 @@ MODES = [
 ]
 
 
+def one_device(batch_norm: str, k: int) -> OneDevice:
+    """The same training in NumPy, before its first step."""
+    return OneDevice("concise", START, split=concise_steps.split(batch_norm, k))
+
+
 def farthest(found: Weights, expected: Weights) -> float:
     assert found.keys() == expected.keys()
     return max(far(found[name], expected[name]) for name in expected)
+
+
+def require_trained(found: Weights, batch_norm: str, k: int) -> OneDevice:
+    """Asserts that losses and weights are NumPy's; returns these."""
+    right = one_device(batch_norm, k)
+    np.testing.assert_allclose(found["losses"], right.steps(STEPS, RATES), rtol=1e-11)
+    assert farthest(part(found, "weights/"), right.weights) < 1e-10
+    return right
 
 
 @pytest.fixture(
@@ -51,22 +67,8 @@ def found(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Weights:
     """What the backend computed in float64."""
-    k, batch_norm, wrapper = mode
-    folder = tmp_path_factory.mktemp("steps")
-    return Steps(framework, all_devices[:k], batch_norm, "float64", folder, wrapper).run(concise)
-
-
-@pytest.fixture(scope="session")
-def judged(mode: Mode) -> tuple[list[float], Weights]:
-    """The losses, and the weights after the last step, as NumPy computes them."""
-    start, steps = concise_steps.start("float64"), concise_steps.batches("float64")
-    return oracle.sgd("concise", start, steps, RATES, concise_steps.split(mode[1], mode[0]))
-
-
-def test_logits_are_those_of_the_running_statistics(found: Weights) -> None:
-    X, _ = concise_steps.batches("float64")[0]
-    expected = oracle.logits("concise", X, concise_steps.start("float64"))
-    assert far(found["logits/before"], expected) < 1e-12
+    folder, options = tmp_path_factory.mktemp("steps"), concise_steps.options(framework, *mode[1:])
+    return Worker(everything, framework, all_devices[: mode[0]], options, folder).run(concise)
 
 
 def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: Mode) -> None:
@@ -87,53 +89,44 @@ def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, 
         def its_own_first(n: int, place: int = device) -> list[tuple[int, int]]:
             return split(n)[place:] + split(n)[:place]
 
-        steps = concise_steps.start("float64"), concise_steps.batches("float64"), RATES
-        _, expected = oracle.sgd("concise", *steps, its_own_first)
-        for name in (name for name in expected if not trainable(name)):
-            assert far(own[name][device], expected[name]) < 1e-10, (name, device)
+        right = OneDevice("concise", START, split=its_own_first)
+        right.steps(STEPS, RATES)
+        for name in (name for name in right.weights if not trainable(name)):
+            assert far(own[name][device], right.weights[name]) < 1e-10, (name, device)
 
 
-def test_gradient_is_that_of_the_whole_minibatch(found: Weights, mode: Mode) -> None:
-    X, y = concise_steps.batches("float64")[0]
-    shards = concise_steps.split(mode[1], mode[0])(len(X))
-    start = concise_steps.start("float64")
-    _, expected, _ = oracle.loss_and_gradients("concise", X, y, start, shards)
+def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
+    found: Weights, mode: Mode
+) -> None:
+    expected = one_device(mode[1], mode[0]).gradients(*STEPS[0])
     gradients = part(found, "gradients/")
     assert gradients.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
     for name, values in expected.items():
         # What feeds a batch norm through its bias alone has gradient 0, but for rounding.
         assert np.abs(gradients[name] - values).max() < 1e-12 * largest, name
-
-
-def test_gradients_change_nothing(found: Weights) -> None:
-    for name, values in concise_steps.start("float64").items():
+    for name, values in START.items():
         assert np.array_equal(found[f"untouched/{name}"], values), name
 
 
-def test_steps_are_those_of_numpy(found: Weights, judged: tuple[list[float], Weights]) -> None:
-    losses, expected = judged
-    np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
-    assert farthest(part(found, "weights/"), expected) < 1e-10
-    X, _ = concise_steps.batches("float64")[0]
-    assert far(found["logits/after"], oracle.logits("concise", X, expected)) < 1e-10
-    assert far(found["logits/one"], oracle.logits("concise", X[:1], expected)) < 1e-10
-
-
-def test_layers_are_those_of_numpy(found: Weights, judged: tuple[list[float], Weights]) -> None:
-    X, _ = concise_steps.batches("float64")[0]
-    for when, weights in (("before", concise_steps.start("float64")), ("after", judged[1])):
-        layers = part(found, f"layers/{when}/")
-        assert farthest(layers, numpy_concise.layers(X, weights)) < 1e-10
-        assert layers.keys() == layer_shapes(concise_steps.WIDTH).keys()
+def test_steps_logits_and_layers_are_those_of_numpy(found: Weights, mode: Mode) -> None:
+    X, _ = STEPS[0]
+    right = require_trained(found, mode[1], mode[0])
+    assert far(found["logits/before"], one_device(mode[1], mode[0]).logits(X)) < 1e-12
+    assert far(found["logits/after"], right.logits(X)) < 1e-10
+    assert far(found["logits/one"], right.logits(X[:1])) < 1e-10
+    for when, weights in (("before", START), ("after", right.weights)):
+        outputs = part(found, f"layers/{when}/")
+        assert farthest(outputs, layers(X, weights)) < 1e-10
+        assert outputs.keys() == layer_shapes(concise_steps.WIDTH).keys()
 
 
 @pytest.mark.parametrize(
-    ("wrapper", "worker", "batch_norm"),
-    [  # JAX's shard_map has synchronized statistics in test_convolution.py
-        pytest.param("shard_map", Steps, "per-device", marks=pytest.mark.only("jax")),
-        pytest.param("local", Steps, "per-device", marks=pytest.mark.only("mxnet")),
-        pytest.param("local", Trained, "sync", marks=pytest.mark.only("mxnet")),
+    ("wrapper", "work", "batch_norm"),
+    [  # JAX's shard_map has synchronized statistics below
+        pytest.param("shard_map", everything, "per-device", marks=pytest.mark.only("jax")),
+        pytest.param("local", everything, "per-device", marks=pytest.mark.only("mxnet")),
+        pytest.param("local", trained, "sync", marks=pytest.mark.only("mxnet")),
     ],
 )
 def test_other_wrappers_take_the_same_steps(
@@ -142,13 +135,28 @@ def test_other_wrappers_take_the_same_steps(
     all_devices: Sequence[Any],
     tmp_path: Path,
     wrapper: str,
-    worker: type[Trained],
+    work: Any,
     batch_norm: str,
 ) -> None:
-    steps = worker(framework, all_devices[:3], batch_norm, "float64", tmp_path, wrapper)
-    found = steps.run(concise)
-    minibatches, split = concise_steps.batches("float64"), concise_steps.split(batch_norm, 3)
-    start = concise_steps.start("float64")
-    losses, expected = oracle.sgd("concise", start, minibatches, RATES, split)
-    np.testing.assert_allclose(found["losses"], losses, rtol=1e-11)
-    assert farthest(part(found, "weights/"), expected) < 1e-10
+    options = concise_steps.options(framework, batch_norm, wrapper)
+    found = Worker(work, framework, all_devices[:3], options, tmp_path).run(concise)
+    require_trained(found, batch_norm, 3)
+
+
+@pytest.mark.only("jax")
+@pytest.mark.parametrize("wrapper", ["sharding", "shard_map"])
+def test_steps_with_fast_convolutions_are_those_of_numpy(
+    concise: Any,
+    all_devices: Sequence[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    wrapper: str,
+) -> None:
+    """The tests' nets are too narrow for them, so here every layer has one."""
+    jax: Any = importlib.import_module("jax")
+    monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
+    jax.clear_caches()
+    options = concise_steps.options("jax", "sync", wrapper)
+    found = Worker(trained, "jax", all_devices[:3], options, tmp_path).run(concise)
+    jax.clear_caches()
+    require_trained(found, "sync", 3)

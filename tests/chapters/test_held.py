@@ -1,19 +1,48 @@
 """What the page on speed says that a device keeps under each wrapper is what it keeps."""
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from held import WIDTH, Held
+from concise_steps import RATES, Worker, batches, options, start
 
 from common.backends.frameworks import WRAPPERS
+from common.base.arrays import Weights
+from common.chapters.concise import ConciseOptions
 from common.models.nets import resnet18_shapes, trainable
 
 PAGE = Path(__file__).parents[2] / "docs/performance.md"
+WIDTH = 16
 WHOLE = 4 * sum(prod(shape) for name, shape in resnet18_shapes(WIDTH).items() if trainable(name))
 SPLIT = {"pytorch": "fsdp", "jax": "zero3"}
+
+
+def kept(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weights:
+    """The bytes of the weights and the gradients that a device keeps after a step."""
+    replicas = chapter.replicate(start("float32", WIDTH), devices, chosen)
+    X, y = batches("float32")[0]
+    chapter.train_batch(X, y, replicas, devices, RATES[0], chosen)
+    if chosen.wrapper == SPLIT["pytorch"]:
+        weights = list(replicas.net.parameters())
+        gradients = [each.grad for each in weights]
+    else:
+        leaves = importlib.import_module("jax").tree.leaves
+        _, grads, _ = chapter.listing.forward_backward(X, y, replicas, len(X))
+        weights, gradients = leaves(replicas.params), leaves(grads)
+    return {"weights": size(weights), "gradients": size(gradients)}
+
+
+def size(tensors: Iterable[Any]) -> Any:
+    """The bytes that this device has of tensors."""
+    local = (
+        each.to_local() if hasattr(each, "to_local") else each.addressable_shards[0].data
+        for each in tensors
+    )
+    return np.array([sum(each.nbytes for each in local)])
 
 
 @pytest.mark.only(*SPLIT)
@@ -21,12 +50,12 @@ SPLIT = {"pytorch": "fsdp", "jax": "zero3"}
 def test_a_device_keeps_what_the_page_says(
     framework: str, concise: Any, all_devices: Sequence[Any], tmp_path: Path, devices: int
 ) -> None:
-    chosen = all_devices[:devices], "per-device", "float32", tmp_path, SPLIT[framework]
-    found = Held(framework, *chosen).run(concise)
+    chosen = options(framework, wrapper=SPLIT[framework])
+    found = Worker(kept, framework, all_devices[:devices], chosen, tmp_path).run(concise)
     (weights,), (gradients,) = found["weights"], found["gradients"]
-    for wrapper, kept in (
+    for wrapper, sizes in (
         (WRAPPERS[framework][0], (WHOLE, WHOLE)),
         (SPLIT[framework], (weights, gradients)),
     ):
-        row = f"| {framework} | `{wrapper}` | {devices} | {kept[0]:,} | {kept[1]:,} |"
+        row = f"| {framework} | `{wrapper}` | {devices} | {sizes[0]:,} | {sizes[1]:,} |"
         assert row in PAGE.read_text(encoding="utf-8")

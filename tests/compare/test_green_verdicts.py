@@ -7,7 +7,7 @@ from typing import Any
 import numpy_chapter as chapters
 import pytest
 from agreement import CONCISE, answer, failed, failures, judge, make
-from numpy_concise import NumpyConcise
+from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.files import write_text

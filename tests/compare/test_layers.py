@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agreement import make_runs
-from numpy_concise import NumpyConcise, WrongEpsilon, WrongMomentum
+from numpy_chapter import NumpyConcise, WrongEpsilon, WrongMomentum
 
 from common.backends.frameworks import FRAMEWORKS
 from common.models.nets import layer_shapes

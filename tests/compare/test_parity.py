@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy_chapter as chapters
-import numpy_concise
 import pytest
 from agreement import answer, edit, failed, failures, judge, make, make_runs, rewrite
-from numpy_concise import NumpyConcise
+from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
@@ -63,8 +62,8 @@ def test_right_nets_with_batch_norm_agree(tmp_path: Path, batch_norm: str) -> No
         (chapters.MeanOfMeans, 3, EVERY),
         (chapters.DroppedExample, 3, EVERY),
         (chapters.WrongFlattenOrder, 1, {"forward", "gradient", "trajectory", "weights"}),
-        (numpy_concise.WrongMomentum, 1, {"weights", "outcome", "steps"}),
-        (numpy_concise.LocalStatistics, 2, {"gradient", "trajectory", "weights", "devices"}),
+        (chapters.WrongMomentum, 1, {"weights", "outcome", "steps"}),
+        (chapters.LocalStatistics, 2, {"gradient", "trajectory", "weights", "devices"}),
     ],
 )
 def test_a_planted_bug_is_caught_and_its_framework_named(

@@ -1,6 +1,6 @@
 """Steps at small rates, of which rounding hides most, and gradients that nearly cancel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 import numpy_chapter as chapters
 import pytest
 from agreement import failed, judge, make, rewrite
-from numpy_concise import Net, NumpyConcise, WrongMomentum
+from numpy_chapter import NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
@@ -50,12 +50,12 @@ CONCISE: dict[str, Any] = {
 class Flips(NumpyConcise):
     """Decides a ReLU unit otherwise in every step: of those in doubt, one that does much."""
 
-    def step(self, X: Array, y: Array, net: Net, *args: Any) -> tuple[float, Weights, Weights]:
-        loss, grads, statistics = super().step(X, y, net, *args)
-        units = numpy_nets.flips("concise", X, y, net.weights, [(0, len(X))])
+    def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> numpy_nets.Step:
+        found = super().step(X, y, replicas, *others)
+        units = numpy_nets.flips("concise", X, y, replicas[0], [(0, len(X))])
         most = max(units, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
-        flipped = {name: g + most[name].astype(g.dtype) for name, g in grads.items()}
-        return loss, flipped, statistics
+        flipped = {name: g + most[name].astype(g.dtype) for name, g in found.gradients.items()}
+        return replace(found, gradients=flipped)
 
 
 @pytest.mark.parametrize("lr", [0.05, 1e-30])
@@ -93,16 +93,16 @@ def test_one_device_may_decide_on_a_unit_otherwise_than_two(
 class Off(NumpyConcise):
     """Moves one weight, or all, by something else than their gradients."""
 
-    name: str
+    part: str
     factor: float
 
     def gradients(self, *args: Any) -> Weights:
         return NumpyConcise().gradients(*args)
 
-    def step(self, *args: Any) -> tuple[float, Weights, Weights]:
-        loss, grads, statistics = super().step(*args)
-        off = {name: self.factor * grad for name, grad in grads.items() if self.name in name}
-        return loss, {**grads, **off}, statistics
+    def step(self, *args: Any) -> numpy_nets.Step:
+        found = super().step(*args)
+        off = {k: self.factor * grad for k, grad in found.gradients.items() if self.part in k}
+        return replace(found, gradients={**found.gradients, **off})
 
 
 @pytest.mark.parametrize(

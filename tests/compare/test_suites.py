@@ -1,7 +1,6 @@
 """Suites whose runs rest on others: on one device elsewhere, on GPUs, over hosts, in some only."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
@@ -16,12 +15,12 @@ from numpy_chapter import NumpyChapter, SumInsteadOfMean
 
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.backends.frameworks import FRAMEWORKS
-from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.chapters.chapters import SUITES
 from common.chapters.suites import Settings, Suite, on_gpus
 from common.compare.checks import Run
 from common.compare.findings import Finding
+from common.compare.numpy_nets import Step
 from common.compare.planned import preset_of
 from common.compare.repeats import findings, on_one_host
 from common.compare.suite import Verdict
@@ -55,11 +54,10 @@ class OnGpus(NumpyChapter):
 class Rounds(OnGpus):
     """GPUs whose gradients are off by a millionth, as float32 would have it."""
 
-    def loss_and_gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str]
-    ) -> tuple[float, Weights]:
-        loss, gradients = super().loss_and_gradients(X, y, replicas, devices)
-        return loss, {name: values * (1 + 1e-6) for name, values in gradients.items()}
+    def step(self, *args: Any) -> Step:
+        found = super().step(*args)
+        off = {name: values * (1 + 1e-6) for name, values in found.gradients.items()}
+        return replace(found, gradients=off)
 
 
 def run(folder: Path, suite: Suite, framework: str, devices: int, backend: Any = None) -> Path:

@@ -10,8 +10,10 @@ from safetensors.numpy import save_file
 from common.base.arrays import Weights
 from common.base.errors import RequestError
 from common.models.initial import initial_weights
-from common.models.nets import LENET
+from common.models.nets import LENET, resnet18_shapes
 from common.models.weights_file import digest, load_arrays, load_weights, save_weights, shape_in
+from common.settings.request import Request
+from common.training.run import given_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
 SMALL = {"weight": (3, 4), "bias": (4,)}
@@ -36,6 +38,17 @@ def test_every_numpy_draws_the_books_weights_in_either_dtype(dtype: str) -> None
     assert digest(weights) == DIGEST
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_batch_norm_starts_as_the_identity(dtype: str) -> None:
+    for name, values in initial_weights(resnet18_shapes(4), 0, dtype).items():
+        assert values.dtype == np.dtype(dtype)
+        if values.ndim > 1:
+            assert 0.005 < values.std() < 0.02
+        else:
+            ones = name.endswith((".running_var", "bn1.weight", "bn2.weight"))
+            assert (values == ones).all(), name
+
+
 @pytest.mark.parametrize("read", ["float32", "float64"])
 def test_saved_weights_come_back_also_if_they_are_views(tmp_path: Path, read: str) -> None:
     path, whole = tmp_path / "w.safetensors", np.arange(24.0).reshape(4, 6)
@@ -47,26 +60,21 @@ def test_saved_weights_come_back_also_if_they_are_views(tmp_path: Path, read: st
     assert all(np.array_equal(found[name], weights[name]) for name in SMALL)
 
 
-nan, huge = (np.full(4, value) for value in (np.nan, 1e39))
-WRONG: dict[str, tuple[Weights, str]] = {
-    "missing": ({"weight": small()["weight"]}, "^bias is missing from .* must hold weight, bias"),
-    "extra": ({**small(), "gamma": np.ones(1)}, "^gamma is not expected in "),
-    "transposed": (
-        {**small(), "weight": np.ones((4, 3))},
-        r"^weight .*\(4, 3\), expected \(3, 4\)",
-    ),
-    "integer": ({**small(), "bias": np.ones(4, int)}, "^bias .* int64, expected floating point"),
-    "nan": ({**small(), "bias": nan}, "^bias in .* holds NaN"),
-    "huge": ({**small(), "bias": huge}, "^bias in .* too large for float32"),
-}
-
-
-@pytest.mark.parametrize(("weights", "complaint"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"gamma": np.ones(1)}, "^gamma is not expected in "),
+        ({"weight": np.ones((4, 3))}, r"^weight .*\(4, 3\), expected \(3, 4\)"),
+        ({"bias": np.ones(4, int)}, "^bias .* int64, expected floating point"),
+        ({"bias": np.full(4, np.nan)}, "^bias in .* holds NaN"),
+        ({"bias": np.full(4, 1e39)}, "^bias in .* too large for float32"),
+    ],
+)
 def test_wrong_weights_are_refused_by_file_and_tensor(
-    tmp_path: Path, weights: Weights, complaint: str
+    tmp_path: Path, changes: Weights, complaint: str
 ) -> None:
     path = tmp_path / "w.safetensors"
-    save_file(weights, path)
+    save_file({**small(), **changes}, path)
     with pytest.raises(RequestError, match=complaint) as caught:
         load_weights(path, SMALL, "float32")
     assert str(path) in str(caught.value)
@@ -94,3 +102,28 @@ def test_the_digest_sees_names_shapes_and_the_last_bit_but_no_dtype() -> None:
         {"weight": weights["weight"]},
     ]
     assert len({digest(each) for each in [weights, *others]}) == 5
+
+
+@pytest.mark.parametrize("width", [None, 8])
+def test_given_weights_set_the_width_that_no_flag_has_set(
+    tmp_path: Path, width: int | None
+) -> None:
+    resnet = initial_weights(resnet18_shapes(4), 0, "float32")
+    save_weights(tmp_path / "w", resnet)
+    request = Request.from_settings("jax", "concise", init_weights=tmp_path / "w", width=width)
+    if width:
+        complaint = r"conv1\.weight in .+ has shape \(4, 1, 3, 3\), expected \(8, 1, 3, 3\)"
+        with pytest.raises(RequestError, match=complaint):
+            given_weights(request)
+        return
+    wanted, given = given_weights(request)
+    assert given is not None
+    assert given.keys() == resnet.keys()
+    assert wanted.options.shapes() == resnet18_shapes(4)
+
+
+def test_weights_of_another_net_are_refused_in_a_line(tmp_path: Path) -> None:
+    save_weights(tmp_path / "w", initial_weights(LENET, 0, "float32"))
+    with pytest.raises(RequestError, match=r"bn1\.bias is missing .+ and 102 more$") as refusal:
+        given_weights(Request.from_settings("jax", "concise", init_weights=tmp_path / "w"))
+    assert len(str(refusal.value)) < 400

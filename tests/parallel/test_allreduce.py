@@ -12,7 +12,9 @@ from common.parallel.schedules import SCHEDULES
 
 
 def summed(scratch: Any, algorithm: str, data: Sequence[Any]) -> list[Any]:
-    """The sum of tensors on each device, by a schedule or by the framework's own means."""
+    """The sum of tensors on each device, by the listing, by a schedule or natively."""
+    if algorithm == "listing":
+        return list(scratch.listing.allreduce(data))
     if algorithm == "native":
         return list(scratch.collectives.native(data))
     return list(scratch.collectives.by_schedule(SCHEDULES[algorithm](len(data)), data))
@@ -21,7 +23,7 @@ def summed(scratch: Any, algorithm: str, data: Sequence[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("k", "dtype"), [(1, "float32"), (2, "float64"), (3, "float32"), (5, "float64")]
 )
-@pytest.mark.parametrize("algorithm", ALLREDUCES)
+@pytest.mark.parametrize("algorithm", ["listing", *ALLREDUCES])
 def test_every_algorithm_gives_the_sum(
     scratch: Any, all_devices: Sequence[Any], algorithm: str, k: int, dtype: str
 ) -> None:

@@ -86,10 +86,8 @@ class Flips(chapters.NumpyChapter):
 
     near = True
 
-    def loss_and_gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Any
-    ) -> tuple[float, Weights]:
-        loss, gradients = super().loss_and_gradients(X, y, replicas, devices)
+    def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> numpy_nets.Step:
+        found = super().step(X, y, replicas, *others)
         net = LeNet(numpy_nets.doubled(replicas[0]))
         logits, back = net.forward(X.astype(np.float64))
         back(numpy_nets.cross_entropy(logits, y)[1])
@@ -98,9 +96,9 @@ class Flips(chapters.NumpyChapter):
         index = np.unravel_index(int((inputs if self.near else -inputs).argmin()), inputs.shape)
         net.flipped = {(2, tuple(map(int, index)))}
         back(numpy_nets.cross_entropy(logits, y)[1])
-        for name in gradients:
-            gradients[name] = gradients[name] + (net.gradients[name] - right[name]).astype(X.dtype)
-        return loss, gradients
+        for name, gradient in found.gradients.items():
+            gradient += (net.gradients[name] - right[name]).astype(X.dtype)
+        return found
 
 
 class Wrong(Flips):

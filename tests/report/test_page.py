@@ -8,7 +8,7 @@ import pytest
 from agreement import edit, make, make_runs
 from hostile import TEXTS
 from markup import Page, shown
-from numpy_concise import NumpyConcise, WrongEpsilon
+from numpy_chapter import NumpyConcise, WrongEpsilon
 
 from common.base.errors import RunError
 from common.parity import main

@@ -61,7 +61,7 @@ def split(batch_norm: str, k: int) -> Callable[[int], list[tuple[int, int]]]:
 def options(
     framework: str, batch_norm: str = "per-device", wrapper: str | None = None
 ) -> ConciseOptions:
-    """The options of a chapter; without a wrapper, the framework's first."""
+    """The options of a run; without a wrapper, the framework's first."""
     return ConciseOptions(WIDTH, batch_norm, wrapper or WRAPPERS[framework][0])
 
 
@@ -71,82 +71,70 @@ def request(devices: int) -> DeviceRequest:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A worker: takes the steps and saves what they give, each process for itself."""
+class Worker:
+    """Saves the arrays that `work` gives in each process, by the process's rank."""
 
+    work: Callable[[Any, Sequence[Any], ConciseOptions], Weights]
     framework: str
     devices: Sequence[Any]
-    batch_norm: str
-    dtype: str
+    options: ConciseOptions
     folder: Path
-    wrapper: str | None = None
-
-    def options(self) -> ConciseOptions:
-        return options(self.framework, self.batch_norm, self.wrapper)
 
     def __call__(self, process: Process) -> None:
         chapter = backend(self.framework, "concise")
-        devices = process.share_of(self.devices)
-        replicas = chapter.replicate(start(self.dtype), devices, self.options())
-        found = self.found(chapter, replicas, devices)
+        found = self.work(chapter, process.share_of(self.devices), self.options)
         save_weights(self.folder / f"{process.rank}.safetensors", found)
 
-    def found(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
-        """What is saved."""
-        found = self.trained(chapter, replicas, devices)
-        return found | under("weights", chapter.export(replicas))
-
-    def trained(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
-        """Takes the steps: their losses, and what each device has of its own after them."""
-        losses = [
-            chapter.train_batch(*step, replicas, devices, lr, self.options())
-            for step, lr in zip(batches(self.dtype), RATES, strict=True)
-        ]
-        chapter.synchronize(replicas)
-        own = under("own", chapter.save(replicas))
-        return {"losses": np.array([float(loss) for loss in losses]), **own}
-
     def run(self, chapter: Any) -> Weights:
-        """Launches the steps; what the first process saved."""
-        chapter.launch(self, request(len(self.devices)), self.options())
+        """Launches the processes; returns the arrays of the first one."""
+        chapter.launch(self, request(len(self.devices)), self.options)
         return load_file(self.folder / "0.safetensors")
 
 
-class Steps(Trained):
-    """The same, with all else that a backend computes before, between and after."""
+def trained(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weights:
+    """Takes the steps: their losses, and the weights after them."""
+    replicas = chapter.replicate(start("float64"), devices, chosen)
+    losses = losses_of(chapter, replicas, devices, chosen)
+    return losses | under("weights", chapter.export(replicas))
 
-    def found(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
-        """What is saved."""
-        X, y = batches(self.dtype)[0]
-        before = {
-            "logits/before": chapter.predict(X, replicas, devices),
-            **under("layers/before", chapter.activations(X, replicas, devices)),
-            **under("gradients", chapter.gradients(X, y, replicas, devices, self.options())),
-            **under("untouched", chapter.export(replicas)),
-        }
-        trained = self.trained(chapter, replicas, devices)
+
+def losses_of(chapter: Any, replicas: Any, devices: Any, chosen: ConciseOptions) -> Weights:
+    """Takes the steps; returns their losses."""
+    losses = [
+        chapter.train_batch(*step, replicas, devices, lr, chosen)
+        for step, lr in zip(batches("float64"), RATES, strict=True)
+    ]
+    chapter.synchronize(replicas)
+    return {"losses": np.array([float(loss) for loss in losses])}
+
+
+def everything(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weights:
+    """Takes the steps, with all else that a backend computes before, between and after."""
+    (X, y), _, last = batches("float64")
+    replicas = chapter.replicate(start("float64"), devices, chosen)
+    found = {
+        "logits/before": chapter.predict(X, replicas, devices),
+        **under("layers/before", chapter.activations(X, replicas, devices)),
+        **under("gradients", chapter.gradients(X, y, replicas, devices, chosen)),
+        **under("untouched", chapter.export(replicas)),
+        **losses_of(chapter, replicas, devices, chosen),
         # To export may give all devices the first one's statistics: what needs these comes before.
-        after = {
-            "logits/after": chapter.predict(X, replicas, devices),
-            **under("layers/after", chapter.activations(X, replicas, devices)),
-            "logits/one": chapter.predict(X[:1], replicas, devices),
-            **under("weights", chapter.export(replicas)),
-        }
-        return before | trained | after | self.resumed(chapter, replicas, devices)
-
-    def resumed(self, chapter: Any, replicas: Any, devices: Sequence[Any]) -> Weights:
-        """What is saved, and of replicas it was restored to; of both, too, after another step."""
-        chosen, (X, y) = self.options(), batches(self.dtype)[2]
-        others = chapter.replicate(start(self.dtype), devices, chosen)
-        # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
-        chapter.gradients(X, y, others, devices, chosen)
-        saved = chapter.save(replicas)
-        chapter.restore(saved, others, devices)
-        found = under("saved", saved) | under("restored", chapter.save(others))
-        for when, each in (("on", replicas), ("resumed", others)):
-            chapter.train_batch(X, y, each, devices, RATES[0], chosen)
-            found |= under(when, chapter.save(each))
-        return found
+        **under("own", chapter.save(replicas)),
+        "logits/after": chapter.predict(X, replicas, devices),
+        **under("layers/after", chapter.activations(X, replicas, devices)),
+        "logits/one": chapter.predict(X[:1], replicas, devices),
+        **under("weights", chapter.export(replicas)),
+    }
+    others = chapter.replicate(start("float64"), devices, chosen)
+    # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
+    chapter.gradients(*last, others, devices, chosen)
+    saved = chapter.save(replicas)
+    chapter.restore(saved, others, devices)
+    found |= under("saved", saved) | under("restored", chapter.save(others))
+    for when, each in (("on", replicas), ("resumed", others)):
+        chapter.train_batch(*last, each, devices, RATES[0], chosen)
+        found |= under(when, chapter.save(each))
+    return found
 
 
 def far(found: Array, expected: Array) -> float:

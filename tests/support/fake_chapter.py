@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from named_devices import PLACE, standing_in
-from numpy_chapter import NumpyChapter
+from numpy_chapter import PLACE, NumpyChapter, standing_in
 
 from common.base.arrays import Array, Weights
 from common.chapters.scratch import ScratchOptions

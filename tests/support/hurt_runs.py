@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from killed_runs import Case, Runner
-from named_devices import PLACE, standing_in
-from numpy_chapter import NumpyChapter
+from numpy_chapter import PLACE, NumpyChapter, standing_in
 
 from common.data.synthetic import synthetic
 from common.records.store import tensors_of

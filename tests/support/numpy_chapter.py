@@ -1,72 +1,99 @@
-"""The scratch chapter in NumPy, so that the harness can be tested without a framework.
+"""Chapters in NumPy: the harness is tested with them, without a framework. Devices are names.
 
-Versions of it each make a mistake that people do make.
+Some versions each make a mistake that people do make.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
-import oracle
-from communicators import ALONE
-from named_devices import NamedDevices
+from communicators import ALONE as ONE_PROCESS
 
+from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
-from common.chapters.spec import Options
-from common.parallel.replicas import same_everywhere
+from common.compare import numpy_nets
+from common.compare.concise import ResNet18
+from common.compare.numpy_layers import Layer
+from common.compare.numpy_nets import Step
+from common.models.nets import EPSILON, MOMENTUM, trainable
+from common.parallel.replicas import same_everywhere, saved_of
 from common.parallel.shards import shard_bounds
 
+PLACE: Final = "frameworks.pytorch.chapters"
+"""The module that gives PyTorch's chapters, which need not be installed."""
 
-class NumpyChapter(NamedDevices):
-    """Satisfies `common.backends.interface.Chapter`; its devices are names."""
+
+def standing_in(chapter: Any) -> Any:
+    """A stand-in for that module, which has this one as each chapter."""
+    return SimpleNamespace(scratch=lambda: chapter, concise=lambda: chapter)
+
+
+class NumpyChapter:
+    """LeNet: satisfies `common.backends.interface.Chapter`. Replicas are the devices' weights."""
+
+    name = "scratch"
+
+    def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
+        names = [f"cpu:{index}" for index in range(request.count or 2)]
+        return Devices.of("cpu", names, process)
+
+    def launch(
+        self,
+        worker: Callable[[Process], None],
+        request: DeviceRequest,
+        options: Any,
+        process: Process = ALONE,
+    ) -> None:
+        worker(process)
 
     def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
     ) -> list[Weights]:
         return [{name: values.copy() for name, values in weights.items()} for _ in devices]
 
     def scale(self, shard: int, batch: int) -> float:
-        """What a shard's mean gradient counts in the gradient of the whole minibatch."""
+        """The weight of a shard's mean gradient in the gradient of the whole minibatch."""
         return shard / batch
 
     def bounds(self, examples: int, devices: int) -> list[tuple[int, int]]:
         return shard_bounds(examples, devices)
 
-    def loss_and_gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Sequence[str]
-    ) -> tuple[float, Weights]:
+    def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
+        """The sum of the steps of all shards, each from its device's weights."""
         loss, total = 0.0, {name: np.zeros_like(values) for name, values in replicas[0].items()}
         for (a, b), weights in zip(self.bounds(len(X), len(devices)), replicas, strict=True):
-            if a == b:
-                continue
-            part, gradients, _ = oracle.loss_and_gradients("scratch", X[a:b], y[a:b], weights)
-            loss += part * (b - a) / len(X)
-            for name, values in gradients.items():
-                total[name] += values * self.scale(b - a, len(X))
-        return loss, total
+            if a < b:
+                found = numpy_nets.step(self.name, X[a:b], y[a:b], weights, [(0, b - a)])
+                loss += found.loss * (b - a) / len(X)
+                for name, values in found.gradients.items():
+                    total[name] += (values * self.scale(b - a, len(X))).astype(total[name].dtype)
+        return Step(loss, loss, total, {}, {})
 
     def train_batch(
         self, X: Array, y: Array, replicas: list[Weights], devices: Any, lr: float, options: Any
     ) -> float:
-        loss, gradients = self.loss_and_gradients(X, y, replicas, devices)
-        for index, weights in enumerate(replicas):
-            self.sgd(index, weights, gradients, lr)
-        return loss
+        found = self.step(X, y, replicas, devices, options)
+        for device, weights in enumerate(replicas):
+            weights.update(found.statistics)
+            self.sgd(device, weights, found.gradients, lr)
+        return found.loss
 
     def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
-        for name, values in weights.items():
-            values -= lr * gradients[name]
+        for name, gradient in gradients.items():
+            weights[name] -= lr * gradient
 
     def gradients(
         self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any
     ) -> Weights:
-        return self.loss_and_gradients(X, y, replicas, devices)[1]
+        return self.step(X, y, replicas, devices, options).gradients
 
     def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
-        return oracle.logits("scratch", X, replicas[0])
+        return numpy_nets.logits(self.name, X, replicas[0]).astype(X.dtype)
 
     def export(self, replicas: list[Weights]) -> Weights:
-        return same_everywhere(replicas, ALONE)
+        return same_everywhere(replicas, ONE_PROCESS)
 
     def save(self, replicas: list[Weights]) -> Weights:
         return self.export(replicas)
@@ -81,6 +108,62 @@ class NumpyChapter(NamedDevices):
         """There is nothing to wait for."""
 
 
+class NumpyConcise(NumpyChapter):
+    """ResNet-18: one net stands for all replicas, whose shards are normalized as is asked for."""
+
+    name = "concise"
+
+    def replicate(
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
+    ) -> list[Weights]:
+        return super().replicate(weights, devices[:1], options)
+
+    def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
+        shards = shard_bounds(len(X), len(devices) if options.batch_norm == "per-device" else 1)
+        found = numpy_nets.step(self.name, X, y, replicas[0], shards)
+        return replace(
+            found,
+            gradients={name: values.astype(X.dtype) for name, values in found.gradients.items()},
+            statistics={name: values.astype(X.dtype) for name, values in found.statistics.items()},
+        )
+
+    def activations(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Weights:
+        return {name: v.astype(X.dtype) for name, v in layers(X, replicas[0]).items()}
+
+    def save(self, replicas: list[Weights]) -> Weights:
+        return {k: v if trainable(k) else v[None] for k, v in replicas[0].items()}
+
+    def restore(
+        self, saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]
+    ) -> None:
+        super().restore(saved_of(saved, 0), replicas, devices)
+
+
+class Layers(ResNet18):
+    """A pass in evaluation mode that keeps the output of each layer."""
+
+    def __init__(self, weights: Mapping[str, Array]) -> None:
+        super().__init__(weights)
+        self.outputs: Weights = {}
+
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Layer:
+        found = super().conv(X, name, stride, padding)
+        self.outputs[name] = found[0]
+        return found
+
+    def norm(self, X: Array, name: str) -> Layer:
+        found = super().norm(X, name)
+        self.outputs[name] = found[0]
+        return found
+
+
+def layers(X: Array, weights: Mapping[str, Array]) -> Weights:
+    """The output of each layer of ResNet-18 for a batch, by the layer's name, in float64."""
+    run = Layers(numpy_nets.doubled(weights))
+    logits, _ = run.forward(X.astype(np.float64))
+    return {**run.outputs, "fc": logits}
+
+
 class SumInsteadOfMean(NumpyChapter):
     def scale(self, shard: int, batch: int) -> float:
         return float(shard)
@@ -88,7 +171,7 @@ class SumInsteadOfMean(NumpyChapter):
 
 class SharedMemory(NumpyChapter):
     def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
     ) -> list[Weights]:
         return super().replicate(weights, devices, options)[:1] * len(devices)
 
@@ -121,11 +204,10 @@ class WrongFlattenOrder(NumpyChapter):
     """Flattens in row, column, channel order, as channels-last code does."""
 
     def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Options
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
     ) -> list[Weights]:
-        swapped = dict(weights)
-        fc1 = weights["fc1.weight"].reshape(4, 4, 50, 128)
-        swapped["fc1.weight"] = fc1.transpose(2, 0, 1, 3).reshape(800, 128)
+        fc1 = weights["fc1.weight"].reshape(4, 4, 50, 128).transpose(2, 0, 1, 3)
+        swapped = {**weights, "fc1.weight": fc1.reshape(800, 128)}
         return super().replicate(swapped, devices, options)
 
 
@@ -133,3 +215,36 @@ class NotANumber(NumpyChapter):
     def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
         super().sgd(device, weights, gradients, lr)
         weights["conv1.bias"][:] = np.nan
+
+
+class WrongEpsilon(NumpyConcise):
+    """Evaluates one layer of many with the epsilon that another framework takes by default."""
+
+    def off(self, replicas: list[Weights]) -> list[Weights]:
+        name = "stage3.block1.bn2.running_var"
+        return [{**replicas[0], name: replicas[0][name] + 1e-3 - EPSILON}]
+
+    def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
+        return super().predict(X, self.off(replicas), devices)
+
+    def activations(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Weights:
+        return super().activations(X, self.off(replicas), devices)
+
+
+class WrongMomentum(NumpyConcise):
+    """Takes the share of the old for the share of the new, as another framework's users mean it."""
+
+    def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> Step:
+        found = super().step(X, y, replicas, *others)
+        ratio = (1 - MOMENTUM) / MOMENTUM
+        old = {name: replicas[0][name] for name in found.statistics}
+        moved = {k: old[k] + ratio * (v - old[k]) for k, v in found.statistics.items()}
+        return replace(found, statistics=moved)
+
+
+class LocalStatistics(NumpyConcise):
+    """Normalizes by the shard where the whole minibatch was asked for."""
+
+    def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
+        local = replace(options, batch_norm="per-device")
+        return super().step(X, y, replicas, devices, local)

@@ -1,10 +1,11 @@
-"""What the comparison's nets in NumPy give in tests: gradients, logits, and SGD, in any dtype."""
+"""SGD on one device by the comparison's nets in NumPy: what every backend has to compute."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from common.base.arrays import Array, Weights
+from common.compare import numpy_nets
 from common.compare.numpy_layers import Bounds
-from common.compare.numpy_nets import cross_entropy, net_of
+from common.models.nets import trainable
 
 
 def whole(examples: int) -> Bounds:
@@ -12,38 +13,43 @@ def whole(examples: int) -> Bounds:
     return [(0, examples)]
 
 
-def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
-    """The logits (n, 10) in evaluation mode."""
-    return net_of(chapter)(weights).forward(X)[0]
+class OneDevice:
+    """Trains the net of a chapter in float64.
 
-
-def loss_and_gradients(
-    chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds = ()
-) -> tuple[float, Weights, Weights]:
-    """The mean cross-entropy, its gradient, and the running statistics after the minibatch."""
-    net = net_of(chapter)(weights, shards or whole(len(X)))
-    found, back = net.forward(X)
-    loss, d = cross_entropy(found, y)
-    back(d)
-    return loss, net.gradients, net.statistics
-
-
-def sgd(
-    chapter: str,
-    weights: Weights,
-    minibatches: Sequence[tuple[Array, Array]],
-    rates: Iterable[float],
-    split: Callable[[int], Bounds] = whole,
-) -> tuple[list[float], Weights]:
-    """The loss of every step, and the weights and running statistics after the last.
-
-    `split` gives the bounds of the shards of a minibatch of n examples that are normalized each
-    for itself.
+    `split` gives the bounds of the shards of n examples that are normalized each for itself.
     """
-    losses, trained = [], dict(weights)
-    for (X, y), lr in zip(minibatches, rates, strict=False):
-        loss, gradients, statistics = loss_and_gradients(chapter, X, y, trained, split(len(X)))
-        losses.append(loss)
-        trained |= {name: trained[name] - lr * values for name, values in gradients.items()}
-        trained |= statistics
-    return losses, trained
+
+    def __init__(
+        self,
+        chapter: str,
+        weights: Mapping[str, Array],
+        momentum: float = 0.0,
+        split: Callable[[int], Bounds] = whole,
+    ) -> None:
+        self.chapter, self.momentum, self.split = chapter, momentum, split
+        self.weights = numpy_nets.doubled(weights)
+        self.velocity = {name: 0 * v for name, v in self.weights.items() if trainable(name)}
+
+    def gradients(self, X: Array, y: Array) -> Weights:
+        """The gradient of the mean loss."""
+        bounds = self.split(len(X))
+        return numpy_nets.step(self.chapter, X, y, self.weights, bounds).gradients
+
+    def step(self, X: Array, y: Array, lr: float) -> float:
+        """Takes a step; returns the mean loss."""
+        found = numpy_nets.step(self.chapter, X, y, self.weights, self.split(len(X)))
+        self.weights |= found.statistics
+        for name, gradient in found.gradients.items():
+            self.velocity[name] = self.momentum * self.velocity[name] + gradient
+            self.weights[name] = self.weights[name] - lr * self.velocity[name]
+        return found.loss
+
+    def steps(
+        self, minibatches: Iterable[tuple[Array, Array]], rates: Iterable[float]
+    ) -> list[float]:
+        """Takes a step on each minibatch; returns their losses."""
+        return [self.step(X, y, lr) for (X, y), lr in zip(minibatches, rates, strict=True)]
+
+    def logits(self, X: Array) -> Array:
+        """The logits (n, 10) in evaluation mode."""
+        return numpy_nets.logits(self.chapter, X, self.weights)

@@ -1,4 +1,4 @@
-"""Minibatches and weights for the chapter from scratch, and how far its results are apart."""
+"""Minibatches and weights of LeNet for tests of backends, and the error of their results."""
 
 from collections.abc import Sequence
 from itertools import chain, islice
@@ -11,12 +11,14 @@ from common.compare.distances import distance
 from common.data.minibatches import minibatches, numbers
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
-from common.models.nets import LENET
+from common.models.nets import LENET, Shapes
 
 IMAGES, LABELS, *_ = synthetic(70, 1)
 
-
 LR = 0.2
+MOMENTUM = 0.9
+MOST_DEVICES = 5
+"""How many virtual devices any test takes: some frameworks fix their number at the start."""
 RATES = [LR * (1 - step / 6) for step in range(6)]
 """Of each step: a backend must not stay with the first."""
 
@@ -30,9 +32,9 @@ def batches(count: int, batch_size: int, dtype: str) -> list[tuple[Array, Array]
     return [numbers(*batch, dtype) for batch in islice(chain.from_iterable(every), count)]
 
 
-def start(dtype: str) -> Weights:
+def start(dtype: str, shapes: Shapes = LENET) -> Weights:
     """Initial weights larger than the book's, so that the first steps already train."""
-    return {name: 8 * values for name, values in initial_weights(LENET, 3, dtype).items()}
+    return {name: 8 * values for name, values in initial_weights(shapes, 3, dtype).items()}
 
 
 def far(ours: Weights, theirs: Weights) -> float:
@@ -41,15 +43,16 @@ def far(ours: Weights, theirs: Weights) -> float:
     return max(distance(ours[name], theirs[name])[0] for name in theirs)
 
 
-def as_arrays(tensors: Sequence[Any]) -> list[Array]:
-    return [as_array(plain(tensor)) for tensor in tensors]
-
-
 def as_array(tensor: Any) -> Array:
     """A copy in NumPy, taken in the framework's own way: NumPy's makes it warn of PyTorch's."""
+    tensor = plain(tensor)
     ways = (getattr(tensor, name, None) for name in ("asnumpy", "numpy"))
     own = next((way for way in ways if way is not None), None)
     return np.array(tensor if own is None else own())
+
+
+def as_arrays(tensors: Sequence[Any]) -> list[Array]:
+    return [as_array(tensor) for tensor in tensors]
 
 
 def plain(tensor: Any) -> Any:

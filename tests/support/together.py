@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from named_devices import PLACE, standing_in
+from numpy_chapter import PLACE, standing_in
 from started import free_port, heard, require_proc
 from summing_chapter import Hurt, SummingChapter, nothing
 

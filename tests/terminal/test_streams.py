@@ -20,7 +20,7 @@ import sys
 from functools import partial
 import common.data.dataset
 from fake_chapter import FLAGS, FakeChapter, synthetic
-from named_devices import PLACE, standing_in
+from numpy_chapter import PLACE, standing_in
 from common.training.cli import main
 common.data.dataset.synthetic = partial(synthetic, 30, 10)
 sys.modules[PLACE] = standing_in(FakeChapter())

@@ -9,7 +9,7 @@ from typing import Any
 
 from hurt_runs import Hurt
 from killed_runs import Case
-from numpy_concise import NumpyConcise
+from numpy_chapter import NumpyConcise
 from writes import written
 
 from common.base import files
