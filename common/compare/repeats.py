@@ -59,7 +59,7 @@ def on_one_host(suite: Suite, runs: Sequence[Run]) -> list[str]:
 def _hosts(run: Run) -> list[str]:
     """The host of each process."""
     cluster = run.record.cluster
-    return [each.host for each in cluster.processes] if cluster else [""]
+    return cluster.hosts if cluster else [""]
 
 
 def _equal(run: Run, single: Run) -> Finding:

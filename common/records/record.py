@@ -61,26 +61,16 @@ class Resumption(Strict):
     differences: list[str] = []
 
 
-class ProcessOnHost(Strict):
-    """One of the processes of a run over hosts: where it was, and with how many devices.
-
-    `waited` are the seconds in which it waited for others before a step. What a process that only
-    serves its devices to the first one took is not known.
-    """
-
-    host: str
-    devices: Count
-    peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
-    waited: float | None = Field(default=None, ge=0)
-
-
 class Cluster(Strict):
-    """Who has started the processes of a run over hosts, and by what they exchange numbers."""
+    """Who has started the processes of a run over hosts, and by what they exchange numbers.
+
+    `hosts` has the host of each process; they have as many devices each.
+    """
 
     launcher: str
     engine: str
     transport: str
-    processes: list[ProcessOnHost] = Field(min_length=2)
+    hosts: list[str] = Field(min_length=2)
 
 
 class Split(Strict):

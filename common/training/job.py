@@ -29,7 +29,7 @@ from common.settings.request import Request
 from common.terminal.streams import open_streams
 from common.training.checkpoints import Checkpoints, checkpoints_in
 from common.training.loop import Outcome, Training
-from common.training.process_agreement import Waiting, cluster, require_same
+from common.training.process_agreement import cluster, require_same
 from common.training.reporter import Reporter, closing_line, introduction
 from common.training.resume import chosen, resumed, resumption
 
@@ -65,11 +65,10 @@ class Job:
             weights = self.initial_weights(config)
             about = self.command_line, self.started, self.environment
             record = new_record(config, data, weights, devices.names, *about)
+            record = record.model_copy(update={"cluster": cluster(self.launcher, config, process)})
             if process.rank == 0:
                 require_output_paths(self.request, config.devices)
                 self.hold(record, stack)
-            waiting = Waiting(process)
-            process = waiting.counted()
             # All look for checkpoints once no other run writes any: an earlier one may just end.
             process.anyone(stop.asked)
             found = chosen(self.request, record, report)
@@ -91,14 +90,14 @@ class Job:
             training = Training(
                 chapter, devices.local, config, data, report, kept, found, stop, process
             )
-            self.train(training, weights, record, waiting)
+            self.train(training, weights, record)
 
-    def train(self, training: Training, weights: Weights, record: Record, waiting: Waiting) -> None:
+    def train(self, training: Training, weights: Weights, record: Record) -> None:
         """Trains, and leaves a record of what came of it."""
-        process = waiting.process
+        process = training.process
         try:
             outcome = training.train(weights)
-            joint = cluster(self.launcher, record.config, waiting)
+            process.gather(0)  # no record is complete before all processes are done
         except StoppedError:
             if process.rank == 0:
                 progress = training.progress
@@ -106,7 +105,7 @@ class Job:
                 self.write(record.model_copy(update={"status": "interrupted", **so_far}))
             raise
         if process.rank == 0:
-            self.finish(record.model_copy(update={"cluster": joint}), outcome)
+            self.finish(record, outcome)
 
     def chapter(self) -> Chapter[Any, Any, Any]:
         """The backend's module."""

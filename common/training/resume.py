@@ -10,13 +10,12 @@ from common.base.errors import RequestError, RunError
 from common.records.fingerprint import source_digest
 from common.records.record import ANY, Record, Resumption, run_name
 from common.records.store import read_record
-from common.settings.config import Config
-from common.settings.request import Request
+from common.settings.request import Request as Files
 from common.training.checkpoints import Checkpoint, checkpoints_in, read_checkpoint
 from common.training.reporter import Reporter
 
 
-def require_flags(request: Request) -> None:
+def require_flags(request: Files) -> None:
     """Raises RequestError if the flags of checkpoints do not go together."""
     if request.resume_from is not None and request.resume_from.is_dir():
         instead = "name a file in it, or resume with --checkpoint-dir and --resume"
@@ -28,41 +27,54 @@ def require_flags(request: Request) -> None:
                 raise RequestError(f"--{name} needs --checkpoint-dir: say where checkpoints are")
 
 
-def chosen(request: Request, record: Record, report: Reporter) -> Checkpoint | None:
+def chosen(files: Files, record: Record, report: Reporter) -> Checkpoint | None:
     """The checkpoint that a run resumes from, if any; `record` is the run's own.
 
     Raises RequestError if there is one that it may not resume from, or that would be lost.
     """
-    folder = request.checkpoint_dir
+    folder = files.checkpoint_dir
     there = checkpoints_in(folder, record.name()) if folder else []
-    if there and not request.resume:
+    if there and not files.resume:
         raise RequestError(
             f"{there[0]} is there already: --resume continues from it; to start over, "
             "remove it or choose another --checkpoint-dir"
         )
+    for path in there:
+        try:
+            found = read_checkpoint(path)
+        except RunError as error:
+            report.notice(str(error))
+            continue
+        require_alike(path, found.record, record, same_bits=True)
+        return found
     if there:
-        found = _newest_whole(there, report)
-        _require_same(found, record)
+        raise RequestError(f"no checkpoint in {folder} is whole: remove them to start over")
+    if files.resume_from is not None:
+        try:
+            found = read_checkpoint(files.resume_from.with_suffix(".json"))
+        except RunError as error:
+            raise RequestError(f"--resume-from: {error}") from None
+        require_alike(found.path, found.record, record, same_bits=False)
         return found
-    if request.resume_from is not None:
-        found = _given(request.resume_from)
-        _require_same_numbers(found, record)
-        return found
-    if folder and request.resume:
-        _require_no_other(folder, record)
+    if folder and files.resume:
+        for path, theirs in _on_other_devices(folder, record):
+            require_alike(path, theirs, record, same_bits=True)
         report.notice(f"no checkpoint of {record.name()} in {folder}: starting at step 1")
     return None
 
 
 def resumed(record: Record, found: Checkpoint) -> Record:
     """The record of a run that resumes from a checkpoint."""
-    theirs = found.record
+    theirs, config = found.record, record.config
+    differences = list(_unlike(_rounding(theirs, record), _rounding(record, theirs)))
+    if config.device_kind == "gpu" and not config.deterministic:
+        differences.append("GPUs without --deterministic")
     again = Resumption(
         step=len(theirs.losses),
         started=theirs.started,
         framework=theirs.framework,
         devices=theirs.config.devices,
-        differences=list(means(theirs, record)),
+        differences=differences,
     )
     so_far = {"losses": theirs.losses, "epochs": theirs.epochs}
     return record.model_copy(update={"resumed": [*theirs.resumed, again], **so_far})
@@ -75,103 +87,67 @@ def resumption(record: Record, found: Checkpoint) -> str:
     return f"resuming from {found.path}, after step {last.step:,}{why if last.differences else ''}"
 
 
-def _newest_whole(there: list[Path], report: Reporter) -> Checkpoint:
-    for path in there:
-        try:
-            return read_checkpoint(path)
-        except RunError as error:
-            report.notice(str(error))
-    raise RequestError(f"no checkpoint in {there[0].parent} is whole: remove them to start over")
+def require_alike(path: Path, theirs: Record, ours: Record, *, same_bits: bool) -> None:
+    """Raises RequestError unless a run may resume from the checkpoint of another one.
+
+    It has to compute the same numbers; for the `same_bits`, also with the same setup.
+    """
+    for difference in _unlike(_numbers(theirs), _numbers(ours)):
+        raise RequestError(
+            f"{path} comes from a run that computes other numbers: {difference}; "
+            "set it as it was, or start over"
+        )
+    for difference in _unlike(_setup(theirs, ours), _setup(ours, theirs)) if same_bits else ():
+        raise RequestError(
+            f"{path} comes from a run with another setup: {difference}; set it as it was, "
+            "or choose another --checkpoint-dir, to start over or to --resume-from that file"
+        )
 
 
-def _require_no_other(folder: Path, record: Record) -> None:
-    """Raises RequestError if a run on other devices could resume there, and would be forgotten."""
-    way = record.config.options.way()
-    files = folder.glob(f"{run_name(record.framework, record.chapter, ANY, way)}-step*.json")
+def _on_other_devices(folder: Path, record: Record) -> Iterator[tuple[Path, Record]]:
+    """The newest checkpoint of each run on other devices that has steps left."""
+    pattern = run_name(record.framework, record.chapter, ANY, record.config.options.way())
+    files = folder.glob(f"{pattern}-step*.json")
     for name in sorted({path.name.rpartition("-step")[0] for path in files}):
         for newest in checkpoints_in(folder, name)[:1]:
             with suppress(RunError):  # what cannot be read cannot be resumed
                 theirs = read_record(newest)
                 if len(theirs.losses) < theirs.config.number_of_steps():
-                    count = theirs.config.devices
-                    raise RequestError(
-                        f"{newest} comes from a run on other devices: {count} there, "
-                        f"{record.config.devices} here; --devices {count} or --resume-from that "
-                        "file resumes from it; to start over, choose another --checkpoint-dir"
-                    )
-
-
-def _given(path: Path) -> Checkpoint:
-    """The checkpoint of --resume-from: its record, or the tensors beside it."""
-    try:
-        return read_checkpoint(path.with_suffix(".json"))
-    except RunError as error:
-        raise RequestError(f"--resume-from: {error}") from None
-
-
-def _require_same(found: Checkpoint, record: Record) -> None:
-    """Raises RequestError unless the run may end with the same bits as one never stopped."""
-    _require_same_numbers(found, record)
-    for difference in means(found.record, record, machine=False):
-        raise RequestError(
-            f"{found.path} was written with another setup: {difference}; with the old one --resume "
-            "ends with the same bits, and --resume-from that file, with another --checkpoint-dir, "
-            "with the same numbers to rounding"
-        )
-
-
-def _require_same_numbers(found: Checkpoint, record: Record) -> None:
-    """Raises RequestError if something decides numbers that is another than in the checkpoint."""
-    for difference in _decisive(found.record, record):
-        raise RequestError(
-            f"{found.path} comes from a run that computes other numbers: {difference}; "
-            "set it as it was, or start over"
-        )
-
-
-def _decisive(theirs: Record, ours: Record) -> Iterator[str]:
-    if theirs.chapter != ours.chapter:
-        yield f"chapter {theirs.chapter} there, {ours.chapter} here"
-        return
-    yield from _unlike(theirs.config.numerics(), ours.config.numerics())
-    yield from _unlike(
-        {"data": theirs.data.sha256[:12], "initial weights": theirs.initial_weights_sha256[:12]},
-        {"data": ours.data.sha256[:12], "initial weights": ours.initial_weights_sha256[:12]},
-    )
-    if theirs.source_sha256 != source_digest(theirs.framework):
-        yield "the code has changed since"
-
-
-def means(theirs: Record, ours: Record, *, machine: bool = True) -> Iterator[str]:
-    """How two runs compute differently; without `machine`, their machines do not count."""
-    yield from _unlike(_means(theirs.config), _means(ours.config))
-    if theirs.config.devices == ours.config.devices:
-        yield from _unlike(*({"devices by host": _by_host(each)} for each in (theirs, ours)))
-    if theirs.framework == ours.framework:
-        yield from _unlike(theirs.versions, ours.versions)
-        unset = dict.fromkeys({**theirs.environment, **ours.environment}, "not set")
-        yield from _unlike(unset | theirs.environment, unset | ours.environment)
-    if machine:
-        for part in ("system", "processor", "gpus", "driver"):
-            yield from _unlike({part: theirs.machine.get(part)}, {part: ours.machine.get(part)})
-        if ours.config.device_kind == "gpu" and not ours.config.deterministic:
-            yield "GPUs without --deterministic"
-
-
-def _by_host(record: Record) -> str:
-    """How many devices each host has: they share its threads, and the engine adds over hosts."""
-    hosts = Counter(name.rpartition(" ")[0] for name in record.devices)
-    return " + ".join(map(str, hosts.values()))
-
-
-def _means(config: Config) -> dict[str, Any]:
-    """The settings that may change how a run rounds, and nothing else."""
-    named = ("preset", "init_weights", "layers")
-    numerics = config.numerics()
-    return {k: v for k, v in config.settings().items() if k not in numerics and k not in named}
+                    yield newest, theirs
 
 
 def _unlike(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
     for name in {**theirs, **ours}:
-        if theirs.get(name) != ours.get(name):
-            yield f"{name} {theirs.get(name)} there, {ours.get(name)} here"
+        there, here = (each.get(name, "not set") for each in (theirs, ours))
+        if there != here:
+            yield f"{name} {there} there, {here} here"
+
+
+def _numbers(record: Record) -> dict[str, Any]:
+    """What decides the numbers of a run."""
+    known = record.source_sha256 == source_digest(record.framework)
+    return {
+        **record.config.numerics(),
+        "data": record.data.sha256[:12],
+        "initial weights": record.initial_weights_sha256[:12],
+        "code": "current" if known else "stale",
+    }
+
+
+def _setup(record: Record, other: Record) -> dict[str, Any]:
+    """What may change how a run rounds, as far as it is said of both, except for machines."""
+    config = record.config
+    apart = {*config.numerics(), "preset", "init_weights", "layers"}
+    setup = {name: value for name, value in config.settings().items() if name not in apart}
+    if config.devices == other.config.devices:  # those of a host share its threads
+        hosts = Counter(name.rpartition(" ")[0] for name in record.devices)
+        setup["devices by host"] = " + ".join(map(str, hosts.values()))
+    if record.framework == other.framework:
+        setup |= record.versions | record.environment
+    return setup
+
+
+def _rounding(record: Record, other: Record) -> dict[str, Any]:
+    """What may change how a run rounds, as far as it is said of both."""
+    parts = ("system", "processor", "gpus", "driver")
+    return _setup(record, other) | {name: record.machine.get(name) for name in parts}

@@ -207,8 +207,7 @@ OVER_HOSTS = next(each for each in SUITES if (each.chapter, each.name) == ("scra
 
 def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
     """A run whose processes were on these hosts, of one letter each."""
-    members = [SimpleNamespace(host=host) for host in hosts]
-    cluster = SimpleNamespace(processes=members) if len(hosts) > 1 else None
+    cluster = SimpleNamespace(hosts=list(hosts)) if len(hosts) > 1 else None
     config = SimpleNamespace(devices=devices)
     record: Any = SimpleNamespace(
         framework="pytorch", chapter="scratch", config=config, cluster=cluster

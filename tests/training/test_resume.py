@@ -1,19 +1,32 @@
 """A run that was stopped resumes from its last checkpoint, or says why it does not."""
 
-import json
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from agreement import edit
-from fake_chapter import EVERY, KEPT, RECORD, CommandLine, start as start, stopping, written
+from fake_chapter import (
+    EVERY,
+    KEPT,
+    RECORD,
+    CommandLine,
+    FakeChapter,
+    start as start,
+    stopping,
+    written,
+)
 from safetensors.numpy import load_file
 from started import heard
 
+from common.base.arrays import Array
+from common.base.locks import held
 from common.base.signals import ENDING
 from common.records.fingerprint import source_digest
-from common.records.store import read_record, write_record
+from common.records.store import write_record
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 NAME = RECORD.stem
@@ -76,62 +89,154 @@ def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None
     }
 
 
-def test_another_framework_resumes_in_the_same_folder(start: CommandLine) -> None:
-    assert start(*EVERY, loss=stopping(3)) == 143
-    theirs = read_checkpoint(KEPT / f"{NAME}-step3.json")
-    for path in KEPT.iterdir():
-        path.unlink()
-    config = theirs.record.config.model_copy(update={"framework": "jax"})
-    named = {"framework": "jax", "config": config, "source_sha256": source_digest("jax")}
-    jax = theirs.record.model_copy(update=named)
-    file = write_record(KEPT / "jax-scratch-3dev-step3.json", jax, theirs.tensors)
-    assert start(*EVERY, f"--resume-from={file}") == 0
-    assert (written()["resumed"][0]["framework"], written()["status"]) == ("jax", "complete")
-    assert [len(read_checkpoint(path).record.losses) for path in checkpoints_in(KEPT, NAME)] == [
-        *(7, 6)
-    ]
-    assert read_checkpoint(file).record == read_record(file)
-
-
-def test_another_allreduce_and_processor_resume_from_a_file_and_the_record_says_so(
+def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
     start: CommandLine,
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
-    file = KEPT / f"{NAME}-step3.json"
-    machine = json.loads(file.read_text())["machine"]
-    edit(file, machine=machine | {"processor": "Z80"})
-    flags = ["--batch-size=10", "--dtype=float64", "--allreduce=ring", f"--resume-from={file}"]
-    assert start(*flags) == 0
+    found = read_checkpoint(KEPT / f"{NAME}-step3.json")
+    file, processor = Path("given/jax.json"), found.record.machine["processor"]
+    elsewhere = {
+        "framework": "jax",
+        "config": found.record.config.model_copy(update={"framework": "jax"}),
+        "source_sha256": source_digest("jax"),
+        "machine": found.record.machine | {"processor": "Z80"},
+        "devices": ["n1 cpu:0", "n1 cpu:1", "n2 cpu:0"],
+    }
+    write_record(file, found.record.model_copy(update=elsewhere), found.tensors)
+    flags = ["--checkpoint-dir=other", "--allreduce=ring", f"--resume-from={file}"]
+    assert start(*EVERY, *flags) == 0
     (again,) = written()["resumed"]
-    processor = f"processor Z80 there, {machine['processor']} here"
-    assert again["differences"] == ["allreduce star there, ring here", processor]
-    assert written()["losses"][:3] == [1, 1 / 2, 1 / 3]
+    assert (again["framework"], written()["losses"][:3]) == ("jax", [1, 1 / 2, 1 / 3])
+    assert again["differences"] == [
+        "framework jax there, pytorch here",
+        "allreduce star there, ring here",
+        "devices by host 2 + 1 there, 3 here",
+        f"processor Z80 there, {processor} here",
+    ]
+    steps = [
+        len(read_checkpoint(path).record.losses) for path in checkpoints_in(Path("other"), NAME)
+    ]
+    assert steps == [7, 6]
 
 
-def damage(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-
-
+@pytest.mark.parametrize("whole", [True, False])
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
+    start: CommandLine, capsys: pytest.CaptureFixture[str], whole: bool
 ) -> None:
-    whole = end_of(start, "--checkpoint-dir=elsewhere")
+    expected = end_of(start, "--checkpoint-dir=elsewhere")
     assert start(*EVERY, loss=stopping(5)) == 143
-    damage(KEPT / f"{NAME}-step5.safetensors")
+    for step in (5,) if whole else (5, 4):
+        path = KEPT / f"{NAME}-step{step}.safetensors"
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     capsys.readouterr()
-    assert end_of(start, "--resume") == whole
-    assert "step5.safetensors was changed after it was written" in capsys.readouterr().err
-    assert written()["resumed"][0]["step"] == 4
+    if whole:
+        assert end_of(start, "--resume") == expected
+        assert written()["resumed"][0]["step"] == 4
+        assert "step5.safetensors was changed after it was" in capsys.readouterr().err
+    else:
+        assert start(*EVERY, "--resume") == 2
+        assert "no checkpoint in kept is whole: remove them to" in capsys.readouterr().err
+        assert len(list(KEPT.iterdir())) == 4
 
 
-def test_nothing_starts_again_over_damaged_checkpoints(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
+def changed(**changes: Any) -> Callable[[], object]:
+    """Lets the checkpoint be one of another run."""
+    return lambda: edit(KEPT / f"{NAME}-step3.json", **changes)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "flags", "why"),
+    [
+        (Path, [], "step3.json is there already: --resume continues from it"),
+        (Path, ["--resume", "--lr=0.5"], "computes other numbers: lr 0.2 there, 0.5 here"),
+        (changed(initial_weights_sha256="0"), ["--resume"], "numbers: initial weights 0 there, "),
+        (changed(source_sha256="0"), ["--resume"], "numbers: code stale there, current here"),
+        (Path, ["--resume", "--allreduce=ring"], "another setup: allreduce star there, ring here"),
+        (Path, ["--resume", "--threads=1000"], "there, 1000 here"),
+        (changed(versions={"numpy": "0"}), ["--resume"], "another setup: numpy 0 there"),
+        (changed(devices=["a x", "b x", "b y"]), ["--resume"], "by host 1 + 2 there, 3 here"),
+        (Path, ["--resume", "--devices=2"], "another setup: devices 3 there, 2 here"),
+        (Path, ["--resume-from=nowhere"], "--resume-from: nowhere.json cannot be read"),
+        (Path, [f"--resume-from={RECORD}"], "no checkpoint to resume from: the run is interrupted"),
+    ],
+)
+def test_what_a_run_may_not_resume_from_is_refused_and_stays(
+    start: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    spoil: Callable[[], object],
+    flags: list[str],
+    why: str,
 ) -> None:
-    assert start(*EVERY, loss=stopping(5)) == 143
-    for path in KEPT.glob("*.safetensors"):
-        damage(path)
-    assert start(*EVERY, "--resume") == 2
-    assert "no checkpoint in kept is whole: remove them to start over" in capsys.readouterr().err
-    assert len(list(KEPT.iterdir())) == 4
+    assert start(*EVERY, loss=stopping(3)) == 143
+    spoil()
+    files = {path: path.read_bytes() for path in (RECORD, *KEPT.iterdir())}
+    kept = "elsewhere" if "from" in "".join(flags) else "kept"
+    capsys.readouterr()
+    assert start(*EVERY, "--quiet", f"--checkpoint-dir={kept}", *flags) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
+    assert {path: path.read_bytes() for path in (RECORD, *KEPT.iterdir())} == files
+
+
+def test_runs_on_other_devices_share_a_folder_once_none_has_steps_left(start: CommandLine) -> None:
+    assert start(*EVERY) == 0
+    assert start(*EVERY, "--resume", "--devices=2") == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--resume"], "--resume needs --checkpoint-dir"),
+        (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
+        (["--resume-from=."], "--resume-from: . is a folder: name a file in it"),
+        (["--checkpoint-dir=a.txt"], "cannot write to a.txt: Not a directory"),
+        (["--device-kind=cpu", "--tf32"], "--tf32 needs GPUs: CPUs multiply all bits"),
+    ],
+)
+def test_flags_that_cannot_be_are_refused(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
+) -> None:
+    Path("a.txt").write_text("")
+    assert start("--quiet", *flags) == 2
+    assert why in capsys.readouterr().err
+    assert not RECORD.exists()
+
+
+@pytest.mark.parametrize(
+    ("of_loss", "said"),
+    [(True, "the loss of step 7 is nan"), (False, "conv1.bias is not finite after step 7")],
+)
+def test_nan_ends_a_run_and_is_in_no_checkpoint(
+    start: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    of_loss: bool,
+    said: str,
+) -> None:
+    """The last update has no loss to show it."""
+    train_batch = FakeChapter.train_batch
+
+    def spoiled(self: FakeChapter, X: Array, y: Array, replicas: Any, *rest: Any) -> float:
+        loss = train_batch(self, X, y, replicas, *rest)
+        if len(self.batches) < 7:
+            return loss
+        for replica in replicas:
+            replica["conv1.bias"][0] = np.nan
+        return np.nan if of_loss else loss
+
+    monkeypatch.setattr(FakeChapter, "train_batch", spoiled)
+    assert start(*EVERY, "--quiet") == 1
+    assert f"{said}: try a smaller --lr" in capsys.readouterr().err
+    assert len(read_checkpoint(checkpoints_in(KEPT, NAME)[0]).record.losses) == 6
+    assert (written()["status"], written()["failure"]["step"]) == ("failed", 7)
+
+
+def test_two_runs_do_not_write_to_one_folder_at_a_time(
+    start: CommandLine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.training.job.held", partial(held, timeout=0.2))
+    with held(KEPT, NAME):
+        assert start(*EVERY, "--quiet") == 2
+    line = f"another run is writing {NAME} in kept: wait for it, or choose another folder"
+    assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
