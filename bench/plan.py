@@ -5,9 +5,10 @@ from typing import Any, Final, Protocol
 
 from common.backends.devices import DeviceRequest
 from common.base.machine import cores
+from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.data.dataset import Bytes
-from common.settings.request import Request
+from common.settings.arguments import all_settings
 
 
 class Contender(Protocol):
@@ -76,8 +77,10 @@ class Entry:
     @property
     def options(self) -> Options:
         """The options of our own chapter: the book's preset with the framework's defaults."""
-        request = Request.from_settings(self.framework, self.chapter, preset="book")
-        return request.resolve(1, "cpu").options
+        found: Options = SPECS[self.chapter].chosen(
+            all_settings(self.framework, self.chapter, {}), "book"
+        )
+        return found
 
 
 def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...], gpus: int = 0) -> list[Entry]:

@@ -25,6 +25,7 @@ from common.base.machine import cores
 from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.suites import Suite
+from common.settings.arguments import as_flags
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count, path
 from common.training.cli import main as run_chapter
@@ -47,7 +48,7 @@ def commands(
     which runs over several are compared, on at most `over_hosts`.
     """
     planned = [
-        (suite.chapter, suite.flags(k, results))
+        (suite.chapter, as_flags(suite.given(k, results)))
         for suite in SUITES
         if framework not in suite.lacking
         for k in _counts(suite, more_devices, over_hosts, gpus)

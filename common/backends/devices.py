@@ -1,8 +1,8 @@
 """The devices that a run asks for and gets, and the process that it is in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from common.base.errors import RequestError
 
@@ -79,14 +79,26 @@ class DeviceRequest:
     tf32: bool = False
     deterministic: bool = False
 
-    def on_each(self, hosts: int) -> "DeviceRequest":
-        """What is asked for on each host. Raises RequestError if they cannot share the devices."""
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """What settings, by the names of the flags, ask for."""
+        flags = ("devices", "device_kind", "threads", "tf32", "deterministic")
+        return cls(*(settings[name] for name in flags))
+
+    def on_each(self, process: Process) -> "DeviceRequest":
+        """What is asked for on each host of a run.
+
+        Raises RequestError if the hosts, or the processes of a host, cannot share the devices.
+        """
+        hosts = process.count // process.local_count
         share, over = divmod(self.count or 0, hosts)
         if over:
             raise RequestError(
                 f"{self.count} devices cannot be shared by {hosts} hosts: "
                 "--devices counts those of all hosts, the same number on each"
             )
+        if share:
+            process.share_of(range(share))
         return replace(self, count=share or None)
 
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:

@@ -1,15 +1,15 @@
 """The concise chapter: ResNet-18 and each framework's own data parallelism."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from argparse import _ArgumentGroup as ArgumentGroup
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from common.backends.frameworks import IN_PROCESSES, WRAPPERS
-from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
+from common.chapters.spec import ChapterSpec, Options, Preset, option
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
-from common.terminal.values import WIDTH, count
+from common.terminal.values import WIDTH
 
 BATCH_NORMS: Final = ("per-device", "sync")
 """What batch normalization sees: a device's shard, as in the book, or the whole minibatch."""
@@ -24,10 +24,31 @@ class ConciseOptions(Options):
 
     MEANS: ClassVar = ("wrapper", "layers")
 
-    width: Annotated[int | None, UpTo(WIDTH)] = None
-    batch_norm: Annotated[str, OneOf(BATCH_NORMS)] = "per-device"
-    wrapper: Annotated[str, OneOf(tuple(chain(*WRAPPERS.values())))] = ""
-    layers: bool = False
+    width: int | None = option(
+        None,
+        f"channels of the first stage, at most {WIDTH}; the book's: 64",
+        most=WIDTH,
+        metavar="N",
+    )
+    batch_norm: str = option(
+        "per-device",
+        "per-device: each device normalizes by its own shard, as in the book; "
+        "sync: all by the whole minibatch (%(default)s)",
+        known=BATCH_NORMS,
+    )
+    wrapper: str = field(default="", metadata={"known": ["", *chain(*WRAPPERS.values())]})
+    layers: bool = option(
+        False,
+        "keep what each layer makes of the first images of the test set, before and after "
+        "training: `python -m common.parity DIR --layers` tells where frameworks diverge",
+    )
+
+    @classmethod
+    def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
+        """Adds a flag for each option; which wrappers there are, depends on the framework."""
+        super().add_flags(group, framework)
+        known = WRAPPERS[framework]
+        group.add_argument("--wrapper", choices=known, default=known[0], help="(%(default)s)")
 
     def net(self) -> str:
         """The net, in words."""
@@ -68,31 +89,6 @@ class ConciseOptions(Options):
         return f"width {self.width}, batch norm {self.batch_norm}"
 
 
-def add_flags(add: Callable[..., Any], framework: str) -> None:
-    """Adds the chapter's own flags."""
-    add(
-        "--width",
-        type=count(WIDTH),
-        metavar="N",
-        help=f"channels of the first stage, at most {WIDTH}; the book's: 64",
-    )
-    add(
-        "--batch-norm",
-        choices=BATCH_NORMS,
-        default=BATCH_NORMS[0],
-        help="per-device: each device normalizes by its own shard, as in the book; "
-        "sync: all by the whole minibatch (%(default)s)",
-    )
-    wrappers = WRAPPERS[framework]
-    add("--wrapper", choices=wrappers, default=wrappers[0], help="(%(default)s)")
-    add(
-        "--layers",
-        action="store_true",
-        help="keep what each layer makes of the first images of the test set, before and after "
-        "training: `python -m common.parity DIR --layers` tells where frameworks diverge",
-    )
-
-
 # With this seed no ReLU unit of the first step has an input within 9e-6 of zero, with Fashion-MNIST
 # as with the synthetic set, on 1, 2 and 4 devices: one that rounding decides moves a float32
 # gradient by some percent, and every step makes more of it. A batch of 6 is uneven on four devices.
@@ -122,7 +118,6 @@ CONCISE: Final = ChapterSpec(
     "'Concise Implementation for Multiple GPUs'",
     heading="ResNet-18, concise",
     options=ConciseOptions,
-    add_flags=add_flags,
     presets={
         "book": Preset(batch_size=256, lr=0.1, epochs=10, options={"width": 64}, per_device=True),
         # At a constant rate the running statistics lag behind weights that move: the accuracy after

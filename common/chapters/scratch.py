@@ -1,11 +1,10 @@
 """The chapter from scratch: LeNet and a hand-written allreduce."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from common.chapters.spec import ChapterSpec, OneOf, Options, Preset
+from common.chapters.spec import ChapterSpec, Options, Preset, option, told
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import LENET, Shapes
 from common.parallel.nets import lenet
@@ -28,7 +27,7 @@ class ScratchOptions(Options):
 
     MEANS: ClassVar = ("allreduce",)
 
-    allreduce: Annotated[str, OneOf(ALLREDUCES)] = "star"
+    allreduce: str = option("star", f"{told(ALLREDUCES)} (%(default)s)", known=ALLREDUCES)
 
     def net(self) -> str:
         """The net, in words."""
@@ -52,12 +51,6 @@ class ScratchOptions(Options):
             return None
         sizes = map(math.prod, self.shapes().values())
         return Traffic.of(SCHEDULES[self.allreduce](devices), sizes, itemsize)
-
-
-def add_flags(add: Callable[..., Any], framework: str) -> None:
-    """Adds the chapter's own flags."""
-    known = "; ".join(f"{name}: {what}" for name, what in ALLREDUCES.items())
-    add("--allreduce", choices=ALLREDUCES, default="star", help=f"{known} (%(default)s)")
 
 
 _SHORT: Final[Settings] = {
@@ -85,7 +78,6 @@ SCRATCH: Final = ChapterSpec(
     title="LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
     heading="LeNet, from scratch",
     options=ScratchOptions,
-    add_flags=add_flags,
     presets={
         "book": Preset(batch_size=256, lr=0.2, epochs=10),
         "quick": Preset(

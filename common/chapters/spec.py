@@ -3,14 +3,16 @@
 Only the standard library, as for `--help` and for the plan of runs.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from argparse import _ArgumentGroup as ArgumentGroup
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
 from common.parallel.schedules import Traffic
+from common.terminal.values import count
 
 
 @dataclass(frozen=True)
@@ -31,30 +33,18 @@ class Preset:
     options: Settings = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """Marks an option of which a record has one of the known values, as pydantic reads it."""
+def option(default: Any, text: str, **about: Any) -> Any:
+    """A field of `Options` with a flag, of which `text` is the help.
 
-    known: Collection[str]
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:
-        """Asks for the schema of a literal."""
-        return handler(Literal[tuple(self.known)])
+    `known` are the words it may be, `least` (1) and `most` the bounds of a number, which `type`
+    reads (a count). With `unset`, the flag that is not given is None, whatever the default.
+    """
+    return field(default=default, metadata={"text": text, "least": 1, **about})
 
 
-@dataclass(frozen=True)
-class UpTo:
-    """Marks an option of which a record has a number from `least` to `most`, of their type."""
-
-    most: float
-    least: float = 1
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:
-        """Asks for the schema of such a number."""
-        from pydantic import Field
-
-        bounds = Field(ge=self.least, le=self.most, allow_inf_nan=False)
-        return handler(Annotated[type(self.most), bounds])
+def told(known: Mapping[str, str]) -> str:
+    """Words and what each means, for a help."""
+    return "; ".join(f"{name}: {meaning}" for name, meaning in known.items())
 
 
 @dataclass(frozen=True)
@@ -75,6 +65,33 @@ class Options:
 
     native = False
     """Whether training is split by the framework's own means, whose messages no run counts."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if an option has a value that its flag would not take."""
+        for each in fields(self):
+            value, about = getattr(self, each.name), each.metadata
+            values = value if isinstance(value, tuple) else (value,)
+            if "known" in about and value not in about["known"]:
+                raise ValueError(f"{value!r} is not one of {', '.join(about['known'])}")
+            if "most" in about and value is not None:
+                least, most = about["least"], about["most"]
+                if not all(least <= number <= most for number in values):
+                    raise ValueError(f"{value} is not at least {least} and at most {most}")
+
+    @classmethod
+    def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
+        """Adds a flag for each option that has one."""
+        for each in (each for each in fields(cls) if "text" in each.metadata):
+            about, flag = each.metadata, f"--{each.name.replace('_', '-')}"
+            if each.default is False:
+                group.add_argument(flag, action="store_true", help=about["text"])
+                continue
+            made = {"choices": about["known"]} if "known" in about else {}
+            if "most" in about:
+                made["type"] = about.get("type") or count(about["most"], about["least"])
+                made["metavar"] = about["metavar"]
+            default = None if about.get("unset") else each.default
+            group.add_argument(flag, default=default, help=about["text"], **made)
 
     def net(self) -> str:
         """The net, in words."""
@@ -139,19 +156,14 @@ class Options:
         """What an introduction says of the options; empty if nothing."""
         return ""
 
-    def filled(self, settings: Settings) -> Self:
-        """These options; what is None is taken from the settings."""
-        missing = {name for name, value in asdict(self).items() if value is None}
-        return replace(self, **{name: settings[name] for name in missing & settings.keys()})
-
 
 @dataclass(frozen=True)
 class ChapterSpec:
     """All that is known of a chapter as such.
 
     `heading` is what a report calls it. `without_gpu` names the preset that `auto` is where there
-    is no GPU; else it is "book". `add_flags` adds the flags of `options` to a parser, for a
-    framework. `of_weights` tells the options that the shapes in a file of weights decide.
+    is no GPU; else it is "book". `of_weights` tells the options that the shapes in a file of
+    weights decide.
     """
 
     name: str
@@ -159,17 +171,21 @@ class ChapterSpec:
     title: str
     heading: str
     options: type[Options]
-    add_flags: Callable[[Callable[..., Any], str], None]
     presets: Mapping[str, Preset]
     suites: tuple[Suite, ...]
     without_gpu: str = "book"
     of_weights: Callable[[Callable[[str], tuple[int, ...]]], Settings] = lambda shape_in: {}
 
-    def way(self, settings: Settings) -> str:
-        """The way to split of runs with these settings: see `Options.way`."""
-        own = {each.name for each in fields(self.options)} & settings.keys()
-        return self.options(**{name: settings[name] for name in own}).way()
+    def given(self, settings: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
+        """The chapter's options among some settings; what they leave open, a preset decides."""
+        own = {each.name for each in fields(self.options)}
+        asked = {k: v for k, v in settings.items() if k in own and v is not None}
+        return {**(self.presets[preset].options if preset else {}), **asked}
 
-    def of_the_book(self) -> Options:
-        """The options of the book's preset."""
-        return self.options().filled(self.presets["book"].options)
+    def way(self, settings: Mapping[str, Any]) -> str:
+        """The way to split of runs with these settings: see `Options.way`."""
+        return str(self.chosen(settings).way())
+
+    def chosen(self, settings: Mapping[str, Any], preset: str = "") -> Any:
+        """The same as `Options`."""
+        return self.options(**self.given(settings, preset))

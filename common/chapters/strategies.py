@@ -1,12 +1,13 @@
 """The chapter of strategies: LeNet with momentum, split over devices in each way there is."""
 
-from collections.abc import Callable, Iterator, Mapping
+from argparse import _ArgumentGroup as ArgumentGroup
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
-from common.chapters.spec import ChapterSpec, OneOf, Options, Preset, UpTo
+from common.chapters.spec import ChapterSpec, Options, Preset, option, told
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes, lenet_shapes
 from common.parallel import plans
@@ -14,7 +15,7 @@ from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
 from common.parallel.nets import lenet
 from common.parallel.plans import Plan
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, count, counts, distance
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
 STRATEGIES: Final = {
     "data": "a replica of the net on each device, each with a shard of the minibatch",
@@ -44,14 +45,65 @@ class StrategiesOptions(Options):
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
-    strategy: Annotated[str, OneOf(STRATEGIES)] = "data"
-    replicas: Annotated[int, UpTo(DEVICES)] = 1
-    microbatches: Annotated[int | None, UpTo(MICROBATCHES)] = None
-    schedule: Annotated[str, OneOf(SCHEDULES)] = "1f1b"
-    stages: tuple[Annotated[int, UpTo(DEVICES)], ...] = ()
-    momentum: Annotated[float, UpTo(1.0, least=0.0)] = 0.9
-    depth: Annotated[int, UpTo(DEPTH, least=0)] = 0
+    strategy: str = option("data", f"{told(STRATEGIES)} (%(default)s)", known=STRATEGIES)
+    replicas: int = option(
+        1,
+        "the devices are R groups, each of which splits the net; "
+        "gradients are summed over the groups (%(default)s)",
+        most=DEVICES,
+        metavar="R",
+    )
+    microbatches: int = option(
+        None,
+        "a group's share of the minibatch goes through in M parts; "
+        "their gradients add up (1; pipeline: 4)",
+        most=MICROBATCHES,
+        metavar="M",
+    )
+    schedule: str = option(
+        "1f1b", f"of a pipeline, {told(SCHEDULES)} (1f1b)", known=SCHEDULES, unset=True
+    )
+    stages: tuple[int, ...] = option(
+        (),
+        "how many layers each device of a pipeline has (else such that work is balanced)",
+        type=counts,
+        most=DEVICES,
+        metavar="N,N",
+    )
+    momentum: float = option(
+        0.9,
+        "v = M v + gradient, w = w - lr v (%(default)s)",
+        type=distance,
+        least=0,
+        most=1,
+        metavar="M",
+    )
+    depth: int = option(
+        0,
+        "D dense layers of 128 more before the last one (%(default)s)",
+        least=0,
+        most=DEPTH,
+        metavar="D",
+    )
     native: bool = False
+
+    def __post_init__(self) -> None:
+        """A pipeline takes four microbatches, if none are asked for."""
+        super().__post_init__()
+        if not self.microbatches:
+            default = 4 if self.strategy == "pipeline" else 1
+            object.__setattr__(self, "microbatches", default)
+
+    @classmethod
+    def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
+        """Adds a flag for each option."""
+        super().add_flags(group, framework)
+        group.add_argument(
+            "--native",
+            action="store_true",
+            help="by the framework's own means, in place of those written by hand; it has none "
+            f"for: {', '.join(NO_NATIVE.get(framework, {}))}",
+        )
 
     def net(self) -> str:
         """The net, in words."""
@@ -72,7 +124,7 @@ class StrategiesOptions(Options):
             self.strategy,
             devices,
             self.replicas,
-            microbatches=self.microbatches or 1,
+            microbatches=self.microbatches,
             schedule=self.schedule,
             sizes=self.stages,
         )
@@ -132,68 +184,9 @@ class StrategiesOptions(Options):
             found.append(f"{self.replicas} replicas")
         if self.strategy == "pipeline":
             found.append(self.schedule)
-        if (self.microbatches or 1) > 1:
+        if self.microbatches > 1:
             found.append(f"{self.microbatches} microbatches")
         return ", ".join(found)
-
-    def filled(self, settings: Settings) -> Self:
-        """These options; a pipeline takes four microbatches, if none are asked for."""
-        default = 4 if self.strategy == "pipeline" else 1
-        return replace(super().filled(settings), microbatches=self.microbatches or default)
-
-
-def add_flags(add: Callable[..., Any], framework: str) -> None:
-    """Adds the chapter's own flags."""
-    ways = "; ".join(f"{name}: {what}" for name, what in STRATEGIES.items())
-    add("--strategy", choices=STRATEGIES, default="data", help=f"{ways} (%(default)s)")
-    add(
-        "--native",
-        action="store_true",
-        help="by the framework's own means, in place of those written by hand; it has none for: "
-        + ", ".join(NO_NATIVE.get(framework, {})),
-    )
-    add(
-        "--replicas",
-        type=count(DEVICES),
-        default=1,
-        metavar="R",
-        help="the devices are R groups, each of which splits the net; "
-        "gradients are summed over the groups (%(default)s)",
-    )
-    add(
-        "--microbatches",
-        type=count(MICROBATCHES),
-        metavar="M",
-        help="a group's share of the minibatch goes through in M parts; "
-        "their gradients add up (1; pipeline: 4)",
-    )
-    orders = "; ".join(f"{name}: {what}" for name, what in SCHEDULES.items())
-    add(
-        "--schedule",
-        choices=SCHEDULES,
-        help=f"of a pipeline, {orders} (1f1b)",
-    )
-    add(
-        "--stages",
-        type=counts,
-        default=(),
-        metavar="N,N",
-        help="how many layers each device of a pipeline has (else such that work is balanced)",
-    )
-    add(
-        "--momentum",
-        type=distance,
-        default=0.9,
-        metavar="M",
-        help="v = M v + gradient, w = w - lr v (%(default)s)",
-    )
-    add(
-        "--depth",
-        type=count(DEPTH, least=0),
-        default=0,
-        metavar="D",
-        help="D dense layers of 128 more before the last one (%(default)s)",
-    )
 
 
 # JAX compiles each layer for each size on each device. So the test set is as large as a microbatch,
@@ -272,7 +265,6 @@ SPLIT: Final = ChapterSpec(
     "that the book's 'Training on Multiple GPUs' names, and ZeRO",
     heading="LeNet, split in every way",
     options=StrategiesOptions,
-    add_flags=add_flags,
     presets={
         "book": Preset(batch_size=256, lr=0.02, epochs=10),
         "quick": Preset(

@@ -6,7 +6,7 @@ Only the standard library, as for the plan of runs.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 Settings = Mapping[str, str | int | float | bool]
 
@@ -48,12 +48,10 @@ class Suite:
         counts = (*self.devices, *(self.more_devices if more_devices else ()))
         return tuple(k for k in counts if k <= gpus) if self.kind == "gpu" else counts
 
-    def flags(self, devices: int, results: Path) -> list[str]:
-        """The flags of one run of the suite, its record going below `results`."""
-        where = [f"--devices={devices}", f"--device-kind={self.kind}", "--threads=1"]
-        settings = {key.replace("_", "-"): value for key, value in self.settings.items()}
-        given = [f"--{key}" if it is True else f"--{key}={it}" for key, it in settings.items()]
-        return [*where, f"--out={results / self.folder}", *given]
+    def given(self, devices: int, results: Path) -> dict[str, Any]:
+        """The settings of one run of the suite, its record going below `results`."""
+        where = {"devices": devices, "device_kind": self.kind, "threads": 1}
+        return {**where, "out": results / self.folder, **self.settings}
 
 
 def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:

@@ -69,7 +69,12 @@ def examine(
             with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
             able = [each for each in frameworks if each not in suite.lacking]
             names = [each for each in able if each in with_gpu]
-            place = folder / suite.folder, chapter, SPECS[chapter].way(suite.settings), names
+            place = (
+                folder / suite.folder,
+                chapter,
+                SPECS[chapter].way(suite.settings),
+                names,
+            )
             counts = _there(suite, device_counts(*place)) if suites is None else planned(suite)
             compared = not suites or suite.name in suites
             if not compared:  # others may need its run on one device

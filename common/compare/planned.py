@@ -1,35 +1,28 @@
 """What a suite or a preset sets: every setting that decides numbers, for one framework."""
 
-from dataclasses import asdict
 from functools import cache
 from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
 from common.chapters.suites import Suite
+from common.settings.arguments import all_settings
 from common.settings.config import Config
-from common.settings.request import Request
 
 ANY: Final = {"framework", "chapter", "devices", "threads", "deterministic", "preset", "dataset"}
 """Settings that a suite leaves open. All others decide what is computed, or by which means."""
 
 EXAMPLES: Final = {
-    "fashion-mnist": {"train_examples": 60_000, "test_examples": 10_000},
-    "synthetic": {"train_examples": 12_800, "test_examples": 2_000},
+    "fashion-mnist": (60_000, 10_000),
+    "synthetic": (12_800, 2_000),
 }
 """The sizes of the data sets: a preset that names no number of examples takes all."""
 
 
 def planned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[str, Any]:
     """The settings of a run of a suite, as it and its preset make them."""
-    asked = Request.from_settings(framework, suite.chapter, **suite.settings)
-    request = asked.resolve(devices, suite.kind)
-    preset = request.spec.presets[request.preset]
-    settings = vars(request) | asdict(request.options)
-    for name, all_there_are in EXAMPLES[dataset].items():
-        wanted = settings[name] or getattr(preset, name)
-        settings[name] = min(wanted or all_there_are, all_there_are)
-    return settings
+    given = all_settings(framework, suite.chapter, suite.settings)
+    return Config.of(given, devices, suite.kind, dataset, EXAMPLES[dataset]).settings()
 
 
 @cache

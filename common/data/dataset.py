@@ -45,6 +45,10 @@ class Dataset:
             test_labels=self.test_labels[:test_examples],
         )
 
+    def sizes(self) -> tuple[int, int]:
+        """How many examples there are for training and for testing."""
+        return len(self.train_labels), len(self.test_labels)
+
     def digest(self) -> str:
         """The SHA-256 over every image and label, in hexadecimal digits."""
         state = hashlib.sha256()

@@ -40,9 +40,9 @@ class ByHand:
     host_rank: int | None = None
 
     @classmethod
-    def of(cls, flags: Any) -> Self:
-        """What is said in attributes of these names."""
-        return cls(flags.coordinator, flags.hosts, flags.host_rank)
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """What settings of these names say."""
+        return cls(settings["coordinator"], settings["hosts"], settings["host_rank"])
 
 
 def launched(

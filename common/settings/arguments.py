@@ -1,9 +1,12 @@
 """The command line of every chapter. Only the standard library, so that `--help` is instant."""
 
 import argparse
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from common.base.errors import RequestError
 from common.base.machine import cores
 from common.chapters.chapters import LR_DECAYS, SPECS
 from common.chapters.spec import ChapterSpec
@@ -49,12 +52,35 @@ def parser(framework: str, chapter: str) -> Parser:
     )
     _add_devices(made)
     _add_training(made, spec)
-    spec.add_flags(made.add_argument_group(f"the {chapter} chapter").add_argument, framework)
+    spec.options.add_flags(made.add_argument_group(f"the {chapter} chapter"), framework)
     _add_data(made)
     _add_files(made)
     _add_checkpoints(made)
     add_hosts(made)
+    made.set_defaults(framework=framework, chapter=chapter)
     return made
+
+
+@cache
+def _defaults(framework: str, chapter: str) -> Mapping[str, Any]:
+    return vars(parser(framework, chapter).parse_args([]))
+
+
+def all_settings(framework: str, chapter: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of every flag, "_" for "-": those given, else the defaults; none is checked.
+
+    Raises RequestError if there is no such flag.
+    """
+    defaults = _defaults(framework, chapter)
+    if unknown := given.keys() - defaults.keys():
+        raise RequestError(f"unrecognized arguments: {', '.join(sorted(unknown))}")
+    return {**defaults, **given}
+
+
+def as_flags(given: Mapping[str, Any]) -> list[str]:
+    """Settings as the flags of a command line."""
+    flags = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
+    return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
 
 
 def _add_devices(made: Parser) -> None:

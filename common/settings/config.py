@@ -1,6 +1,7 @@
-"""What a run does, once flags, preset and the data set at hand are reconciled."""
+"""What a run computes: flags, presets, suites and records are ways to write it."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
@@ -12,16 +13,19 @@ from pydantic import (
     Field,
     SerializeAsAny,
     TypeAdapter,
+    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from common.base.errors import RequestError
 from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
 from common.parallel.schedules import Traffic
+from common.terminal.text import storable
 from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
 
 MEANS: Final = (
@@ -53,7 +57,7 @@ class Config(BaseModel):
     deterministic: bool = False
     preset: str
     batch_size: Count
-    lr: float
+    lr: float = Field(gt=0)
     lr_decay: Literal["none", "linear"] = "none"
     epochs: Count | None
     steps: Count | None
@@ -77,16 +81,63 @@ class Config(BaseModel):
         return found
 
     @model_validator(mode="after")
-    def _one_length(self) -> Self:
+    def _possible(self) -> Self:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("exactly one of epochs and steps is set")
-        return self
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
         if reason := self.options.refusal(self.devices):
             raise ValueError(reason)
+        if (parts := self.options.parts(self.devices)) > self.batch_size:
+            who = "devices" if parts == self.devices else "parts of a step"
+            raise ValueError(
+                f"{parts} {who} cannot share a minibatch of {self.batch_size}: "
+                "ask for fewer --devices or a larger --batch-size"
+            )
         return self
+
+    @classmethod
+    def of(
+        cls,
+        settings: Mapping[str, Any],
+        devices: int,
+        kind: str,
+        dataset: str = "synthetic",
+        available: tuple[int, int] = (COUNT, COUNT),
+    ) -> Self:
+        """What settings come to on so many devices of a kind, "cpu" or "gpu".
+
+        `settings` has all flags; of those that are None, the preset decides. The data set has
+        `available` examples, for training and for testing. Raises RequestError.
+        """
+        spec, name = SPECS[settings["chapter"]], settings["preset"]
+        if reason := spec.options.idle(settings) or _idle(settings):
+            raise RequestError(reason)
+        if name == "auto":  # the book's, where that is no matter of hours
+            name = "book" if kind == "gpu" else spec.without_gpu
+        preset, whole = spec.presets[name], settings["steps"] is None
+        share = devices if preset.per_device else 1
+        start = settings["init_weights"]
+        by_preset = {
+            "batch_size": preset.batch_size * share,
+            "lr": preset.lr * share,
+            # Single steps are to be what they are in the book.
+            "lr_decay": preset.lr_decay if whole else "none",
+            "epochs": preset.epochs if whole else None,
+            "train_examples": min(preset.train_examples or COUNT, available[0]),
+            "test_examples": min(preset.test_examples or COUNT, available[1]),
+        }
+        decided = {
+            "devices": devices,
+            "device_kind": kind,
+            "preset": name,
+            "dataset": dataset,
+            "options": spec.given(settings, name),
+            "init_weights": start and storable(str(start)),
+        }
+        asked = {k: v for k, v in settings.items() if k in cls.model_fields and v is not None}
+        try:
+            return cls(**{"steps": None, **by_preset, **asked, **decided})
+        except ValidationError as error:
+            raise RequestError(_refusal(error)) from None
 
     def settings(self) -> dict[str, Any]:
         """Every setting by its name, the chapter's own options among them."""
@@ -158,6 +209,24 @@ class Config(BaseModel):
     def examples_in(self, steps: int) -> int:
         """The number of examples in the first `steps` minibatches of an epoch."""
         return min(steps * self.batch_size, self.train_examples)
+
+
+def _idle(settings: Mapping[str, Any]) -> str:
+    """Which flag means nothing beside the others, in every chapter; empty if none."""
+    if settings["deterministic"] and settings["device_kind"] == "cpu":
+        return "--deterministic means nothing for --device-kind cpu: it is for GPUs"
+    if settings["data_dir"] and settings["dataset"] == "synthetic":
+        return "--data-dir means nothing for --dataset synthetic: it is for fashion-mnist"
+    return ""
+
+
+def _refusal(error: ValidationError) -> str:
+    """Why settings make no configuration, in a line."""
+    first = error.errors()[0]
+    if "error" in (context := first.get("ctx", {})):
+        return str(context["error"])
+    flag = str(first["loc"][-1]).replace("_", "-")
+    return f"--{flag} {first['input']}: {first['msg']}"
 
 
 @cache

@@ -1,9 +1,10 @@
 """The entry point of every chapter: `main` turns what happens into one line and a status."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from common.settings.arguments import parser
+from common.settings.arguments import all_settings, as_flags, parser
 from common.terminal.command import status
 
 
@@ -21,6 +22,17 @@ def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int
         # Only now, so that --help loads neither NumPy nor pydantic.
         from common.training.run import run
 
-        run(framework, chapter, flags, given)
+        run(vars(flags), given)
 
     return status(made.prog, work)
+
+
+def train(framework: str, chapter: str, given: Mapping[str, Any]) -> int:
+    """The same for settings by the names of the flags, "_" for "-"."""
+
+    def work() -> None:
+        from common.training.run import run
+
+        run(all_settings(framework, chapter, given), as_flags(given))
+
+    return status(f"python -m frameworks.{framework}.{chapter}", work)

@@ -1,31 +1,28 @@
 """What every process of a run does: train, and, in the first one, write the record."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.backends.devices import Process
+from common.backends.devices import DeviceRequest, Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights, part
 from common.base.errors import RequestError, StoppedError
-from common.base.files import (
-    remove_temporaries,
-    require_apart,
-    require_file,
-    require_writable,
-)
+from common.base.files import remove_temporaries
 from common.base.locks import held
 from common.base.machine import peak_memory
 from common.base.signals import stoppable
+from common.chapters.chapters import SPECS
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
 from common.records.new import new_record
-from common.records.record import Record, files_of, record_name
+from common.records.record import Record, files_of
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
-from common.settings.request import Request
+from common.settings.files import Files
 from common.terminal.streams import open_streams
 from common.training.checkpoints import Checkpoints, checkpoints_in
 from common.training.loop import Outcome, Training
@@ -38,11 +35,12 @@ from common.training.resume import chosen, resumed, resumption
 class Job:
     """A run, ready to start. It is plain data: it can be sent to another process.
 
-    Without `weights` it starts from those of its seed. `environment` has the variables that may
-    change how it rounds.
+    `settings` are those of all flags. Without `weights` it starts from those of its seed.
+    `environment` has the variables that may change how it rounds.
     """
 
-    request: Request
+    settings: Mapping[str, Any]
+    files: Files
     data: Dataset
     weights: Weights | None
     command_line: list[str]
@@ -58,7 +56,7 @@ class Job:
         open_streams()  # this may be a process of its own
         # Among several processes, a second signal ends the one that has started this one.
         with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
-            report = Reporter(quiet=self.request.quiet or process.rank > 0)
+            report = Reporter(quiet=self.files.quiet or process.rank > 0)
             chapter = self.chapter()
             devices = chapter.devices(process, self.request.on_each(process))
             config, data = self.settled(len(devices.names), devices.kind)
@@ -67,23 +65,23 @@ class Job:
             record = new_record(config, data, weights, devices.names, *about)
             record = record.model_copy(update={"cluster": cluster(self.launcher, config, process)})
             if process.rank == 0:
-                require_output_paths(self.request, config.devices)
+                self.files.require_output_paths(record.file_name())
                 self.hold(record, stack)
             # All look for checkpoints once no other run writes any: an earlier one may just end.
             process.anyone(stop.asked)
-            found = chosen(self.request, record, report)
+            found = chosen(self.files, record, report)
             require_same(record, found, process)
             if found is not None:
                 record = resumed(record, found)
             if process.rank == 0:
-                report.notice(introduction(config, self.request.preset, devices.names))
+                report.notice(introduction(config, self.settings["preset"], devices.names))
                 if found is not None:
                     report.notice(resumption(record, found))
                 # It says "running" at once: should the run die, it is not taken for complete.
                 self.write(record)
             kept = None
-            if (folder := self.request.checkpoint_dir) is not None:
-                every, writes = self.request.checkpoint_every, process.rank == 0
+            if (folder := self.files.checkpoint_dir) is not None:
+                every, writes = self.files.checkpoint_every, process.rank == 0
                 own = found is not None and found.path in checkpoints_in(folder, record.name())
                 whole = [found.path] if found and own else []
                 kept = Checkpoints(folder, every, record, writes, whole)
@@ -107,20 +105,35 @@ class Job:
         if process.rank == 0:
             self.finish(record, outcome)
 
+    @property
+    def framework(self) -> str:
+        """The framework that trains."""
+        framework: str = self.settings["framework"]
+        return framework
+
+    @property
+    def request(self) -> DeviceRequest:
+        """The devices that are asked for."""
+        return DeviceRequest.of(self.settings)
+
+    @property
+    def options(self) -> Any:
+        """The chapter's own options, of which a preset may yet have to decide some."""
+        return SPECS[self.settings["chapter"]].chosen(self.settings)
+
     def chapter(self) -> Chapter[Any, Any, Any]:
         """The backend's module."""
-        return backend(self.request.framework, self.request.chapter)
+        return backend(self.framework, self.settings["chapter"])
 
     def settled(self, devices: int, kind: str) -> tuple[Config, Dataset]:
         """The configuration, now that the devices are known, and the data it takes.
 
         Raises RequestError if they cannot do what is asked for.
         """
-        if self.request.tf32 and kind == "cpu":
+        if self.settings["tf32"] and kind == "cpu":
             raise RequestError("--tf32 needs GPUs: CPUs multiply all bits of the mantissa")
-        request = self.request.resolve(devices, kind)
-        data = request.examples(self.data)
-        return request.config(data), data
+        config = Config.of(self.settings, devices, kind, self.data.name, self.data.sizes())
+        return config, self.data.first(config.train_examples, config.test_examples)
 
     def initial_weights(self, config: Config) -> Weights:
         """What it starts from."""
@@ -131,7 +144,7 @@ class Job:
 
         Raises BusyError if one is there.
         """
-        folders = [self.request.out, self.request.checkpoint_dir or self.request.out]
+        folders = self.files.folders()
         # One folder, spelled in two ways, would be held twice.
         for folder in {folder.resolve(): folder for folder in folders}.values():
             with write_failure(folder / record.file_name()):
@@ -140,9 +153,9 @@ class Job:
 
     def finish(self, record: Record, outcome: Outcome) -> None:
         """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
-        if self.request.save_weights is not None:
-            with write_failure(self.request.save_weights):
-                save_weights(self.request.save_weights, part(outcome.tensors, "weights/"))
+        if self.files.save_weights is not None:
+            with write_failure(self.files.save_weights):
+                save_weights(self.files.save_weights, part(outcome.tensors, "weights/"))
         complete = {
             "status": "complete",
             "losses": outcome.losses,
@@ -155,24 +168,4 @@ class Job:
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the record, and its tensors before it. Raises RunError if it cannot."""
-        write_record(self.request.out / record.file_name(), record, tensors)
-
-
-def require_output_paths(request: Request, devices: int | None = None) -> None:
-    """Raises RequestError if what the run leaves could not be written in the end.
-
-    The number of devices, which the names of the record have, may not be known yet.
-    """
-    for folder in (request.out, request.checkpoint_dir or request.out):
-        require_writable(folder)
-    written = {}
-    if devices := devices or request.devices:
-        way = request.options.way()
-        record = request.out / record_name(request.framework, request.chapter, devices, way)
-        written = {"the record": record, "its file of tensors": record.with_suffix(".safetensors")}
-    for path in written.values():
-        require_file(path, "--out")
-    if request.save_weights is not None:
-        require_file(request.save_weights, "--save-weights")
-        written["--save-weights"] = request.save_weights
-    require_apart(written)
+        write_record(self.files.out / record.file_name(), record, tensors)

@@ -10,21 +10,9 @@ from common.base.errors import RequestError, RunError
 from common.records.fingerprint import source_digest
 from common.records.record import ANY, Record, Resumption, run_name
 from common.records.store import read_record
-from common.settings.request import Request as Files
+from common.settings.files import Files
 from common.training.checkpoints import Checkpoint, checkpoints_in, read_checkpoint
 from common.training.reporter import Reporter
-
-
-def require_flags(request: Files) -> None:
-    """Raises RequestError if the flags of checkpoints do not go together."""
-    if request.resume_from is not None and request.resume_from.is_dir():
-        instead = "name a file in it, or resume with --checkpoint-dir and --resume"
-        raise RequestError(f"--resume-from: {request.resume_from} is a folder: {instead}")
-    if request.checkpoint_dir is None:
-        for flag in ("resume", "checkpoint_every"):
-            if getattr(request, flag):
-                name = flag.replace("_", "-")
-                raise RequestError(f"--{name} needs --checkpoint-dir: say where checkpoints are")
 
 
 def chosen(files: Files, record: Record, report: Reporter) -> Checkpoint | None:

@@ -1,15 +1,13 @@
 """One run, from the flags to the record: what `python -m frameworks.X.Y` does."""
 
-import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
-from common.backends.devices import Process
+from common.backends.devices import DeviceRequest, Process
 from common.backends.interface import Chapter
 from common.backends.loading import (
     distributions,
@@ -24,6 +22,7 @@ from common.base.limits import require_limits
 from common.base.locks import held
 from common.base.machine import now
 from common.base.signals import stoppable
+from common.chapters.chapters import SPECS
 from common.data.dataset import load
 from common.hosts.launchers import ByHand, NothingToDoError, launched
 from common.hosts.meeting import Meeting
@@ -33,59 +32,59 @@ from common.records.fingerprint import source_digest, versions
 from common.records.new import failure_of
 from common.records.record import ANY, Record, record_name
 from common.records.store import read_record
-from common.settings.request import Request
+from common.settings.config import Config
+from common.settings.files import Files
 from common.terminal.text import storable
-from common.training.job import Job, require_output_paths
+from common.training.job import Job
 from common.training.reporter import Reporter
-from common.training.resume import require_flags
 
 LAUNCHER_TIMEOUT: Final = 5
 """Seconds in which the first process ends: a launcher then ends the others."""
 
 
-def run(
-    framework: str, chapter: str, flags: argparse.Namespace, command_line: Sequence[str]
-) -> None:
-    """Trains as the flags say and writes the record. Raises RequestError or RunError.
+def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
+    """Trains as settings say, those of all flags, and writes the record.
 
-    What needs no framework is checked before one is imported.
+    What needs no framework is checked before one is imported. Raises RequestError or RunError.
     """
-    request = Request.of(framework, chapter, flags)
+    framework, chapter = settings["framework"], settings["chapter"]
     try:
-        here = launched(framework, request.launcher, ByHand.of(request))
+        here = launched(framework, settings["launcher"], ByHand.of(settings))
     except NothingToDoError as reason:
-        Reporter(quiet=request.quiet).notice(str(reason))
+        Reporter(quiet=settings["quiet"]).notice(str(reason))
         return
-    process = here.process
+    process, devices = here.process, settings["devices"]
     with first_speaks(process):
         require_limits()
-        request.require_shareable(process)
-        report = Reporter(quiet=(quiet := request.quiet or process.rank > 0))
-        require_flags(request)
+        DeviceRequest.of(settings).on_each(process)
+        Config.of(settings, devices or 1, "cpu")
+        files = Files.of(settings)
+        report = Reporter(quiet=(quiet := files.quiet or process.rank > 0))
         if process.rank == 0:  # it writes for all
-            require_output_paths(request)
-        request, weights = given_weights(request)
-        if request.init_weights and (note := bfloat16_note(request.init_weights)):
+            way = SPECS[chapter].way(settings)
+            files.require_output_paths(devices and record_name(framework, chapter, devices, way))
+        settings, weights = given_weights(settings)
+        if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
             report.notice(note)
         progress = sys.stderr.isatty() and not quiet
-        first = request.train_examples, request.test_examples
-        where = request.dataset, request.data_dir, report.notice
+        first = settings["train_examples"], settings["test_examples"]
+        where = settings["dataset"], settings["data_dir"], report.notice
         data = load(*where, progress=progress, first=first)
         command = [storable(each) for each in command_line]
         variables = environment(framework).found()
-        job = Job(request, data, weights, command, now(), here.launcher, variables)
-        threads = cpu_threads(request, report)
+        job = Job(settings, files, data, weights, command, now(), here.launcher, variables)
+        threads = cpu_threads(settings, report)
     if process.count == 1:
-        launch(import_backend(framework, chapter, threads, request.tf32), job)
+        launch(import_backend(framework, chapter, threads, settings["tf32"]), job)
     else:
-        meeting = Meeting(here, alike(job), report.notice, request.join_timeout)
+        meeting = Meeting(here, alike(job), report.notice, settings["join_timeout"])
         launch_with_others(meeting, job, threads)
 
 
 def launch(backend: Chapter[Any, Any, Any], job: Job) -> None:
     """Runs the job in every process that it needs here; if it fails, the record says so."""
     with marked(job):
-        backend.launch(job, job.request.wanted, job.request.options)
+        backend.launch(job, job.request, job.options)
 
 
 def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
@@ -97,16 +96,16 @@ def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
 
 def launch_as_one(job: Job, threads: int, process: Process) -> None:
     """Runs the job as one of them, once the others are known."""
-    request = job.request
-    chapter = import_backend(request.framework, request.chapter, threads, request.tf32)
-    chapter.launch(job, request.on_each(process), request.options, process)
+    name, tf32 = job.settings["chapter"], job.request.tf32
+    chapter = import_backend(job.framework, name, threads, tf32)
+    chapter.launch(job, job.request.on_each(process), job.options, process)
 
 
 @contextmanager
 def marked(job: Job) -> Iterator[None]:
     """If the job fails meanwhile, its record says so."""
     try:
-        with suspects_named(job.request.framework):
+        with suspects_named(job.framework):
             yield
     except BaseException as error:
         mark_failed(job, error)
@@ -120,7 +119,7 @@ def mark_failed(job: Job, error: BaseException) -> None:
         if (record := begun(job)) is None:
             return
         # A process of this run may need a moment to let go.
-        with held(job.request.out, record.name()):
+        with held(job.files.out, record.name()):
             record = begun(job)
             # All may have stopped in order but one that was lost meanwhile: its loss counts.
             if record and record.status in ("running", "interrupted"):
@@ -131,9 +130,8 @@ def mark_failed(job: Job, error: BaseException) -> None:
 
 def begun(job: Job) -> Record | None:
     """The record that the run has left so far."""
-    request = job.request
-    name = record_name(request.framework, request.chapter, ANY, request.options.way())
-    for path in request.out.glob(name):
+    name = record_name(job.framework, job.settings["chapter"], ANY, job.options.way())
+    for path in job.files.out.glob(name):
         with suppress(RunError):
             found = read_record(path)
             if (found.started, found.command[3:]) == (job.started, job.command_line):
@@ -143,15 +141,13 @@ def begun(job: Job) -> Record | None:
 
 def alike(job: Job) -> dict[str, str]:
     """What all processes of a run have to be asked alike, by the name of the flag."""
-    request = job.request
     local = ("out", "data_dir", "init_weights", "save_weights", "checkpoint_dir", "resume_from")
     means = ("threads", "quiet", "launcher", "coordinator", "host_rank", "join_timeout")
-    same = {f"--{k.replace('_', '-')}": str(v) for k, v in vars(request).items()}
-    for name in (*local, *means):
-        del same[f"--{name.replace('_', '-')}"]
-    same["--checkpoint-dir"] = "given" if request.checkpoint_dir else "not given"
+    asked = {k: v for k, v in job.settings.items() if k not in (*local, *means)}
+    same = {f"--{name.replace('_', '-')}": str(value) for name, value in asked.items()}
+    same["--checkpoint-dir"] = "given" if job.files.checkpoint_dir else "not given"
     variables = ", ".join(f"{name}={value}" for name, value in job.environment.items()) or "none"
-    return {**same, "variables that may change rounding": variables, **software(request.framework)}
+    return {**same, "variables that may change rounding": variables, **software(job.framework)}
 
 
 def software(framework: str) -> dict[str, str]:
@@ -179,23 +175,20 @@ def first_speaks(process: Process) -> Iterator[None]:
         raise
 
 
-def cpu_threads(request: Request, report: Reporter) -> int:
+def cpu_threads(settings: Mapping[str, Any], report: Reporter) -> int:
     """The threads that a framework is loaded with; some may have but one for each device."""
-    alone = request.devices != 1 and one_thread_each(request.framework)
-    threads = 1 if alone else request.threads
-    if threads < request.threads // (request.devices or 2):
-        report.notice(
-            f"{request.framework} gets one thread for each CPU device: with more it could hang"
-        )
+    framework, devices, asked = (settings[each] for each in ("framework", "devices", "threads"))
+    threads: int = 1 if devices != 1 and one_thread_each(framework) else asked
+    if threads < asked // (devices or 2):
+        report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
     return threads
 
 
-def given_weights(request: Request) -> tuple[Request, Weights | None]:
-    """The weights of --init-weights, if any, and the request with what they decide."""
-    if (path := request.init_weights) is None:
-        return request, None
-    options = request.options
-    if None in asdict(options).values():
-        options = options.filled(request.spec.of_weights(partial(shape_in, path)))
-    weights = load_weights(path, options.shapes(), request.dtype)
-    return replace(request, options=options), weights
+def given_weights(settings: Mapping[str, Any]) -> tuple[Mapping[str, Any], Weights | None]:
+    """The weights of --init-weights, if any, and the settings with what they decide."""
+    if (path := settings["init_weights"]) is None:
+        return settings, None
+    spec = SPECS[settings["chapter"]]
+    if None in vars(spec.chosen(settings)).values():
+        settings = {**settings, **spec.of_weights(partial(shape_in, path))}
+    return settings, load_weights(path, spec.chosen(settings).shapes(), settings["dtype"])

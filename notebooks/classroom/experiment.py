@@ -18,6 +18,7 @@ from common.chapters.chapters import SPECS, SUITES
 from common.compare.checks import Run
 from common.pairs.runs import read_run
 from common.records.record import record_name
+from common.settings.arguments import as_flags
 from notebooks.text.sources import ROOT
 
 AT_ONCE: Final = 2
@@ -85,7 +86,7 @@ def folder_of(chapter: str, suite: str) -> str:
 def suite_flags(results: Path, chapter: str, suite: str) -> list[str]:
     """The flags of a suite on one device, its record going below `results`."""
     planned = next(each for each in SUITES if (each.chapter, each.name) == (chapter, suite))
-    return planned.flags(1, results.resolve())
+    return as_flags(planned.given(1, results.resolve()))
 
 
 def command(framework: str, python: Path, chapter: str, flags: Sequence[str]) -> Command:

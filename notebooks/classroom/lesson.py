@@ -2,11 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -24,8 +21,9 @@ from common.data.dataset import Dataset, load
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
 from common.records.fingerprint import versions
-from common.settings.arguments import parser
-from common.settings.request import Request
+from common.settings.arguments import all_settings
+from common.settings.config import Config
+from common.terminal.values import path
 from common.training.loop import Outcome
 from common.training.run import given_weights
 from notebooks.classroom.live import Live, show
@@ -35,6 +33,9 @@ __all__ = ["Lesson", "show"]
 
 FIXED: Final = {"device_kind", "out", "save_weights", "threads"}
 """Flags that a notebook does without: it has its devices already, and writes nothing."""
+
+PATHS: Final = {"data_dir", "init_weights"}
+"""Settings that may be words in a notebook."""
 
 
 class Lesson:
@@ -96,9 +97,8 @@ class Lesson:
 
     def weights(self, seed: int = 0) -> Weights:
         """Initial weights by their canonical names, those of the quick preset's net."""
-        spec = SPECS[self.name]
-        options = spec.options().filled(spec.presets["quick"].options)
-        return initial_weights(options.shapes(), seed, "float32")
+        shapes = SPECS[self.name].chosen({}, "quick").shapes()
+        return initial_weights(shapes, seed, "float32")
 
     def train(self, **settings: object) -> Outcome:
         """Trains by the loop of the command line; `settings` are its flags: `batch_size=64`.
@@ -106,34 +106,24 @@ class Lesson:
         Without others, they are those of the quick preset. Nothing is written. Raises RequestError
         if they cannot be had here.
         """
-        request, weights = given_weights(self._request(settings))
-        count = request.devices or len(self.devices)
-        if count > len(self.devices):
-            raise RequestError(f"this notebook has {len(self.devices)} devices, not {count}")
-        request = request.resolve(count, self.kind)
-        live = Live(quiet=request.quiet)
-        data = loaded(request.dataset, request.data_dir)
-        work = Work(request, request.examples(data), weights)
-        native = self.made.native() if request.options.native else None
-        if request.options.in_processes() or (native and native.launch):
-            return in_processes(self.chapter, work, live)
-        return work.train(self.chapter, self.devices[:count], self.device_names[:count], live.hear)
-
-    def _request(self, settings: Mapping[str, object]) -> Request:
-        """What the settings ask for, if a notebook can do it."""
         if fixed := FIXED & settings.keys():
             raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
         given = {"preset": "quick", "threads": self.threads, **settings}
-        # 0 is a setting, and may be a wrong one; it is equal to False.
-        wanted = {k: v for k, v in given.items() if v is not None and v is not False}
-        flags = [flag(name, value) for name, value in wanted.items()]
-        said = StringIO()
-        try:
-            with redirect_stderr(said), redirect_stdout(said):
-                asked = parser(self.framework, self.name).parse_args(flags)
-        except SystemExit:
-            raise RequestError(said.getvalue().strip()) from None
-        return Request.of(self.framework, self.name, asked)
+        given |= {name: path(str(given[name])) for name in PATHS & given.keys()}
+        asked, weights = given_weights(all_settings(self.framework, self.name, given))
+        data = loaded(asked["dataset"], asked["data_dir"])
+        devices = len(self.devices) if asked["devices"] is None else asked["devices"]
+        config = Config.of(asked, devices, self.kind, data.name, data.sizes())
+        if devices > len(self.devices):
+            raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
+        live = Live(quiet=asked["quiet"])
+        used = data.first(config.train_examples, config.test_examples)
+        work = Work(config, asked["preset"], used, weights)
+        native = self.made.native() if config.options.native else None
+        if config.options.in_processes() or (native and native.launch):
+            return in_processes(self.chapter, work, live)
+        names = self.device_names[:devices]
+        return work.train(self.chapter, self.devices[:devices], names, live.hear)
 
 
 def require_installed(framework: str) -> None:
@@ -146,9 +136,3 @@ def require_installed(framework: str) -> None:
 def loaded(name: str, folder: Path | None) -> Dataset:
     """A data set: Fashion-MNIST, or the drawn one where it cannot be had."""
     return load(name, folder, print, progress=False)
-
-
-def flag(name: str, value: object) -> str:
-    """A setting as a flag of the command line."""
-    written = f"--{name.replace('_', '-')}"
-    return written if value is True else f"{written}={value}"

@@ -7,13 +7,13 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any
 
-from common.backends.devices import Process
+from common.backends.devices import DeviceRequest, Process
 from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
-from common.settings.request import Request
+from common.settings.config import Config
 from common.training.loop import Outcome, Training
 from common.training.reporter import closing_line, introduction
 from notebooks.classroom.live import Live, Teller, Tells
@@ -21,9 +21,13 @@ from notebooks.classroom.live import Live, Teller, Tells
 
 @dataclass(frozen=True)
 class Work:
-    """A run without a record: plain data, which can be sent to another process."""
+    """A run without a record: plain data, which can be sent to another process.
 
-    request: Request
+    `preset` is the one that was asked for.
+    """
+
+    config: Config
+    preset: str
     data: Dataset
     weights: Weights | None = None
 
@@ -31,8 +35,8 @@ class Work:
         self, chapter: Chapter[Any, Any, Any], devices: Any, names: list[str], tell: Tells
     ) -> Outcome:
         """Trains on these devices, and tells what happens."""
-        config = self.request.config(self.data)
-        tell("notice", introduction(config, self.request.preset, names))
+        config = self.config
+        tell("notice", introduction(config, self.preset, names))
         tell("begin", config.epochs or 1)
         weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
         outcome = Training(chapter, devices, config, self.data, Teller(tell)).train(weights)
@@ -49,9 +53,9 @@ class Member:
 
     def __call__(self, process: Process) -> None:
         """Trains on the process's devices."""
-        request = self.work.request
-        chapter = backend(request.framework, request.chapter)
-        devices = chapter.devices(process, request.wanted)
+        config = self.work.config
+        chapter = backend(config.framework, config.chapter)
+        devices = chapter.devices(process, DeviceRequest.of(config.settings()))
         first = process.rank == 0
         tell = self.tell if first else silent
         outcome = self.work.train(chapter, devices.local, devices.names, tell)
@@ -85,7 +89,8 @@ def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Out
     listener = Thread(target=listen, daemon=True)
     listener.start()
     try:
-        chapter.launch(Member(work, line), work.request.wanted, work.request.options)
+        asked = DeviceRequest.of(work.config.settings())
+        chapter.launch(Member(work, line), asked, work.config.options)
     finally:
         line.close()
         listener.join()

@@ -48,7 +48,7 @@ def take_steps(
     Raises ValueError if so many devices cannot train so.
     """
     X, y = minibatch
-    chosen = StrategiesOptions(**options).filled({})
+    chosen = StrategiesOptions(**options)
     if refusal := chosen.refusal(len(devices)):
         raise ValueError(refusal)
     split = chapter.replicate(weights, devices, chosen)

@@ -15,6 +15,7 @@ import pytest
 from common.backends.devices import DeviceRequest, Process
 from common.backends.loading import backend
 from common.base.arrays import Weights
+from common.chapters.chapters import SPECS
 from common.data.dataset import load
 from common.data.minibatches import pixels
 from common.models.initial import initial_weights
@@ -22,7 +23,7 @@ from common.models.weights_file import load_weights
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
 from common.records.trace import PROBE
-from common.settings.request import Request
+from common.settings.arguments import all_settings
 from common.training.checkpoints import Checkpoint, read_checkpoint
 from common.training.loop import Training
 from common.training.reporter import Reporter
@@ -44,7 +45,7 @@ def logits_here(
     given = load_weights(weights, config.shapes(), config.dtype)
     data = load("synthetic", None, print, progress=False, first=(0, config.test_examples))
 
-    options = Request.from_settings(framework, config.chapter).options
+    options = SPECS[config.chapter].chosen(all_settings(framework, config.chapter, {}))
 
     def receive(process: Process) -> None:
         replicas = chapter.replicate(given, devices, options)
@@ -71,7 +72,7 @@ def finished_here(framework: str, found: Checkpoint, devices: Sequence[Any]) -> 
     """The weights of a run that resumes from a checkpoint, in the framework under test."""
     theirs, ends = found.record.config, []
     chapter: Any = backend(framework, theirs.chapter)
-    options: Any = Request.from_settings(framework, theirs.chapter).options
+    options: Any = SPECS[theirs.chapter].chosen(all_settings(framework, theirs.chapter, {}))
     if theirs.chapter == "concise":
         options = replace(options, width=theirs.settings()["width"])
     changed = {"framework": framework, "devices": len(devices), "options": options}

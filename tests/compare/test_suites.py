@@ -24,11 +24,10 @@ from common.compare.numpy_nets import Step
 from common.compare.planned import preset_of
 from common.compare.repeats import findings, on_one_host
 from common.compare.suite import Verdict
-from common.data.dataset import Dataset
-from common.data.synthetic import synthetic
 from common.parity import PAGE_NEEDS, main
 from common.report.text import conclusion, subtitle
-from common.settings.request import Request
+from common.settings.arguments import all_settings
+from common.settings.config import Config
 
 SIZES: Settings = {"batch_size": 4, "steps": 2, "train_examples": 7, "test_examples": 5}
 SETTINGS: Settings = {**SIZES, "seed": 0, "lr": 0.2, "dtype": "float64"}
@@ -193,10 +192,7 @@ def test_gpus_that_round_as_float32_are_compared_with_cpus(folder: Path) -> None
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_a_preset_has_its_accuracy_on_gpus_too(kind: str) -> None:
-    asked = Request.from_settings("jax", "scratch", preset="quick").resolve(2, kind)
-    data = Dataset("synthetic", *synthetic(40, 100)).first(40, 100)
-    whole = {"train_examples": 4800, "test_examples": 2000}
-    config = asked.config(data).model_copy(update=whole)
+    config = Config.of(all_settings("jax", "scratch", {"preset": "quick"}), 2, kind)
     assert preset_of(config) == "quick"
     assert preset_of(config.model_copy(update={"deterministic": True})) == "quick"
     assert preset_of(config.model_copy(update={"tf32": True})) is None

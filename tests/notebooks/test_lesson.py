@@ -12,7 +12,8 @@ from common.base.errors import RequestError
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.models.weights_file import save_weights
-from notebooks.classroom.lesson import Lesson, flag
+from common.settings.arguments import as_flags
+from notebooks.classroom.lesson import Lesson
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +43,7 @@ def script(folder: Path, text: str) -> str:
 
 def losses(framework: str, chapter: str, folder: Path, *given: str) -> list[float]:
     """The losses of the command line, with the same flags."""
-    flags = [*given, *(flag(name, value) for name, value in {**SETTINGS, "out": folder}.items())]
+    flags = [*given, *as_flags({**SETTINGS, "out": folder})]
     module = f"frameworks.{framework}.{chapter}"
     command = [sys.executable, "-m", module, "--preset=quick", "--quiet", *flags]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def record(framework: str, strategy: str, devices: int, one_more: int = 0) -> Any:
-    options = StrategiesOptions(strategy).filled({})
+    options = StrategiesOptions(strategy)
     right = predicted(options.plan(devices), 8, 4)
     first, *others = right.sent["gradients"]
     counted = replace(right, sent={**right.sent, "gradients": [first + one_more, *others]})
@@ -50,7 +50,7 @@ def test_the_page_has_what_plans_predict() -> None:
     }
     assert len(found) == 2 * 2 * len(STRATEGIES)
     for (parts, strategy, devices), row in found.items():
-        options = StrategiesOptions(strategy, depth=8).filled({})
+        options = StrategiesOptions(strategy, depth=8)
         predicted = parts(options.usage(int(devices), 256, 4))
         total = sum(predicted.values())
         assert row == [f"{size:,}" for size in [*predicted.values(), total]]

@@ -52,7 +52,7 @@ def test_costs_are_found_from_the_times_of_trials(known: Costs) -> None:
 
 
 def test_the_gradients_are_those_of_the_book() -> None:
-    shapes = [SPECS[name].of_the_book().shapes() for name in ("scratch", "concise")]
+    shapes = [SPECS[name].chosen({}, "book").shapes() for name in ("scratch", "concise")]
     sizes = [sum(prod(each[name]) for name in each if trainable(name)) for each in shapes]
     assert list(command.GRADIENTS) == sizes
 

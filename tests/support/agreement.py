@@ -20,8 +20,9 @@ from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
 from common.records.record import record_name
 from common.records.store import read_record, read_tensors, write_record
+from common.settings.arguments import all_settings
 from common.settings.config import Config
-from common.settings.request import Request
+from common.settings.files import Files
 from common.training.job import Job
 from common.training.run import launch
 
@@ -80,11 +81,12 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
     flags = [f"--devices={devices}", f"--out={folder}", "--quiet"]
-    given = {"devices": devices, "out": folder, "quiet": True}
-    request = Request.from_settings(framework, config.chapter, **given)
+    given = all_settings(framework, config.chapter, {"devices": devices})
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
-    launch(backend, JobOf(request, data, weights, flags, now(), backend=backend, config=config))
+    about = data, weights, flags, now()
+    job = JobOf(given, Files(folder, quiet=True), *about, backend=backend, config=config)
+    launch(backend, job)
     return folder / record_name(framework, config.chapter, devices, config.options.way())
 
 

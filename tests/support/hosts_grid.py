@@ -15,6 +15,7 @@ from hosts_cluster import Hosts, why_not
 from started import free_port
 
 from common.chapters.chapters import SUITES
+from common.settings.arguments import as_flags
 
 LIMIT: Final = 200
 """Seconds that a run may take."""
@@ -63,7 +64,9 @@ def main() -> int:
             for devices in suite.counts(over_hosts=flags.over_hosts):
                 if (count := suite.hosts[devices]) > 1:
                     began = time.monotonic()
-                    trouble = together(hosts, count, *command, *suite.flags(devices, flags.out))
+                    trouble = together(
+                        hosts, count, *command, *as_flags(suite.given(devices, flags.out))
+                    )
                     name = f"{suite.chapter}, {devices} devices on {count} hosts"
                     took = f"{time.monotonic() - began:.1f} s"
                     print(f"{flags.framework} {name}: {trouble or took}", flush=True)

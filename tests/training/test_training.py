@@ -12,8 +12,8 @@ from common.data.minibatches import minibatches, numbers, pixels
 from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.records.trace import PROBE
+from common.settings.arguments import all_settings
 from common.settings.config import Config
-from common.settings.request import Request
 from common.training.loop import Outcome, Training, accuracy
 from common.training.reporter import Reporter, introduction
 
@@ -142,14 +142,13 @@ def test_a_preset_decides_what_no_flag_does(
     chapter: str, kind: str, settings: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
     """The book's batch and rate of ResNet-18 are those of each device."""
-    filled = Request.from_settings("jax", chapter, **settings).resolve(3, kind)
-    assert filled.lr
+    filled = Config.of(all_settings("jax", chapter, settings), 3, kind)
     found = (filled.preset, filled.batch_size, round(filled.lr, 9), filled.lr_decay)
     assert found == expected
 
 
 def test_auto_says_what_it_left_out() -> None:
-    config = Request.from_settings("jax", "concise").resolve(2, "cpu").config(data(10, 0))
+    config = Config.of(all_settings("jax", "concise", {}), 2, "cpu")
     told = introduction(config, "auto", ["cpu:0", "cpu:1"])
     assert "(auto: without a GPU the book's own, --preset book, takes hours)" in told
     assert told.endswith(" on [cpu:0, cpu:1]")

@@ -23,7 +23,7 @@ def launch(
     """
     _, count = settled(request)
     stages = count * (process.count // process.local_count) // options.replicas
-    too_few = (options.filled({}).microbatches or 1) < stages
+    too_few = options.microbatches < stages
     if options.strategy == "pipeline" and options.schedule == "1f1b" and too_few:
         raise RequestError(
             f"PyTorch's 1f1b takes as many --microbatches as there are stages, {stages}, or more: "
