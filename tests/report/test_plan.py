@@ -27,7 +27,7 @@ def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
     found = rows(capsys.readouterr().out)
     assert [row[0] for row in found] == list(STRATEGIES)
     for name, *told in found:
-        usage = StrategiesOptions(name).usage(3, 31, 8)
+        usage = StrategiesOptions(name, microbatches=1).usage(3, 31, 8)
         kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
         sent = sum(map(sum, usage.sent.values()))
         assert told == [str(kept), str(sent), str(sum(usage.messages))]
