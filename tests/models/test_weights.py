@@ -9,10 +9,11 @@ from safetensors.numpy import save_file
 
 from common.base.arrays import Weights
 from common.base.errors import RequestError
+from common.chapters.chapters import SPECS
 from common.models.initial import initial_weights
 from common.models.nets import LENET, resnet18_shapes
 from common.models.weights_file import digest, load_arrays, load_weights, save_weights, shape_in
-from common.settings.request import Request
+from common.settings.arguments import all_settings
 from common.training.run import given_weights
 
 DIGEST = "e5ebd705950addb9f018a4933d78b695c947bb43880f3e0ceca3e16371bd3c51"
@@ -110,20 +111,21 @@ def test_given_weights_set_the_width_that_no_flag_has_set(
 ) -> None:
     resnet = initial_weights(resnet18_shapes(4), 0, "float32")
     save_weights(tmp_path / "w", resnet)
-    request = Request.from_settings("jax", "concise", init_weights=tmp_path / "w", width=width)
+    given = {"init_weights": tmp_path / "w", "width": width}
+    settings = all_settings("jax", "concise", given)
     if width:
         complaint = r"conv1\.weight in .+ has shape \(4, 1, 3, 3\), expected \(8, 1, 3, 3\)"
         with pytest.raises(RequestError, match=complaint):
-            given_weights(request)
+            given_weights(settings)
         return
-    wanted, given = given_weights(request)
-    assert given is not None
-    assert given.keys() == resnet.keys()
-    assert wanted.options.shapes() == resnet18_shapes(4)
+    wanted, weights = given_weights(settings)
+    assert weights is not None
+    assert weights.keys() == resnet.keys()
+    assert SPECS["concise"].chosen(wanted).shapes() == resnet18_shapes(4)
 
 
 def test_weights_of_another_net_are_refused_in_a_line(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", initial_weights(LENET, 0, "float32"))
     with pytest.raises(RequestError, match=r"bn1\.bias is missing .+ and 102 more$") as refusal:
-        given_weights(Request.from_settings("jax", "concise", init_weights=tmp_path / "w"))
+        given_weights(all_settings("jax", "concise", {"init_weights": tmp_path / "w"}))
     assert len(str(refusal.value)) < 400
