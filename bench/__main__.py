@@ -6,7 +6,6 @@ python -m bench --python jax=.nox/bench-jax/bin/python --out results
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -26,7 +25,6 @@ from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
 from common.base.machine import describe_machine, now
-from common.base.signals import interruptible
 from common.records.new import gpus_here
 from common.terminal.command import Parser, status
 from common.terminal.tables import table
@@ -39,9 +37,7 @@ Sample = tuple[Entry, dict[str, Any]]
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures and writes. Returns 0, 1 (a measurement failed), 2 (a bad request), 130 or 143."""
     made = parser()
-    flags = made.parse_args(argv)
-    with interruptible(signal.SIGTERM):
-        return status(made.prog, lambda: measure_all(flags))
+    return status(made.prog, lambda: measure_all(made.parse_args(argv)))
 
 
 def measure_all(flags: argparse.Namespace) -> None:
@@ -156,4 +152,4 @@ def parser() -> Parser:
 
 
 if __name__ == "__main__":
-    raise SystemExit(status("python -m bench", main))
+    raise SystemExit(main())

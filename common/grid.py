@@ -21,10 +21,9 @@ if not __package__:  # run as a file, as an editor does
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
+from common.base.errors import RequestError
 from common.base.machine import cores
-from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS, SUITES
-from common.chapters.suites import Suite
 from common.settings.arguments import as_flags
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count, path
@@ -47,73 +46,64 @@ def commands(
     With `gpus`, these on GPUs, as far as there are so many. Or, instead, those on one host with
     which runs over several are compared, on at most `over_hosts`.
     """
-    planned = [
-        (suite.chapter, as_flags(suite.given(k, results)))
-        for suite in SUITES
-        if framework not in suite.lacking
-        for k in _counts(suite, more_devices, over_hosts, gpus)
-    ]
+    planned = []
+    for suite in SUITES:
+        counts: Iterable[int] = suite.more_devices if more_devices else suite.devices
+        if over_hosts:
+            counts = [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
+        if framework not in suite.lacking and suite.kind == ("gpu" if gpus else "cpu"):
+            given = [suite.given(k, results) for k in counts if k <= (gpus or k)]
+            planned += [(suite.chapter, as_flags(each)) for each in given]
     # The presets train longest: begun first, they leave no core idle at the end.
     return sorted(planned, key=lambda command: "--preset=quick" not in command[1])
 
 
-def _counts(suite: Suite, more_devices: bool, over_hosts: int, gpus: int) -> Sequence[int]:
-    if suite.kind != ("gpu" if gpus else "cpu"):
-        return ()
-    if over_hosts:
-        return [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
-    counts = suite.more_devices if more_devices else suite.devices
-    return [k for k in counts if not gpus or k <= gpus]
-
-
 def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
     """The runs of one framework that show what the seed does: the quick preset with 0, 1, 2, ..."""
-    flags = ["--preset=quick", "--devices=1", "--threads=1"]
-    return [
-        (chapter, [*flags, f"--seed={seed}", f"--out={results / str(seed)}"])
-        for seed in range(seeds)
-    ]
+    given = {"preset": "quick", "devices": 1, "threads": 1}
+    own = ({"seed": seed, "out": results / str(seed)} for seed in range(seeds))
+    return [(chapter, as_flags(given | each)) for each in own]
 
 
 @dataclass(frozen=True)
-class StartedRun:
-    """A run under way; what it says lands in a file without a name, which goes by itself."""
+class Run:
+    """A run under way; what it prints goes to a file without a name, which no kill can leave."""
 
     command: str
-    said: IO[bytes]
+    printed: IO[bytes]
     process: BaseProcess
 
-    def finish(self) -> int:
-        """Waits for its end and prints what it said; its status."""
+    def end(self) -> tuple[int, str]:
+        """Waits for its end; its exit status or the signal that ended it, and what it printed."""
         self.process.join()
-        with self.said:
-            self.said.seek(0)
-            told = self.said.read().decode(errors="replace").rstrip()
-        print(f"{self.command}\n{told}", flush=True)
-        status = self.process.exitcode or 0
-        if status < 0:
-            print(f"it was ended by {signal.Signals(-status).name}", file=sys.stderr)
-        return abs(status)
+        with self.printed:
+            self.printed.seek(0)
+            text = self.printed.read().decode(errors="replace").rstrip()
+        code = self.process.exitcode or 0
+        return abs(code), text if code >= 0 else f"{text}\nended by {signal.Signals(-code).name}"
 
 
-def begin(framework: str, chapter: str, flags: list[str]) -> StartedRun:
+def begin(framework: str, chapter: str, flags: list[str]) -> Run:
     """Begins a run in a process of its own."""
-    said = tempfile.TemporaryFile()  # noqa: SIM115
+    printed = tempfile.TemporaryFile()  # noqa: SIM115
     command = f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}"
     # A new process gets what a pipe is made of; a bare number would mean nothing there.
-    handed = Connection(os.dup(said.fileno()), readable=False)
-    return StartedRun(command, said, start(work, framework, chapter, flags, handed))
+    output = Connection(os.dup(printed.fileno()), readable=False)
+    return Run(command, printed, start(work, framework, chapter, flags, output))
 
 
-def work(framework: str, chapter: str, flags: list[str], said: Connection) -> None:
+def work(framework: str, chapter: str, flags: list[str], output: Connection) -> None:
     """What the process of a run does: what the command does, with its output in a file."""
     for stream in (1, 2):
-        os.dup2(said.fileno(), stream)
+        os.dup2(output.fileno(), stream)
     raise SystemExit(run_chapter(framework, chapter, flags))
 
 
-def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
-    """Runs all commands. Returns 0, or the status of the first that failed: no more begin then."""
+def run_all(framework: str, todo: Sequence[Command], at_once: int) -> int:
+    """Runs all commands and prints what each has printed, with its number.
+
+    Returns 0, or the status of the first that failed: no more begin then.
+    """
     from common.backends.loading import preload, set_tf32
 
     # Read when a framework is loaded; every run of the grid has one thread.
@@ -121,8 +111,8 @@ def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
     set_tf32(False)
     # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
     preload(framework, "common.training.run")
-    waiting, failed = iter(todo), 0
-    running: dict[Any, StartedRun] = {}  # by what becomes ready when it ends
+    waiting, ended, failed = iter(todo), 0, 0
+    running: dict[Any, Run] = {}  # by what becomes ready when it ends
     try:
         while True:
             for command in islice(waiting, 0 if failed else at_once - len(running)):
@@ -131,47 +121,43 @@ def run_all(framework: str, todo: Iterable[Command], at_once: int) -> int:
             if not running:
                 return failed
             for sentinel in wait(list(running)):
-                status_of_run = running.pop(sentinel).finish()
-                failed = failed or status_of_run
+                run, ended = running.pop(sentinel), ended + 1
+                code, text = run.end()
+                print(f"{ended}/{len(todo)} {run.command}\n{text}", flush=True)
+                failed = failed or code
     finally:
         end(run.process for run in running.values())
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the grid. Returns 0, the status of the first run that failed, 130 or 143."""
-    parser = Parser(
+def parser() -> Parser:
+    """The command line."""
+    made = Parser(
         prog="python -m common.grid",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("framework", choices=FRAMEWORKS)
-    add = parser.add_mutually_exclusive_group().add_argument
+    made.add_argument("framework", choices=FRAMEWORKS)
+    add = made.add_mutually_exclusive_group().add_argument
     add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
-    add(
-        "--over-hosts",
-        type=count(DEVICES),
-        metavar="N",
-        default=0,
-        help="instead: the runs on one host, on at most N devices, with which runs over hosts are "
-        "compared",
-    )
-    parser.add_argument(
-        "--gpus",
-        type=count(DEVICES),
-        metavar="N",
-        default=0,
-        help="the same runs on GPUs, on at most N of them",
-    )
+    hosts = "instead: the runs on one host, on at most N devices, with which runs over hosts are "
+    hosts += "compared"
+    add("--over-hosts", type=count(DEVICES), metavar="N", default=0, help=hosts)
     add("--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds")
-    parser.add_argument(
-        "--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="these alone (all)"
-    )
+    add = made.add_argument
+    gpus = "the same runs on GPUs, on at most N of them"
+    add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
+    add("--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="these alone (all)")
     out, place = Path("results"), "where the records go (%(default)s)"
-    parser.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
-    flags = parser.parse_args(argv)
+    add("--out", type=path, default=out, metavar="DIR", help=place)
+    return made
+
+
+def run_grid(flags: argparse.Namespace) -> int:
+    """Makes the runs that the flags ask for. Raises RequestError."""
     if flags.gpus and (flags.seeds or flags.over_hosts):
-        parser.error("--gpus means nothing for --seeds and --over-hosts: those runs are on the CPU")
+        others = "--seeds and --over-hosts"
+        raise RequestError(f"--gpus means nothing for {others}: those runs are on the CPU")
     if flags.seeds:
         todo = [each for c in flags.chapter for each in seed_commands(flags.out, c, flags.seeds)]
     else:
@@ -180,9 +166,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         todo = [each for each in planned if each[0] in flags.chapter]
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)
-    with interruptible(signal.SIGTERM):
-        return status(parser.prog, lambda: run_all(flags.framework, todo, workers))
+    return run_all(flags.framework, todo, workers)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the grid. Returns 0, the status of the first run that failed, 2, 130 or 143."""
+    made = parser()
+    return status(made.prog, lambda: run_grid(made.parse_args(argv)))
 
 
 if __name__ == "__main__":
-    raise SystemExit(status("python -m common.grid", main))
+    raise SystemExit(main())

@@ -10,13 +10,14 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, distributions, version
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
@@ -30,9 +31,7 @@ from common.backends.frameworks import FRAMEWORKS, framework_and_python, install
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
 from common.base.machine import describe_machine, now
-from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS
-from common.grid import commands
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, count, path
 
@@ -62,7 +61,8 @@ exit status: 0: everything that it has named has passed; 1: something has not; 2
 class Found:
     """What a Python has of a framework; `trouble` says why it cannot run it.
 
-    `version` is Python's. Of all `packages`, `own` are the framework's. The tests lack `untested`.
+    `version` is Python's. Of all `packages`, `own` are the framework's. `untested` says why the
+    tests for GPUs cannot run.
     """
 
     framework: str
@@ -72,7 +72,7 @@ class Found:
     gpus: int = 0
     own: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
-    untested: Sequence[str] = ()
+    untested: str = ""
 
     def __str__(self) -> str:
         """The framework and its versions, in words."""
@@ -80,60 +80,34 @@ class Found:
         return f"{self.framework} ({listed}) on Python {self.version}"
 
 
-@dataclass(frozen=True)
-class Step:
-    """A command, and how many runs it makes."""
-
-    command: Sequence[str]
-    runs: int = 0
-
-    def __str__(self) -> str:
-        """The command as a person would give it."""
-        return " ".join(["python", *self.command[1:]])
+def lacks(packages: Iterable[str]) -> str:
+    """What this Python is told that lacks some packages; empty if it has all of them."""
+    names = " ".join(each for each in packages if find_spec(each) is None)
+    return f"this Python lacks {names}: `python -m pip install {names}` adds them" if names else ""
 
 
 def tell(framework: str) -> None:
-    """Prints, as JSON, what this Python has of a framework."""
-    missing, told = lacks(NEEDED), dict[str, Any]()
-    told |= {"trouble": f"this Python {without(missing)}"} if missing else load(framework)
-    told |= {"version": platform.python_version(), "untested": lacks(FOR_TESTS)}
+    """Prints, as JSON, what this Python has of a framework: the fields of `Found`."""
+    from common.backends.loading import distributions as own, import_backend
+
     # As they are asked for, and not as the one or the other installer writes them.
-    told["packages"] = {each.name.replace("_", "-"): each.version for each in distributions()}
-    print(f"\n{json.dumps(told)}")  # a framework may have said something before
-
-
-def lacks(packages: Iterable[str]) -> list[str]:
-    """Those of the packages that this Python does not have."""
-    return [each for each in packages if find_spec(each) is None]
-
-
-def without(packages: Sequence[str]) -> str:
-    """What a Python is told that lacks some packages."""
-    names = " ".join(packages)
-    return f"lacks {names}: `python -m pip install {names}` adds them"
-
-
-def load(framework: str) -> dict[str, Any]:
-    """Loads all that runs load; why that fails, or how many GPUs there are, and the versions."""
-    from common.backends.loading import distributions, import_backend
-
+    packages = {each.name.replace("_", "-"): each.version for each in distributions()}
+    told: dict[str, Any] = {"version": platform.python_version(), "packages": packages}
+    told["own"] = {name: packages[name] for name in own(framework) if name in packages}
+    told |= {"trouble": lacks(NEEDED), "untested": lacks(FOR_TESTS)}
     try:
-        backends = [import_backend(framework, chapter, 1) for chapter in CHAPTERS]
+        chapters = [] if told["trouble"] else [import_backend(framework, x, 1) for x in CHAPTERS]
     except RequestError as error:
-        return {"trouble": str(error)}
-    own, gpus = dict[str, str](), 0
-    for name in distributions(framework):
-        with suppress(PackageNotFoundError):
-            own[name] = version(name)
-    with suppress(RequestError):  # it sees none
-        gpus = len(backends[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
-    return {"gpus": gpus, "own": own}
+        told["trouble"] = str(error)
+    if not told["trouble"]:
+        with suppress(RequestError):  # it sees no GPU
+            told["gpus"] = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
+    print(f"\n{json.dumps(told)}")  # a framework may have said something before
 
 
 def ask(framework: str, python: str) -> Found:
     """What a Python has of a framework: it is asked in a process of its own."""
-    code = f"from common.prove import tell; tell({framework!r})"
-    asked = [python, "-c", code]
+    asked = [python, "-c", f"from common.prove import tell; tell({framework!r})"]
     done = subprocess.run(asked, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"it ends with status {done.returncode}"]
@@ -143,17 +117,19 @@ def ask(framework: str, python: str) -> Found:
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
     """The frameworks to prove, once they are told of. Raises RequestError if there are none."""
-    chosen = {*named, *pythons} or {*installed()}
+    chosen = {*named, *pythons}
     found = []
-    for framework in (each for each in FRAMEWORKS if each in chosen):
+    for framework in FRAMEWORKS if chosen else installed():
+        if chosen and framework not in chosen:
+            continue
         each = ask(framework, pythons.get(framework, sys.executable))
-        if not each.trouble:
+        if each.trouble and chosen:
+            raise RequestError(f"{framework}: {each.trouble}")
+        if each.trouble:
+            print(f"without {framework}: {each.trouble}", flush=True)
+        else:
             print(f"{each}: {seen(each)}", flush=True)
             found.append(each)
-        elif framework in {*named, *pythons}:
-            raise RequestError(f"{framework}: {each.trouble}")
-        else:
-            print(f"without {framework}: {each.trouble}", flush=True)
     if not found:
         raise RequestError(
             "this Python has no framework that can run: "
@@ -164,69 +140,71 @@ def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
 
 def seen(found: Found) -> str:
     """How many GPUs a framework sees, in words."""
-    if found.gpus:
-        return f"{found.gpus} GPU{'s' * (found.gpus > 1)}"
-    driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
-    if isinstance(driver, Driver):
-        return f"it sees no GPU, though there is {in_words(driver.cards)}: docs/gpu.md tells why"
-    return "no GPU"
+    if not found.gpus:
+        driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        if isinstance(driver, Driver):
+            return f"no GPU, though there is {in_words(driver.cards)}: docs/gpu.md tells why"
+    return in_number(found.gpus)
 
 
-def gpus_for(found: Sequence[Found], asked: int | None, without: Sequence[str]) -> int:
-    """How many GPUs to use. Raises RequestError if a framework does not see as many as asked."""
+def in_number(gpus: int) -> str:
+    """A number of GPUs, in words."""
+    return f"{gpus or 'no'} GPU{'s' * (gpus > 1)}"
+
+
+def limit_gpus(found: Sequence[Found], asked: int | None, without: Sequence[str]) -> list[Found]:
+    """The frameworks with the number of GPUs that each is to use.
+
+    Raises RequestError if one that is not `without` does not see as many as asked.
+    """
     counts = {each.framework: each.gpus for each in found if each.framework not in without}
-    if asked is None:
-        return min(MOST, min((n for n in counts.values() if n), default=0))
+    most = min([MOST, *filter(None, counts.values())]) if asked is None else asked
     for framework, number in counts.items():
-        if number < asked:
+        if number < (asked or 0):
             raise RequestError(
                 f"{framework} sees {number} GPUs here, not {asked}: ask for fewer --gpus, or say "
                 f"--without-gpu {framework}; docs/gpu.md tells why that may be"
             )
-    return asked if counts else 0
+    return [replace(each, gpus=min(most, counts.get(each.framework, 0))) for each in found]
 
 
-def grids(found: Iterable[Found], out: Path, more_devices: bool) -> Iterator[Step]:
-    """The runs of each framework, on the CPU and, where it has any, on GPUs."""
+def gpu_flags(gpus: Mapping[str, int]) -> list[str]:
+    """The flags of a comparison for the number of GPUs that each framework uses; 0: only CPUs."""
+    if not any(gpus.values()):
+        return []
+    without = [framework for framework, number in gpus.items() if not number]
+    return [f"--gpus={max(gpus.values())}", *(["--without-gpu", *without] if without else [])]
+
+
+def steps(found: Sequence[Found], out: Path, more_devices: bool) -> Iterator[list[str]]:
+    """All commands: each framework's runs, its tests for GPUs, and the comparison."""
+    more = ["--more-devices"][:more_devices]
     for each in found:
+        grid = [each.python, "-m", "common.grid", each.framework, f"--out={out}"]
         for number in sorted({0, each.gpus}):
-            for more in (False, True)[: 1 + more_devices]:
-                made = commands(each.framework, out, more_devices=more, gpus=number)
-                if made:
-                    flags = [f"--gpus={number}"] * bool(number) + ["--more-devices"] * more
-                    grid = [each.python, "-m", "common.grid", each.framework, f"--out={out}"]
-                    yield Step([*grid, *flags], len(made))
+            on_gpus = [f"--gpus={number}"][:number]
+            yield from ([*grid, *on_gpus, *flags] for flags in ([], more)[: 1 + len(more)])
+    for each in found:
+        if each.gpus and not each.untested:
+            # A checkout may be read-only.
+            pytest = [each.python, "-m", "pytest", "-p", "no:cacheprovider", "tests/gpu"]
+            yield [*pytest, f"--gpus={each.gpus}", f"--framework={each.framework}"]
+    gpus = {each.framework: each.gpus for each in found}
+    flags = ["--suites", "--frameworks", *gpus, *more, *gpu_flags(gpus)]
+    yield [sys.executable, "-m", "common.parity", str(out), *flags]
 
 
-def tests(found: Iterable[Found]) -> Iterator[Step]:
-    """The tests for GPUs, of each framework that has some and whose Python can run them."""
-    for each in (each for each in found if each.gpus and not each.untested):
-        # A checkout may be read-only.
-        pytest = [each.python, "-m", "pytest", "-p", "no:cacheprovider", "tests/gpu"]
-        yield Step([*pytest, f"--gpus={each.gpus}", f"--framework={each.framework}"])
-
-
-def comparison(found: Sequence[Found], out: Path, more_devices: bool) -> list[str]:
-    """What the comparison of these runs is told."""
-    flags = [str(out), "--suites", "--frameworks", *(each.framework for each in found)]
-    flags += ["--more-devices"] * more_devices
-    without = [each.framework for each in found if not each.gpus]
-    if gpus := max(each.gpus for each in found):
-        flags += [f"--gpus={gpus}", *(["--without-gpu", *without] if without else [])]
-    return flags
-
-
-def passes(step: Step, log: IO[str], progress: Iterator[str]) -> bool:
-    """Whether a command ends well. What it says goes into the log; of runs, a line each is shown.
+def passes(command: Sequence[str], log: IO[str]) -> bool:
+    """Whether a command ends well. All that it prints is logged; of a grid, a line a run is shown.
 
     Whatever ends this process in order ends the command, too, and all that it has started.
     """
-    print(step, flush=True)
-    print(f"\n{step}", file=log, flush=True)
-    said: list[str] = []
+    print(named(command), flush=True)
+    print(f"\n{named(command)}", file=log, flush=True)
+    last: list[str] = []
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
     running = subprocess.Popen(
-        step.command,
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -236,64 +214,55 @@ def passes(step: Step, log: IO[str], progress: Iterator[str]) -> bool:
     try:
         for line in running.stdout or ():
             log.write(line)
-            said = [*said[-9:], line.rstrip()]
-            if not step.runs:
+            shown = "common.grid" not in command or re.match(r"\d+(/\d+| runs)", line)
+            if shown:
                 print(line, end="", flush=True)
-            elif line.startswith("python -m frameworks.") and ": error: " not in line:
-                print(f"{next(progress)} {line.split(maxsplit=2)[2].rstrip()}", flush=True)
+            last = [] if shown else [*last[-9:], line]
         running.wait()
     except BaseException:
         os.killpg(running.pid, signal.SIGTERM)
         running.wait()
         raise
     if running.returncode:
-        told = said if step.runs else []  # else it is there already
-        print("\n".join([*told, f"FAILED with status {running.returncode}"]), flush=True)
+        print(f"{''.join(last)}FAILED with status {running.returncode}", flush=True)
     return running.returncode == 0
+
+
+def named(command: Sequence[str]) -> str:
+    """A command as a person would give it."""
+    return " ".join(["python", *command[1:]])
 
 
 def prove(flags: argparse.Namespace) -> None:
     """Does it all. Raises RequestError before anything is written, and RunError in the end."""
-    out, more = flags.out, flags.more_devices
+    out = flags.out
     if missing := lacks(NEEDED):
-        raise RequestError(f"this Python {without(missing)}")
+        raise RequestError(missing)
     require_writable(out)
     found = find(flags.frameworks, dict(flags.python))
-    gpus = gpus_for(found, flags.gpus, flags.without_gpu)
-    on_cpu = [each.framework for each in found if not each.gpus] + [*flags.without_gpu]
-    found = [replace(each, gpus=0 if each.framework in on_cpu else gpus) for each in found]
-    compare = [sys.executable, "-m", "common.parity", *comparison(found, out, more)]
-    steps = [*grids(found, out, more), *tests(found), Step(compare)]
-    runs = sum(step.runs for step in steps)
-    print(f"{runs} runs on {devices(gpus)}, then the comparison; all goes to {out}", flush=True)
+    found = limit_gpus(found, flags.gpus, flags.without_gpu)
     out.mkdir(parents=True, exist_ok=True)
     (out / "proof.json").unlink(missing_ok=True)  # a verdict must not outlive a later proof
-    progress = (f"{number}/{runs}" for number in range(1, runs + 1))
     with (out / "proof.log").open("w", encoding="utf-8") as log:
-        done = {str(step): passes(step, log, progress) for step in steps}
+        todo = steps(found, out, flags.more_devices)
+        done = {named(command): passes(command, log) for command in todo}
     conclude(found, done, out)
 
 
 def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> None:
     """Writes and prints the verdict. Raises RunError if a command has failed."""
-    told = {"passed": all(done.values()), "ended": now(), "machine": describe_machine()}
-    told["frameworks"] = [asdict(each) for each in found]
-    told["commands"] = done
-    write_text(out / "proof.json", json.dumps(told, indent=2) + "\n")
+    proof = {"passed": all(done.values()), "ended": now(), "machine": describe_machine()}
+    proof |= {"frameworks": [asdict(each) for each in found], "commands": done}
+    write_text(out / "proof.json", json.dumps(proof, indent=2) + "\n")
     for each in found:
         if each.gpus and each.untested:
-            why = f"the Python of {each.framework} {without(each.untested)}"
-            print(f"the tests for GPUs were not run: {why}")
+            print(f"the tests for GPUs were not run in {each.framework}: {each.untested}")
     if failed := [command for command, passed in done.items() if not passed]:
         raise RunError(f"not proven, as these have failed: {'; '.join(failed)}; see {out}")
     for each in found:
-        print(f"proven: {each}, on {devices(each.gpus)}")
+        on_gpus = f" and {in_number(each.gpus)}" if each.gpus else ""
+        print(f"proven: {each}, on CPU devices{on_gpus}")
     print(f"{out} has all of it")
-
-
-def devices(gpus: int) -> str:
-    """The devices of a proof, in words."""
-    return f"CPU devices and {gpus} GPU{'s' * (gpus > 1)}" if gpus else "CPU devices"
 
 
 def parser() -> Parser:
@@ -305,14 +274,10 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument(
-        "frameworks",
-        type=known,
-        nargs="*",
-        metavar="FRAMEWORK",
-        help=f"these alone: {', '.join(FRAMEWORKS)} (all that this Python has)",
-    )
-    made.add_argument(
+    add, every = made.add_argument, ", ".join(FRAMEWORKS)
+    these = f"these alone: {every} (all that this Python has)"
+    add("frameworks", type=known, nargs="*", metavar="FRAMEWORK", help=these)
+    add(
         "--python",
         type=framework_and_python,
         action="append",
@@ -320,46 +285,29 @@ def parser() -> Parser:
         metavar="FRAMEWORK=PYTHON",
         help="the Python that has a framework, if it is not this one; once for each framework",
     )
-    made.add_argument(
-        "--gpus",
-        type=count(DEVICES, least=0),
-        metavar="N",
-        help="use N GPUs, and require them; 0: the CPU alone "
-        f"(as many as each framework sees, at most {MOST})",
-    )
-    made.add_argument(
-        "--without-gpu",
-        type=known,
-        nargs="+",
-        default=(),
-        metavar="FRAMEWORK",
-        help="frameworks that are proven on the CPU alone",
-    )
+    gpus = "use N GPUs, and require them; 0: the CPU alone "
+    gpus += f"(as many as each framework sees, at most {MOST})"
+    add("--gpus", type=count(DEVICES, least=0), metavar="N", help=gpus)
+    on_cpu = "frameworks that are proven on the CPU alone"
+    add("--without-gpu", choices=FRAMEWORKS, nargs="+", default=(), help=on_cpu)
     more = "runs on 3 and 4 devices, too, where otherwise 1 and 2 are used"
-    made.add_argument("--more-devices", action="store_true", help=more)
+    add("--more-devices", action="store_true", help=more)
     out, place = Path("results/proof"), "the folder for all that it leaves (%(default)s)"
-    made.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
+    add("--out", type=path, default=out, metavar="DIR", help=place)
     return made
 
 
 def known(text: str) -> str:
-    """A framework's name."""
+    """A framework's name; argparse refuses no name at all where it is given the choices."""
     if text not in FRAMEWORKS:
-        known = ", ".join(FRAMEWORKS)
-        raise argparse.ArgumentTypeError(f"there is no {text!r}: choose from {known}")
+        raise argparse.ArgumentTypeError(f"there is no {text}: choose from {', '.join(FRAMEWORKS)}")
     return text
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Proves what is asked for. Returns 0, 1 (something has failed), 2, 130 or 143."""
     made = parser()
-    flags = made.parse_args(argv)
-
-    def work() -> None:
-        with interruptible(signal.SIGTERM, signal.SIGHUP):
-            prove(flags)
-
-    return status(made.prog, work)
+    return status(made.prog, lambda: prove(made.parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import nox
 from nox.command import CommandFailed
 
 from common.backends.frameworks import FRAMEWORKS
-from common.prove import MOST
+from common.prove import MOST, gpu_flags
 from sessions import environments as python_of
 from sessions.accelerators import Choice
 from sessions.environments import RESULTS, available, less_compiling, require_known
@@ -96,7 +96,4 @@ def number(choices: Iterable[Choice]) -> int:
 
 def on_gpus(choices: Sequence[Choice]) -> list[str]:
     """The flags of the comparison that say which frameworks have run on GPUs, if any has."""
-    if not number(choices):
-        return []
-    without = [each.framework for each in choices if not each.cards]
-    return [f"--gpus={number(choices)}", *(["--without-gpu", *without] if without else [])]
+    return gpu_flags({each.framework: number(choices) * bool(each.cards) for each in choices})

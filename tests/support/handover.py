@@ -3,12 +3,10 @@
 PYTHONPATH=. python tests/support/handover.py jax results/handover
 """
 
-import signal
 import sys
 from pathlib import Path
 
 from common.base.machine import cores
-from common.base.signals import interruptible
 from common.chapters.chapters import CHAPTERS
 from common.grid import run_all
 from common.terminal.command import status
@@ -27,8 +25,7 @@ def flags(framework: str, chapter: str, folder: Path) -> list[str]:
 def main(framework: str, folder: str) -> int:
     """Runs both chapters. Returns 0, or the status of the first that failed."""
     todo = [(chapter, flags(framework, chapter, Path(folder))) for chapter in CHAPTERS]
-    with interruptible(signal.SIGTERM):
-        return status("handover", lambda: run_all(framework, todo, min(2, cores())))
+    return status("handover", lambda: run_all(framework, todo, min(2, cores())))
 
 
 if __name__ == "__main__":
