@@ -238,4 +238,6 @@ def site(session: nox.Session) -> None:
     """Build the site of chapters, pages and reference in results/site, and check its links."""
     python = python_of.site(session)
     session.run(python, "-m", "notebooks.build", "--check")
-    session.run(python, "-m", "notebooks.site", f"--out={RESULTS / 'site'}", *session.posargs)
+    flags = ["-W", "--keep-going", "-q", "-E", *session.posargs]  # a broken link is an error
+    session.run(python, "-m", "sphinx", *flags, "docs", str(RESULTS / "site"))
+    session.log(f"open {RESULTS / 'site' / 'index.html'}")

@@ -1,4 +1,4 @@
-"""How Sphinx builds the site; `python -m notebooks.site` writes the chapters' pages first."""
+"""How Sphinx builds the site, the chapters with the outputs of their notebooks."""
 
 import sys
 from pathlib import Path
@@ -13,6 +13,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx.ext.autodoc",
+    "notebooks.web.chapters",
     "notebooks.web.directives",
 ]
 exclude_patterns = ["**/.*"]

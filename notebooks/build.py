@@ -20,15 +20,7 @@ from common.base.errors import RunError
 from common.base.files import write_text
 from common.terminal.command import Parser, status
 from notebooks.drawing import pictures
-from notebooks.text.notebook import (
-    all_notebooks,
-    difference,
-    notebook,
-    path_of,
-    read,
-    with_outputs,
-    write,
-)
+from notebooks.text import notebook as files
 from notebooks.text.sources import ROOT
 
 FIGURES: Final = {
@@ -43,22 +35,31 @@ SHOWN: Final = 4
 REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
 
 
-def build(name: str, framework: str | None) -> None:
-    """Writes one notebook; it keeps its outputs if its code is the same."""
-    path = path_of(name, framework)
-    made = notebook(name, framework)
-    made = with_outputs(made, read(path)) if path.exists() else made
-    write(path, made)
-    outputs = "with outputs" if "executed" in made.metadata else "WITHOUT outputs"
-    print(f"{path.relative_to(ROOT)}: {len(made.cells)} cells, {outputs}")
+def everything() -> list[tuple[Path, files.Notebook]]:
+    """Every notebook as its text and listings say, by its file."""
+    return [
+        (files.path_of(*each), files.notebook(*each))
+        for framework in (*FRAMEWORKS, None)
+        for each in files.all_notebooks(framework)
+    ]
+
+
+def build() -> None:
+    """Writes all figures and notebooks; a notebook whose code is the same keeps its outputs."""
+    for path, draw in FIGURES.items():
+        write_text(path, draw())
+    for path, made in everything():
+        if path.exists():
+            files.with_outputs(made, files.read(path))
+        files.write(path, made)
+        outputs = "with outputs" if "executed" in made.metadata else "WITHOUT outputs"
+        print(f"{path.relative_to(ROOT)}: {len(made.cells)} cells, {outputs}")
 
 
 def stale() -> Iterator[str]:
     """A line for each notebook that is not what text and listings say, and for each old figure."""
-    for name, framework in everything():
-        path = path_of(name, framework)
-        wanted = notebook(name, framework)
-        trouble = difference(read(path), wanted) if path.exists() else "it is missing"
+    for path, made in everything():
+        trouble = files.difference(files.read(path), made) if path.exists() else "it is missing"
         if trouble:
             yield f"{path.relative_to(ROOT)}: {trouble}"
     for path, draw in FIGURES.items():
@@ -66,9 +67,12 @@ def stale() -> Iterator[str]:
             yield f"{path.relative_to(ROOT)}: it is another picture"
 
 
-def everything() -> list[tuple[str, str | None]]:
-    """Every notebook there is, by chapter and framework."""
-    return [each for framework in (*FRAMEWORKS, None) for each in all_notebooks(framework)]
+def check() -> None:
+    """Raises RunError that names every stale notebook."""
+    if found := list(stale()):
+        more = [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        raise RunError(f"{'; '.join([*found[:SHOWN], *more])}: {REMEDY}")
+    print("all notebooks are as their text and listings say")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,23 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     made.add_argument("--check", action="store_true", help="write nothing, say what is stale")
     flags = made.parse_args(argv)
-    return status(made.prog, lambda: check() if flags.check else build_all())
-
-
-def build_all() -> None:
-    """Writes all notebooks and figures."""
-    for name, framework in everything():
-        build(name, framework)
-    for path, draw in FIGURES.items():
-        write_text(path, draw())
-
-
-def check() -> None:
-    """Raises RunError that names every stale notebook."""
-    if found := list(stale()):
-        more = [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        raise RunError(f"{'; '.join([*found[:SHOWN], *more])}: {REMEDY}")
-    print(f"all {len(everything())} notebooks are as their text and listings say")
+    return status(made.prog, check if flags.check else build)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,31 @@
-"""A chapter: prose and blocks in Markdown, read for one framework as a list of cells.
+"""A chapter: prose and blocks in MyST, read for one framework as the cells of its notebook.
 
-CONTRIBUTING.md explains the blocks.
+CONTRIBUTING.md explains the blocks. The site has Sphinx read the same text.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from notebooks.text.sources import ROOT, Listings
 
-CHAPTERS: Final[dict[str, str]] = {
-    "multiple-gpus": "scratch",
-    "multiple-gpus-concise": "concise",
-    "strategies": "strategies",
-    "allreduce": "scratch",
-}
-"""The chapters that have a notebook for each framework, and what of it they are about."""
-
-VIRTUAL: Final = {"strategies": 4}
-"""The chapters that always have virtual devices, and how many: few machines have so many GPUs."""
+CHAPTERS: Final = ("multiple-gpus", "multiple-gpus-concise", "strategies", "allreduce")
+"""The chapters that have a notebook for each framework."""
 
 SHARED: Final = "parity"
 """The chapter that has one notebook for all frameworks."""
 
-TEXTS: Final = ROOT / "notebooks" / "chapters"
+TEXTS: Final = ROOT / "docs" / "chapters"
 
-BLOCK: Final = re.compile(r"(```|:::)\{(\w+)\}\s*(.*)")
+BLOCK: Final = re.compile(r"^(```|:::)\{(\w+)\} *(.*)\n((?:.*\n)*?)\1 *$", re.MULTILINE)
+
+FENCE: Final = re.compile(r"^ *(```|~~~|:::)", re.MULTILINE)
+
+KINDS: Final = ("setup", "listing", "solution", "cell", "picture", "explorer")
 
 SETUP: Final = """import sys
 from pathlib import Path
@@ -47,106 +43,65 @@ from notebooks.drawing import pictures
 lesson = Lesson({arguments})"""
 """The first code of a notebook: the project is a folder above it, and is not installed."""
 
-Kind = Literal["prose", "code", "picture", "stepper"]
-
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: Markdown, code, or the expression of a picture. Its `id` says its place."""
+    """Prose, or a block: its kind, the words after it, and its text. Its `id` says its place."""
 
     id: str
-    kind: Kind
+    kind: str
+    words: str
     text: str
-    folded: bool = False
+    line: int
+    only: tuple[str, ...]
+    """The frameworks that have it."""
 
 
 @dataclass
 class _Reader:
-    """What has been read of a chapter so far, for one framework."""
+    """The cells of a chapter that have been read so far, of all frameworks."""
 
     path: Path
-    framework: str | None
-    listings: Listings = field(default_factory=Listings)
     section: str = "start"
     count: int = 0
+    found: list[Cell] = field(default_factory=list)
 
-    def cell(self, kind: Kind, text: str, *, folded: bool = False) -> Cell:
-        """The next cell; those of other frameworks count too, so that ids are the same in all."""
-        self.count += 1
-        return Cell(f"{self.section}-{self.count}", kind, text, folded)
+    def read(self, text: str, line: int, only: tuple[str, ...]) -> None:
+        """Reads a text that begins in this line of the chapter, for some frameworks."""
+        end = 0
+        for block in BLOCK.finditer(text):
+            self.prose(text[end : block.start()], line + text.count("\n", 0, end), only)
+            end, at = block.end(), line + text.count("\n", 0, block.start())
+            kind, words, body = block.group(2, 3, 4)
+            if kind == "only":
+                if not words or not set(words.split()) <= set(FRAMEWORKS):
+                    raise self.error(at, f"only {words}: no such framework")
+                self.read(body, at + 1, tuple(words.split()))
+            elif kind in KINDS:
+                self.add(kind, words, body, at, only)
+            else:
+                raise self.error(at, f"there is no block {kind!r}")
+        self.prose(text[end:], line + text.count("\n", 0, end), only)
 
-    def prose(self, lines: Sequence[str]) -> Iterator[Cell]:
-        """Cells of prose: each heading begins one."""
-        text = "\n".join(lines).strip()
-        for part in re.split(r"\n(?=#+ )", text) if text else []:
+    def prose(self, text: str, line: int, only: tuple[str, ...]) -> None:
+        """Adds prose; each heading begins a block."""
+        if fence := FENCE.search(text):
+            at = line + text.count("\n", 0, fence.start())
+            raise self.error(at, "code that is not run, or a block without an end")
+        for part in re.split(r"\n(?=#+ )", text.strip()) if text.strip() else []:
             if heading := re.match(r"#+ (.+)", part):
                 self.section, self.count = slug(heading[1])[:48], 0
-            yield self.cell("prose", part.strip())
+            self.add("prose", "", part.strip(), line, only)
 
-    def block(self, name: str, words: str, body: Sequence[str], line: int) -> Iterator[Cell]:
-        """The cells of one block. Raises RunError, with its place, if it is none."""
-        match name:
-            case "only":
-                yield from self.only(words.split(), body, line)
-            case "listing" | "solution":
-                yield self.cell("code", self.listing(words.split()), folded=name == "solution")
-            case "cell":
-                text = "\n".join(body).strip("\n")
-                yield self.cell("code", text.replace("{framework}", str(self.framework)))
-            case "picture":
-                yield self.cell("picture", words)
-            case "stepper":
-                yield self.cell("stepper", "")
-            case _:
-                raise RunError(f"{self.path.name}:{line}: there is no block {name!r}")
+    def add(self, kind: str, words: str, text: str, line: int, only: tuple[str, ...]) -> None:
+        """Adds a cell; those of all frameworks count, so that ids are the same in all."""
+        self.count += kind != "setup"
+        name = kind if kind == "setup" else f"{self.section}-{self.count}"
+        self.found.append(Cell(name, kind, words, text, line, only))
 
-    def listing(self, words: Sequence[str]) -> str:
-        """Definitions of a file: of the framework's, or, with a slash, of the project's.
-
-        `{framework}` in a path becomes the framework's name.
-        """
-        file, *names = words
-        folder = ROOT if "/" in file else ROOT / "frameworks" / str(self.framework)
-        return self.listings.cell(folder / file.format(framework=self.framework), names)
-
-    def only(self, names: Sequence[str], body: Sequence[str], line: int) -> Iterator[Cell]:
-        """What is said to some frameworks; the others count it and leave it out."""
-        if not names or not set(names) <= set(FRAMEWORKS):
-            raise RunError(f"{self.path.name}:{line}: only {', '.join(names)}: no such framework")
-        reader = self
-        if self.framework not in names:
-            reader = _Reader(self.path, names[0], section=self.section, count=self.count)
-        cells = list(reader.cells(body, line))
-        self.count = reader.count
-        yield from cells if reader is self else []
-
-    def cells(self, lines: Sequence[str], offset: int = 0) -> Iterator[Cell]:
-        """The cells of these lines, the first of which is the one after `offset`."""
-        prose: list[str] = []
-        number = 0
-        while number < len(lines):
-            found = BLOCK.fullmatch(lines[number].rstrip())
-            if found is None:
-                if lines[number].lstrip().startswith(("```", "~~~")):
-                    raise RunError(f"{self.path.name}:{offset + number + 1}: code that is not run")
-                prose.append(lines[number])
-                number += 1
-                continue
-            yield from self.prose(prose)
-            prose, start = [], number
-            number = end_of_block(lines, number, found[1])
-            if number == len(lines):
-                raise RunError(f"{self.path.name}:{offset + start + 1}: the block has no end")
-            body = lines[start + 1 : number]
-            yield from self.block(found[2], found[3], body, offset + start + 1)
-            number += 1
-        yield from self.prose(prose)
-
-
-def end_of_block(lines: Sequence[str], start: int, fence: str) -> int:
-    """The line that ends the block which begins at `start`; the number of lines if none does."""
-    rest = (number for number in range(start + 1, len(lines)) if lines[number].rstrip() == fence)
-    return next(rest, len(lines))
+    def error(self, line: int, problem: str) -> RunError:
+        """An error that names the place."""
+        return RunError(f"{self.path.name}:{line}: {problem}")
 
 
 def slug(heading: str) -> str:
@@ -154,15 +109,32 @@ def slug(heading: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
-def cells(name: str, framework: str | None) -> list[Cell]:
+def cells(name: str, framework: str | None) -> Iterator[Cell]:
     """The cells of a chapter in a framework, or in none if it is the shared one.
 
     Raises RunError if the text or a listing of it cannot be read.
     """
-    path = TEXTS / f"{name}.md"
-    first, *rest = _Reader(path, framework).cells(path.read_text(encoding="utf-8").splitlines())
-    arguments = f'"{framework}", "{CHAPTERS[name]}"' if framework else ""
-    if name in VIRTUAL:
-        arguments += f', device_kind="cpu", devices={VIRTUAL[name]}'
-    setup = Cell("setup", "code", SETUP.replace("{arguments}", arguments))
-    return [first, setup, *rest]
+    reader, listings = _Reader(TEXTS / f"{name}.md"), Listings()
+    reader.read(reader.path.read_text(encoding="utf-8"), 1, FRAMEWORKS)
+    for each in reader.found:
+        if framework in (None, *each.only) and each.kind != "explorer":  # the site's
+            yield replace(each, text=_text(each, str(framework), listings))
+
+
+def _text(cell: Cell, framework: str, listings: Listings) -> str:
+    """The text of a cell in a framework; of a picture, its expression."""
+    words = cell.words.replace("{framework}", framework)
+    match cell.kind:
+        case "setup":
+            return SETUP.replace("{arguments}", words)
+        case "listing" | "solution":
+            file, *names = words.split()
+            return listings.cell(
+                (ROOT if "/" in file else ROOT / "frameworks" / framework) / file, names
+            )
+        case "cell":
+            return cell.text.replace("{framework}", framework).strip("\n")
+        case "picture":
+            return words
+        case _:
+            return cell.text

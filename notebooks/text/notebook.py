@@ -3,13 +3,14 @@
 import hashlib
 import json
 import os
-import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from common.base.files import require_regular, write_text
 from notebooks.drawing import pictures
@@ -26,18 +27,21 @@ FOLDED: Final = {"jupyter": {"source_hidden": True}, "collapsed": False}
 KERNEL: Final = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
+def all_notebooks(framework: str | None = None) -> list[tuple[str, str | None]]:
+    """The chapters of a framework, each with its name; without one, the shared chapter."""
+    return [(name, framework) for name in CHAPTERS] if framework else [(SHARED, None)]
+
+
 def path_of(name: str, framework: str | None) -> Path:
-    """Where the notebook of a chapter is."""
+    """The file of a notebook: in the framework's folder, or beside these if it is shared."""
     return FOLDER / (framework or "") / f"{name}.ipynb"
 
 
 def notebook(name: str, framework: str | None) -> Notebook:
     """The notebook of a chapter in a framework, without outputs."""
-    kept = [each for each in cells(name, framework) if each.kind != "stepper"]  # the site's
-    made = new_notebook(cells=[_cell(each, framework) for each in kept])
-    made.metadata = nbformat.from_dict(
-        {"kernelspec": KERNEL, "language_info": {"name": "python", "file_extension": ".py"}}
-    )
+    made = new_notebook(cells=[_cell(each, framework) for each in cells(name, framework)])
+    language = {"name": "python", "file_extension": ".py"}
+    made.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": language})
     return made
 
 
@@ -48,22 +52,15 @@ def _cell(cell: Cell, framework: str | None) -> Any:
         code, picture = f"show(pictures.{cell.text})", shown(pictures.drawn(cell.text))
         outputs = [new_output("display_data", picture)]
         return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=outputs)
-    return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.folded else {})
+    return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.kind == "solution" else {})
 
 
 def relinked(text: str, framework: str | None) -> str:
-    """Prose whose links lead from the notebook to where they lead from the chapter's text."""
-
-    def link(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in (*CHAPTERS, SHARED):
-            return match[0]
-        of = framework if name in CHAPTERS else None
-        target = path_of(name, of or ("pytorch" if name in CHAPTERS else None))
-        place = os.path.relpath(target, path_of(name, framework).parent)
-        return f"]({Path(place).as_posix()})"
-
-    text = re.sub(r"\]\(([\w-]+)\.md\)", link, text)
+    """Prose whose links to other chapters lead to their notebooks, and whose others still hold."""
+    for name in (*CHAPTERS, SHARED):
+        target = path_of(name, (framework or FRAMEWORKS[0]) if name in CHAPTERS else None)
+        place = os.path.relpath(target, FOLDER / (framework or ""))
+        text = text.replace(f"]({name}.md)", f"]({place})")
     return text if framework else text.replace("](../../", "](../")
 
 
@@ -93,41 +90,26 @@ def outputs_digest(made: Notebook) -> str:
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
 
 
-def pictures_in(cell: Any) -> list[str]:
-    """The pictures among the outputs of a cell."""
-    data = (each.get("data", {}) for each in cell.get("outputs", []))
-    return [each[SVG] for each in data if SVG in each]
-
-
 def difference(found: Notebook, wanted: Notebook) -> str:
     """What of a notebook is not what text, listings and pictures say; empty if nothing."""
-    theirs = {each.id: each for each in found.cells}
-    for cell in wanted.cells:
-        if trouble := _change(theirs.get(cell.id), cell):
-            return f"the cell {cell.id} {trouble}"
-    if [each.id for each in found.cells] != [each.id for each in wanted.cells]:
-        return "its cells are others, or in another order"
-    executed = found.metadata.get("executed", {})
+    for theirs, ours in zip_longest(found.cells, wanted.cells):
+        if ours is None or theirs is None or _stated(theirs, ours) != _stated(ours, ours):
+            return f"the cell {(ours or theirs).id} is another one"
+    executed = found.metadata.get("executed")
     if not executed:
         return "it has no outputs"
-    if executed.get("code") != code_digest(wanted):
-        return "its outputs are of other code"
-    if executed.get("outputs") != outputs_digest(found):
-        return "its outputs are not those of the run"
+    if (executed.get("code"), executed.get("outputs")) != (
+        code_digest(found),
+        outputs_digest(found),
+    ):
+        return "its outputs are not those of a run of its code"
     return failure(found)
 
 
-def _change(found: Any, wanted: Any) -> str:
-    """What of a cell is not what it should be."""
-    if found is None:
-        return "is missing"
-    if (found.source, found.cell_type) != (wanted.source, wanted.cell_type):
-        return "has another text"
-    if found.metadata.get("jupyter") != wanted.metadata.get("jupyter"):
-        return "is folded, or should be"
-    if pictures_in(wanted) and pictures_in(found) != pictures_in(wanted):
-        return "has another picture"
-    return ""
+def _stated(cell: Any, wanted: Any) -> tuple[object, ...]:
+    """What of a cell has to be as wanted: all but outputs, unless these are a picture."""
+    pictures = [each["data"][SVG] for each in cell.outputs] if wanted.get("outputs") else []
+    return cell.id, cell.cell_type, cell.source, cell.metadata, pictures
 
 
 def failure(made: Notebook) -> str:
@@ -149,8 +131,3 @@ def with_outputs(made: Notebook, found: Notebook) -> Notebook:
             new.outputs, new.execution_count = old.outputs, old.execution_count
         made.metadata["executed"] = found.metadata["executed"]
     return made
-
-
-def all_notebooks(framework: str | None = None) -> list[tuple[str, str | None]]:
-    """The chapters of a framework, each with its name; without one, the shared chapter."""
-    return [(name, framework) for name in CHAPTERS] if framework else [(SHARED, None)]

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from base64 import b64encode
-from pathlib import Path
 from typing import Any, ClassVar, Final
 from xml.etree import ElementTree
 
@@ -22,8 +21,7 @@ from common.base.errors import RunError
 from notebooks.drawing import pictures
 from notebooks.drawing.explore_plans import EXPLORERS
 from notebooks.text.sources import ROOT
-from notebooks.web.outputs import unsearched
-from notebooks.web.relink import DOCS, relinked
+from notebooks.web.chapters import unsearched
 
 TYPES: Final = {
     "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]": "Array",
@@ -35,7 +33,7 @@ TYPES: Final = {
 
 MATHML: Final = "http://www.w3.org/1998/Math/MathML"
 
-FONT: Final = DOCS / "_static" / "stix-two-math.woff2"
+FONT: Final = ROOT / "docs" / "_static" / "stix-two-math.woff2"
 
 
 class Picture(SphinxDirective):
@@ -86,13 +84,6 @@ def help_of(module: str) -> str:
     if ran.returncode:
         raise RunError(f"{module} --help ended with status {ran.returncode}: {ran.stderr.strip()}")
     return ran.stdout.rstrip()
-
-
-def relink_source(app: Sphinx, page: str, source: list[str]) -> None:
-    """Links of a text in docs/ to files of the repository become links between pages."""
-    path = Path(app.env.doc2path(page))
-    if not page.startswith(("chapters/", "sources/")):  # whose links are made when they are
-        source[0] = relinked(source[0], path.parent, page)
 
 
 def shorter_signature(
@@ -171,7 +162,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("picture", Picture)
     app.add_directive("explorer", Explorer)
     app.add_directive("command-help", CommandHelp)
-    app.connect("source-read", relink_source)
     app.connect("autodoc-process-signature", shorter_signature)
     app.connect("doctree-read", set_in_type)
     app.connect("html-page-context", bring_font)

@@ -1,7 +1,7 @@
 """Chapters: listings bring what they need; what cannot be read says where it stands."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ Write = Callable[[str], str]
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Writes a chapter of its own, and returns its name."""
     monkeypatch.setattr(chapter, "TEXTS", tmp_path)
-    monkeypatch.setitem(CHAPTERS, "own", "scratch")
 
     def written(text: str) -> str:
         (tmp_path / "own.md").write_text(text, encoding="utf-8")
@@ -26,15 +25,15 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
-def only(found: list[Cell], kind: str) -> list[str]:
-    return [cell.text for cell in found if cell.kind == kind and cell.id != "setup"]
+def texts(found: Iterable[Cell], kind: str) -> list[str]:
+    return [cell.text for cell in found if cell.kind == kind]
 
 
 def test_a_listing_brings_the_imports_that_none_before_it_has_brought(write: Write) -> None:
     listings = ["scratch.py get_params", "scratch.py loss", "kernels.py scatter"]
     listings += ["scratch.py split_batch"]
     name = write("# T\n\n" + "\n\n".join(f"```{{listing}} {each}\n```" for each in listings))
-    first, second, _, last = only(cells(name, "pytorch"), "code")
+    first, second, _, last = texts(cells(name, "pytorch"), "listing")
     assert "import torch\n" in first.split("def ")[0]
     assert "Params = dict[str, Tensor]" in first
     assert "from torch.nn import functional as F" in second
@@ -55,18 +54,25 @@ def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy() -> None:
 def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> None:
     text = "# T\n\n:::{only} jax mxnet\nhere\n\n```{cell}\nx = '{framework}'\n```\n:::\n\nall"
     name = write(text)
-    assert only(cells(name, "jax"), "prose") == ["# T", "here", "all"]
-    assert only(cells(name, "jax"), "code") == ["x = 'jax'"]
-    assert only(cells(name, "pytorch"), "prose") == ["# T", "all"]
-    assert only(cells(name, "pytorch"), "code") == []
-    assert cells(name, "jax")[-1].id == cells(name, "pytorch")[-1].id
+    assert texts(cells(name, "jax"), "prose") == ["# T", "here", "all"]
+    assert texts(cells(name, "jax"), "cell") == ["x = 'jax'"]
+    assert texts(cells(name, "pytorch"), "prose") == ["# T", "all"]
+    assert texts(cells(name, "pytorch"), "cell") == []
+    ids = [[cell.id for cell in cells(name, framework)] for framework in ("jax", "pytorch")]
+    assert [ids[0][0], ids[0][-1]] == ids[1]
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("# T\n\n```python\nx = 1\n```", "own.md:3: code that is not run"),
-        ("# T\n\n```{listing} scratch.py lenet", "own.md:3: the block has no end"),
+        (
+            "# T\n\n```python\nx = 1\n```",
+            "own.md:3: code that is not run, or a block without an end",
+        ),
+        (
+            "# T\n\n```{listing} scratch.py lenet",
+            "own.md:3: code that is not run, or a block without an end",
+        ),
         ("# T\n\n:::{only} pytroch\nx\n:::", "own.md:3: only pytroch: no such framework"),
         ("# T\n\n:::{only} jax\nx\n\n```{cel}\n```\n:::", "own.md:6: there is no block 'cel'"),
         ("# T\n\n```{listing} scratch.py lenett\n```", "scratch.py defines no 'lenett'"),
@@ -74,4 +80,4 @@ def test_what_is_said_to_some_frameworks_is_not_said_to_others(write: Write) -> 
 )
 def test_a_text_that_cannot_be_read_says_where(write: Write, text: str, complaint: str) -> None:
     with pytest.raises(RunError, match=re.escape(complaint)):
-        cells(write(text), "jax")
+        list(cells(write(text), "jax"))

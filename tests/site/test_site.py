@@ -1,16 +1,19 @@
-"""The site in a real browser, from the disk: a framework is chosen once, and all pages follow."""
+"""The site: what notebooks printed, a framework chosen once for all pages, formulas, the search."""
 
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
+from re import sub
 
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
 from playwright.sync_api import Page as Tab
 
+from common.backends.frameworks import FRAMEWORKS
+from notebooks.text.notebook import all_notebooks, path_of, read
 from notebooks.text.sources import ROOT
-
-pytestmark = NEEDED
+from notebooks.web.chapters import outputs
 
 CHAPTER = "chapters/multiple-gpus.html"
 NEXT = "chapters/multiple-gpus-concise.html"
@@ -18,12 +21,50 @@ NEXT = "chapters/multiple-gpus-concise.html"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, with the outputs of the notebooks that are as their text says."""
+    """The site, as `nox -s site` builds it."""
     out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "notebooks.site", f"--out={out}"]
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-E", "docs", str(out)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return out
+
+
+def test_pages_have_every_output_and_every_notebook(site: Path) -> None:
+    every = [each for framework in (*FRAMEWORKS, None) for each in all_notebooks(framework)]
+    downloads = {path.read_bytes() for path in site.glob("_downloads/*/*.ipynb")}
+    assert downloads == {path_of(*each).read_bytes() for each in every}
+    for name, framework in every:
+        html = (site / "chapters" / f"{name}.html").read_text(encoding="utf-8")
+        text = unescape(sub("<[^>]*>", "", html))
+        cells = [each for each in read(path_of(name, framework)).cells if each.id != "setup"]
+        left = [output for cell in cells for output in outputs(cell)]
+        assert all(words.rstrip("\n") in text for kind, words in left if kind == "text")
+        pictures = [words for kind, words in left if kind == "markup"]
+        assert all(
+            each.partition("<title")[2].partition(">")[2].partition("<")[0] in html
+            for each in pictures
+        )
+        assert len(left) > 5
+
+
+@NEEDED
+def test_what_frameworks_share_is_there_once_and_what_differs_in_tabs(site: Path, tab: Tab) -> None:
+    load(tab, site, CHAPTER)
+    assert tab.locator("pre", has_text="def shard_sizes").count() == 1
+    tabs = tab.locator(".sd-tab-set", has=tab.locator("pre", has_text="def lenet(")).first
+    labels = tabs.locator(":scope > label")
+    assert labels.all_inner_texts() == ["PyTorch", "TensorFlow", "JAX", "MXNet"]
+    listings = tabs.locator("pre", has_text="def lenet(").all()
+    said = tab.locator("p", has_text="In JAX arrays never change")
+    for label in labels.all():
+        label.click()
+        shown = [each.is_visible() for each in listings]
+        assert shown == [each == label.inner_text() for each in labels.all_inner_texts()]
+        assert said.is_visible() == (label.inner_text() == "JAX")
+    solution = tab.locator("details", has_text="def scaled_batches(")
+    assert solution.locator("pre").first.is_hidden()
+    solution.locator("summary").click()
+    assert solution.locator("pre").first.is_visible()
 
 
 def load(tab: Tab, site: Path, page: str, query: str = "") -> None:
@@ -41,6 +82,7 @@ def chosen(tab: Tab) -> set[str]:
     return set(found)
 
 
+@NEEDED
 def test_a_choice_holds_on_the_whole_page_and_on_the_next(site: Path, tab: Tab) -> None:
     load(tab, site, CHAPTER)
     assert chosen(tab) == {"PyTorch"}
@@ -59,6 +101,7 @@ def test_a_choice_holds_on_the_whole_page_and_on_the_next(site: Path, tab: Tab) 
     assert chosen(tab) == {"JAX"}
 
 
+@NEEDED
 def test_an_address_chooses_and_goes_along_where_nothing_is_stored(site: Path, tab: Tab) -> None:
     tab.add_init_script("""
         for (const name of ["getItem", "setItem"]) {
@@ -74,6 +117,7 @@ def test_an_address_chooses_and_goes_along_where_nothing_is_stored(site: Path, t
     assert chosen(tab) == {"MXNet"}
 
 
+@NEEDED
 @ON_BOTH
 def test_no_page_is_wider_than_the_window(site: Path, tab: Tab) -> None:
     pages = sorted(site.rglob("*.html"))
@@ -83,6 +127,7 @@ def test_no_page_is_wider_than_the_window(site: Path, tab: Tab) -> None:
         assert fits(tab), page
 
 
+@NEEDED
 def test_every_sign_of_a_formula_is_of_the_font_that_comes_with_it(site: Path, tab: Tab) -> None:
     pages = [each for each in site.rglob("*.html") if "<math" in each.read_text(encoding="utf-8")]
     assert len(pages) > 2
@@ -101,6 +146,7 @@ def test_every_sign_of_a_formula_is_of_the_font_that_comes_with_it(site: Path, t
         assert used == {("STIX Two Math", True)}, page
 
 
+@NEEDED
 def test_the_search_finds_a_chapter(site: Path, tab: Tab) -> None:
     load(tab, site, "search.html", "?q=minibatch")
     tab.locator(f"#search-results a[href*='{CHAPTER}']").first.click()
