@@ -9,9 +9,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from safetensors import SafetensorError
 
 from common.base.arrays import Weights
@@ -19,8 +18,6 @@ from common.base.errors import RequestError, RunError
 from common.base.files import require_regular, write_text
 from common.models.weights_file import load_arrays, save_weights
 from common.records.record import SCHEMA, Record
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:
@@ -67,18 +64,15 @@ def write_failure(path: Path) -> Iterator[None]:
 
 def read_record(path: Path) -> Record:
     """A record, without its tensors: see `read_tensors`. Raises RunError if it is none."""
-    return read_json(Record, path, f"a record of schema {SCHEMA}")
-
-
-def read_json(kind: type[Model], path: Path, what: str) -> Model:
-    """The model that a file holds. Raises RunError that says why it is not `what`."""
     try:
         require_regular(path)
-        return kind.model_validate_json(path.read_text(encoding="utf-8"))
+        return Record.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RunError(f"{path} is not {what}: {where} {first['msg']}") from None
+        raise RunError(
+            f"{path} is not a record of schema {SCHEMA}: {where} {first['msg']}"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
 

@@ -6,6 +6,7 @@ run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial 
 and `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,7 +17,7 @@ from common.chapters.operations import training_operations
 from common.data.dataset import Bytes
 from common.models.nets import Shapes, trainable
 from common.records.record import Record
-from common.settings.config import Config
+from common.settings.config import ITEMSIZE, Config
 
 PROBE: Final = 100
 """Examples in the probe batch: the first of the test set."""
@@ -48,7 +49,8 @@ def traced_steps(config: Config) -> list[int]:
     first = range(1, 1 + (steps if steps <= WHOLE else FIRST))
     wanted = sorted({*first, *ends, steps})
     operations = training_operations(config.options) * config.batch_size
-    size = snapshot_bytes(config)
+    kept = [*config.shapes().values(), *config.velocities().values()]
+    size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
     while wanted and (
         len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
     ):
@@ -62,35 +64,10 @@ def around(steps: Sequence[int]) -> list[int]:
     return sorted({step - back for step in steps for back in (0, 1)})
 
 
-def snapshot_bytes(config: Config) -> int:
-    """The size of one copy of the weights and, with momentum, velocities."""
-    shapes = [*config.shapes().values(), *config.velocities().values()]
-    return sum(int(np.prod(shape)) for shape in shapes) * np.dtype(config.dtype).itemsize
-
-
 def snapshots(config: Config) -> list[int]:
     """After which steps the weights are kept; 0: the initial ones. The final ones are elsewhere."""
     last = config.number_of_steps()
     return [step for step in around(traced_steps(config)) if step < last]
-
-
-def trace_shapes(config: Config) -> Shapes:
-    """The name and shape of every array of the trace."""
-    kept = {"weights": config.shapes(), "momentum": config.velocities()}
-    shapes = {
-        f"trace/{kind}/{step}/{name}": shape
-        for step in snapshots(config)
-        for kind, of_kind in kept.items()
-        for name, shape in of_kind.items()
-        if step or kind == "weights"
-    }
-    for step in traced_steps(config):
-        examples = minibatch_size(config, step)
-        shapes |= {
-            f"trace/images/{step}": (examples, 28, 28),
-            f"trace/labels/{step}": (examples,),
-        }
-    return shapes
 
 
 def minibatch_size(config: Config, step: int) -> int:
@@ -102,25 +79,31 @@ def minibatch_size(config: Config, step: int) -> int:
 def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
     """The name, shape and dtype of every array that a run must leave."""
     config = record.config
-    probe = min(PROBE, config.test_examples)
+    probe, layers = (min(most, config.test_examples) for most in (PROBE, LAYERS_PROBE))
     shapes: Shapes = {"logits/before": (probe, 10), "logits/after": (probe, 10)}
-    images = min(LAYERS_PROBE, config.test_examples)
     for name, shape in config.options.layer_shapes().items():
-        shapes |= {f"layers/{when}/{name}": (images, *shape) for when in ("before", "after")}
+        shapes |= {f"layers/{when}/{name}": (layers, *shape) for when in ("before", "after")}
     for name, shape in config.shapes().items():
         shapes[f"weights/{name}"] = shape
         if trainable(name):
             shapes[f"gradients/{name}"] = shape
-    small = {
+    for step in snapshots(config):
+        shapes |= {f"trace/weights/{step}/{k}": shape for k, shape in config.shapes().items()}
+        if step:
+            momentum = config.velocities().items()
+            shapes |= {f"trace/momentum/{step}/{name}": shape for name, shape in momentum}
+    integers = {
         "probe/images": (probe, 28, 28),
         "test/labels": (config.test_examples,),
         "test/predictions": (len(record.epochs), config.test_examples),
     }
-    for name, shape in trace_shapes(config).items():
-        (small if name.startswith(("trace/images/", "trace/labels/")) else shapes)[name] = shape
+    for step in traced_steps(config):
+        examples = minibatch_size(config, step)
+        integers[f"trace/images/{step}"] = (examples, 28, 28)
+        integers[f"trace/labels/{step}"] = (examples,)
     return {
         **{name: (shape, config.dtype) for name, shape in shapes.items()},
-        **{name: (shape, "uint8") for name, shape in small.items()},
+        **{name: (shape, "uint8") for name, shape in integers.items()},
         "losses": ((config.number_of_steps(),), "float64"),
     }
 
@@ -137,13 +120,10 @@ class Trace:
     def before(self, step: int, images: Bytes, labels: Bytes) -> None:
         """Keeps the minibatch of a step."""
         if step in self.steps:
-            self.tensors[f"trace/images/{step}"] = images
-            self.tensors[f"trace/labels/{step}"] = labels
+            self.tensors |= {f"trace/images/{step}": images, f"trace/labels/{step}": labels}
 
-    def after(
-        self, step: int, weights: Mapping[str, Array], velocities: Mapping[str, Array]
-    ) -> None:
+    def after(self, step: int, weights: Mapping[str, Array], momentum: Mapping[str, Array]) -> None:
         """Keeps weights and velocities after a step."""
-        if step in self.snapshots:
-            for kind, found in (("weights", weights), ("momentum", velocities)):
-                self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in found.items()}
+        for kind, arrays in (("weights", weights), ("momentum", momentum)):
+            if step in self.snapshots:
+                self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}

@@ -5,7 +5,6 @@ each finished epoch ends with for each test image; `epoch/seconds`, those of tra
 under way; and the trace of `common.records.trace`.
 """
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,8 +61,8 @@ class Checkpoint:
         """The trace so far."""
         return {k: values for k, values in self.tensors.items() if k.startswith("trace/")}
 
-    def tell(self, progress: Progress) -> None:
-        """Lets the progress of a run be that of the checkpoint."""
+    def restore(self, progress: Progress) -> None:
+        """Sets the progress of a run to that of the checkpoint."""
         progress.losses[:] = self.record.losses
         progress.epochs[:] = self.record.epochs
         progress.predictions[:] = self.tensors.get("test/predictions", ())
@@ -95,7 +94,7 @@ class Checkpoints:
 
         Where the run has resumed from one after the same step, there is nothing new to write.
         """
-        path = self.folder / checkpoint_name(self.record, len(progress.losses))
+        path = self.folder / f"{self.record.name()}-step{len(progress.losses)}.json"
         if not self.writes or path in self.whole:
             return
         so_far = {"losses": progress.losses, "epochs": progress.epochs}
@@ -120,11 +119,6 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
 
 
-def checkpoint_name(record: Record, step: int) -> str:
-    """The name of the checkpoint that a run leaves after a step."""
-    return f"{record.name()}-step{step}.json"
-
-
 def read_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint whose record is at `path`. Raises RunError that says why it is none."""
     record = read_record(path)
@@ -135,12 +129,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def checkpoints_in(folder: Path, name: str) -> list[Path]:
     """The checkpoints of a run of this name in a folder, by their steps, the newest first."""
-    if not folder.is_dir():
-        return []
-    names = re.compile(rf"{re.escape(name)}-step([1-9]\d*)\.json")
-    found = {
-        int(match.group(1)): path
-        for path in folder.iterdir()
-        if (match := names.fullmatch(path.name))
-    }
-    return [found[step] for step in sorted(found, reverse=True)]
+    names = files_of(name)
+    found = [(names.fullmatch(path.name), path) for path in folder.glob("*-step*.json")]
+    steps = {int(match[1]): path for match, path in found if match}
+    return [steps[step] for step in sorted(steps, reverse=True)]

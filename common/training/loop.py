@@ -87,7 +87,7 @@ class Training:
         if self.found is not None:
             self.chapter.restore(part(self.found.tensors, "state/"), replicas, self.devices)
             self.trace.tensors |= self.found.trace()
-            self.found.tell(progress)
+            self.found.restore(progress)
         self._run()
         trained = exported(self.chapter, replicas, len(progress.losses))
         require_finite(trained, len(progress.losses))

@@ -7,13 +7,7 @@ from contextlib import contextmanager
 from typing import SupportsFloat
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, TextColumn
 
 from common.records.record import Epoch
 from common.settings.config import Config
@@ -38,22 +32,15 @@ class Reporter:
     @contextmanager
     def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator["Bar"]:
         """A bar over one epoch's steps, of which some are done; it vanishes at the end."""
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
-        )
+        columns = *Progress.get_default_columns(), TextColumn("{task.fields[figures]}")
         visible = sys.stderr.isatty() and not self.quiet
-        with Progress(
-            *columns, console=self.console, transient=True, disable=not visible
-        ) as progress:
-            task = progress.add_task(description, total=steps, completed=done, figures="")
+        bars = Progress(*columns, console=self.console, transient=True, disable=not visible)
+        with bars:
+            task = bars.add_task(description, total=steps, completed=done, figures="")
 
             def show(done: int, loss: float, speed: float) -> None:
-                figures = f"loss {loss:.3f}, {speed:,.0f} images/s"
-                progress.update(task, completed=done, figures=figures)
+                figures = f"step {done}/{steps}, loss {loss:.3f}, {speed:,.0f} images/s"
+                bars.update(task, completed=done, figures=figures)
 
             yield Bar(show if visible else None, batch_size, done)
 
