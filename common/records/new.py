@@ -6,15 +6,16 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final
 
+from common.backends.devices import Process
 from common.backends.driver import find_driver, in_words
-from common.backends.loading import distributions
+from common.backends.loading import distributions, engine
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.machine import describe_machine
 from common.data.dataset import Dataset
 from common.models.weights_file import digest
 from common.records.fingerprint import ROOT, source_digest, versions
-from common.records.record import DataUsed, Failure, Record
+from common.records.record import Cluster, DataUsed, Failure, Record
 from common.settings.config import Config
 from common.terminal.text import gist, storable
 
@@ -61,6 +62,16 @@ def new_record(
         initial_weights_sha256=digest(weights),
         traffic=config.traffic(),
     )
+
+
+def cluster(launcher: str, config: Config, process: Process) -> Cluster | None:
+    """The processes of a run over hosts; None if there is one host."""
+    if not process.hosts:
+        return None
+    settings = config.settings()
+    how = settings.get("allreduce") or settings.get("wrapper", "")
+    about = engine(config.framework, config.chapter, config.device_kind, how)
+    return Cluster(launcher=launcher, hosts=list(process.hosts), **about)
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -18,13 +18,9 @@ from common.records.record import Epoch, Record, files_of
 from common.records.store import (
     read_record,
     read_tensors,
-    tensors_of,
     write_failure,
     write_record,
 )
-
-KEPT = 2
-"""As many checkpoints stay: should the disk lose the last one, there is another."""
 
 
 @dataclass
@@ -74,14 +70,14 @@ class Checkpoints:
     """Where a run leaves checkpoints, how often, and as whose: `record` is the run's.
 
     `every` so many steps; None: at the end of each epoch. Only a run's first process `writes`.
-    `whole` are those that stay, the newest last: at first the one that it resumes from, if any.
+    `last` is the newest one: at first that from which it resumes, if any.
     """
 
     folder: Path
     every: int | None
     record: Record
     writes: bool
-    whole: list[Path]
+    last: Path | None
 
     def due(self, step: int, *, ends: bool) -> bool:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
@@ -90,12 +86,13 @@ class Checkpoints:
     def write(
         self, progress: Progress, saved: Mapping[str, Array], trace: Mapping[str, Array]
     ) -> None:
-        """Writes a checkpoint, and removes all but this and the one before. Raises RunError.
+        """Writes a checkpoint, and removes all but this and the last one. Raises RunError.
 
-        Where the run has resumed from one after the same step, there is nothing new to write.
+        Should the disk lose this one, there is another. A run that has resumed and stops before
+        its next step has nothing new to write.
         """
         path = self.folder / f"{self.record.name()}-step{len(progress.losses)}.json"
-        if not self.writes or path in self.whole:
+        if not self.writes or path == self.last:
             return
         so_far = {"losses": progress.losses, "epochs": progress.epochs}
         record = self.record.model_copy(update=so_far)
@@ -104,19 +101,14 @@ class Checkpoints:
         if progress.predictions:
             tensors["test/predictions"] = np.stack(progress.predictions)
         write_record(path, record, tensors | dict(trace))
-        self.whole = [*self.whole, path][-KEPT:]
+        kept = {self.last and self.last.stem, path.stem}
+        files, self.last = files_of(record.name()), path
         with write_failure(path):
-            self._prune()
-
-    def _prune(self) -> None:
-        """Removes all other checkpoints of the run's name, and parts of any."""
-        kept = {name for each in self.whole for name in (each.name, tensors_of(each).name)}
-        files = files_of(self.record.name())
-        # A record goes before its tensors, so that it never stands without them.
-        for path in sorted(self.folder.iterdir(), key=lambda path: path.suffix):
-            found = files.fullmatch(path.name)
-            if found and found.group(1) and path.name not in kept:
-                path.unlink(missing_ok=True)
+            # A record goes before its tensors, so that it never stands without them.
+            for file in sorted(self.folder.iterdir(), key=lambda file: file.suffix):
+                match = files.fullmatch(file.name)
+                if match and match[1] and file.stem not in kept:
+                    file.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

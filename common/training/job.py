@@ -18,15 +18,15 @@ from common.chapters.chapters import SPECS
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
-from common.records.new import new_record
+from common.records.new import cluster, new_record
 from common.records.record import Record, files_of
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.files import Files
 from common.terminal.streams import open_streams
-from common.training.checkpoints import Checkpoints, checkpoints_in
+from common.training.checkpoints import Checkpoints
 from common.training.loop import Outcome, Training
-from common.training.process_agreement import cluster, require_same
+from common.training.process_agreement import require_same
 from common.training.reporter import Reporter, closing_line, introduction
 from common.training.resume import chosen, resumed, resumption
 
@@ -81,10 +81,8 @@ class Job:
                 self.write(record)
             kept = None
             if (folder := self.files.checkpoint_dir) is not None:
-                every, writes = self.files.checkpoint_every, process.rank == 0
-                own = found is not None and found.path in checkpoints_in(folder, record.name())
-                whole = [found.path] if found and own else []
-                kept = Checkpoints(folder, every, record, writes, whole)
+                every, last = self.files.checkpoint_every, found.path if found else None
+                kept = Checkpoints(folder, every, record, process.rank == 0, last)
             training = Training(
                 chapter, devices.local, config, data, report, kept, found, stop, process
             )

@@ -1,12 +1,10 @@
-"""What a run over several hosts tells of its processes, and what they have to agree on."""
+"""What all processes of a run have to agree on before it begins."""
 
 from typing import Final
 
 from common.backends.devices import Process
-from common.backends.loading import engine
 from common.base.errors import RequestError
-from common.records.record import Cluster, Record
-from common.settings.config import Config
+from common.records.record import Record
 from common.training.checkpoints import Checkpoint
 
 ADVICE: Final = {
@@ -16,16 +14,6 @@ ADVICE: Final = {
     "checkpoint": "all hosts have to share --checkpoint-dir",
 }
 """What to do about what the first process has and another one has not."""
-
-
-def cluster(launcher: str, config: Config, process: Process) -> Cluster | None:
-    """The processes of a run over hosts; None if there is one host."""
-    if not process.hosts:
-        return None
-    settings = config.settings()
-    how = settings.get("allreduce") or settings.get("wrapper", "")
-    about = engine(config.framework, config.chapter, config.device_kind, how)
-    return Cluster(launcher=launcher, hosts=list(process.hosts), **about)
 
 
 def require_same(record: Record, found: Checkpoint | None, process: Process) -> None:
