@@ -4,17 +4,12 @@ Written: the gradient of the mean loss over two devices, for a weight that both 
 Expected: the gradient of the mean loss over all examples.
 """
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 from jax.lax import pcast, pmean
 from jax.sharding import AxisType, PartitionSpec as P
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -55,4 +50,4 @@ if __name__ == "__main__":
         "pcast(w), then pmean(grad(loss))": on_two(mean_after_pcast, check=True),
         "pmean(grad(loss)), check_vma=False": on_two(mean_of_gradients, check=False),
     }
-    sys.exit(tell(f"jax {jax.__version__}", X.mean(), came, instead))
+    tell(f"jax {jax.__version__}", X.mean(), came, instead)

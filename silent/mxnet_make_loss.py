@@ -4,14 +4,8 @@ Written: two microbatches, each with its share of the mean loss, by `make_loss(l
 Expected: the gradient of the mean over both.
 """
 
-import sys
-from pathlib import Path
-
 import mxnet as mx
 from mxnet import autograd, nd
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -32,4 +26,4 @@ def gradient(*, make_loss: bool) -> float:
 if __name__ == "__main__":
     came = {"make_loss(loss) / 2": gradient(make_loss=True)}
     instead = {"loss / 2": gradient(make_loss=False)}
-    sys.exit(tell(f"mxnet {mx.__version__}", sum(MICROBATCHES) / 2, came, instead))
+    tell(f"mxnet {mx.__version__}", sum(MICROBATCHES) / 2, came, instead)

@@ -4,14 +4,8 @@ Written: two microbatches, one `backward()` for each, as PyTorch's users accumul
 Expected: the gradient of the sum over both.
 """
 
-import sys
-from pathlib import Path
-
 import mxnet as mx
 from mxnet import autograd, np, npx
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -32,4 +26,4 @@ def gradient(**grad_req: str) -> float:
 if __name__ == "__main__":
     came = {"attach_grad()": gradient()}
     instead = {"attach_grad(grad_req='add')": gradient(grad_req="add")}
-    sys.exit(tell(f"mxnet {mx.__version__}", sum(MICROBATCHES), came, instead))
+    tell(f"mxnet {mx.__version__}", sum(MICROBATCHES), came, instead)

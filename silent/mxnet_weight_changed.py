@@ -5,14 +5,8 @@ pipeline whose stage is updated while a microbatch is on its way.
 Expected: the gradient at the weight that the forward computation had.
 """
 
-import sys
-from pathlib import Path
-
 import mxnet as mx
 from mxnet import autograd, np, npx
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -35,4 +29,4 @@ def gradient(*, in_place: bool) -> float:
 if __name__ == "__main__":
     came = {"weight += 7": gradient(in_place=True)}
     instead = {"weight = weight + 7": gradient(in_place=False)}
-    sys.exit(tell(f"mxnet {mx.__version__}", 2 * 3.0, came, instead))
+    tell(f"mxnet {mx.__version__}", 2 * 3.0, came, instead)

@@ -6,16 +6,10 @@ go when the next step is done, and what was written into them goes as well.
 Expected: the weights that were copied in, after a step with a rate of 0.
 """
 
-import sys
-from pathlib import Path
-
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.processes import by_two
 from silent.telling import tell
@@ -48,4 +42,4 @@ def steps(rank: int) -> list[dict[str, list[float]]]:
 
 
 if __name__ == "__main__":
-    sys.exit(tell(f"torch {torch.__version__}", [3.0, 3.0], *by_two(steps)))
+    tell(f"torch {torch.__version__}", [3.0, 3.0], *by_two(steps))

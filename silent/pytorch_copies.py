@@ -4,14 +4,9 @@ Written: two replicas of a weight on the CPU, a gradient on each, their sum, and
 Expected: the step that one replica takes with both examples.
 """
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -34,4 +29,4 @@ def after_a_step(replica: Callable[[], torch.Tensor]) -> float:
 if __name__ == "__main__":
     instead = {"detach().clone()": after_a_step(lambda: WEIGHT.detach().clone().requires_grad_())}
     came = {"to('cpu')": after_a_step(lambda: WEIGHT.to("cpu"))}
-    sys.exit(tell(f"torch {torch.__version__}", -RATE * X.sum(), came, instead))
+    tell(f"torch {torch.__version__}", -RATE * X.sum(), came, instead)

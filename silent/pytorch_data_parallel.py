@@ -4,13 +4,7 @@ Written: `DataParallel(net, device_ids=[0, 1])` and a minibatch of four images.
 Expected: two copies of the net, each of which is given two images.
 """
 
-import sys
-from pathlib import Path
-
 import torch
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -32,11 +26,9 @@ if __name__ == "__main__":
     torch.nn.DataParallel(Net(came), device_ids=[0, 1])(X)
     nets = [Net(instead), Net(instead)]
     torch.cat([net(shard) for net, shard in zip(nets, X.tensor_split(2), strict=True)])
-    sys.exit(
-        tell(
-            f"torch {torch.__version__}",
-            [2, 2],
-            {"images of each copy, DataParallel": came},
-            {"a copy for each part of tensor_split": instead},
-        )
+    tell(
+        f"torch {torch.__version__}",
+        [2, 2],
+        {"images of each copy, DataParallel": came},
+        {"a copy for each part of tensor_split": instead},
     )

@@ -5,8 +5,6 @@ channels in (`Shard(1)`), and `conv2d`, as one would split a dense layer.
 Expected: what `conv2d` gives in one process.
 """
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,9 +12,6 @@ from torch import distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.functional import conv2d
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.processes import by_two
 from silent.telling import tell
@@ -49,4 +44,4 @@ def convolve(rank: int) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     came, instead = by_two(convolve)
-    sys.exit(tell(f"torch {torch.__version__}", conv2d(X, FILTERS), came, instead))
+    tell(f"torch {torch.__version__}", conv2d(X, FILTERS), came, instead)

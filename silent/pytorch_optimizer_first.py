@@ -5,16 +5,10 @@ put new parameters in the place of the old ones, which the optimizer keeps.
 Expected: the step that the net takes in one process.
 """
 
-import sys
-from pathlib import Path
-
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.processes import by_two
 from silent.telling import tell
@@ -48,4 +42,4 @@ def steps(rank: int) -> list[dict[str, list[float]]]:
 
 
 if __name__ == "__main__":
-    sys.exit(tell(f"torch {torch.__version__}", [0.5, 0.5], *by_two(steps)))
+    tell(f"torch {torch.__version__}", [0.5, 0.5], *by_two(steps))

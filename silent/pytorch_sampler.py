@@ -4,16 +4,11 @@ Written: an evaluation on two processes of five examples, of which the first is 
 Expected: the accuracy over five examples.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch.utils.data import DistributedSampler
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.telling import tell
 
@@ -29,11 +24,9 @@ def accuracy(samplers: Sequence[Iterable[int]]) -> float:
 if __name__ == "__main__":
     padded = [DistributedSampler(RIGHT, 2, rank, shuffle=False) for rank in range(2)]
     exact = [range(rank, len(RIGHT), 2) for rank in range(2)]
-    sys.exit(
-        tell(
-            f"torch {torch.__version__}",
-            RIGHT.mean(),
-            {"DistributedSampler": accuracy(padded)},
-            {"range(rank, n, k)": accuracy(exact)},
-        )
+    tell(
+        f"torch {torch.__version__}",
+        RIGHT.mean(),
+        {"DistributedSampler": accuracy(padded)},
+        {"range(rank, n, k)": accuracy(exact)},
     )

@@ -4,17 +4,11 @@ Written: the gradient of the mean loss of each process, which has two examples, 
 Expected: the gradient of the mean loss over all three examples.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from silent.processes import by_two
 from silent.telling import tell
@@ -45,4 +39,4 @@ def gradients(rank: int) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
-    sys.exit(tell(f"torch {torch.__version__}", X.mean(), *by_two(gradients)))
+    tell(f"torch {torch.__version__}", X.mean(), *by_two(gradients))

@@ -10,26 +10,24 @@ NOTICED: Final = 1e-6
 """Right is what is nearer, divided by the largest number expected. The wrongs are far larger."""
 
 
-def tell(version: str, expected: Any, came: Mapping[str, Any], instead: Mapping[str, Any]) -> int:
-    """Prints the case. The status of the command: 0 if all that came is wrong, and the cure right.
+def tell(version: str, expected: Any, came: Mapping[str, Any], instead: Mapping[str, Any]) -> None:
+    """Prints the case. Ends the program with status 1 if what came is right, or the cure wrong.
 
     `came` and `instead` have the numbers, by what was written to get them.
     """
     expected = np.asarray(expected, "float64")
-    rows = [("expected", _text(expected), "")]
-    rows += [(name, _text(each), _told(expected, each)) for name, each in came.items()]
-    rows += [(f"instead: {name}", _text(x), _told(expected, x)) for name, x in instead.items()]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    cures = {f"instead: {name}": numbers for name, numbers in instead.items()}
+    rows = {"expected": expected, **came, **cures}
+    told = {name: "" if name == "expected" else _told(expected, x) for name, x in rows.items()}
+    widths = max(map(len, rows)), max(map(len, map(_text, rows.values())))
     print(version.partition("+")[0])  # a build for CPUs alone has "+cpu" at the end
-    for name, numbers, told in rows:
-        print(f"{name:{widths[0]}}  {numbers:{widths[1]}}  {told}".rstrip())
-    mended = [name for name, each in came.items() if _told(expected, each) == "right"]
-    spoilt = [name for name, each in instead.items() if _told(expected, each) != "right"]
-    for name in mended:
-        print(f"{name}: this version gets it right; change docs/silent.md", file=sys.stderr)
-    for name in spoilt:
-        print(f"{name}: this version gets it wrong, too; change docs/silent.md", file=sys.stderr)
-    return 1 if mended or spoilt else 0
+    for name, numbers in rows.items():
+        print(f"{name:{widths[0]}}  {_text(numbers):{widths[1]}}  {told[name]}".rstrip())
+    changed = [f"{name}: this version gets it right" for name in came if told[name] == "right"]
+    spoilt = [name for name in cures if told[name] != "right"]
+    changed += [f"{name}: this version gets it wrong, too" for name in spoilt]
+    if changed:
+        sys.exit("\n".join(f"{each}; change docs/silent.md" for each in changed))
 
 
 def _text(numbers: Any) -> str:

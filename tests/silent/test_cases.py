@@ -15,14 +15,24 @@ CASES = {
     for framework in FRAMEWORKS
     for case in sorted((ROOT / "silent").glob(f"{framework}_*.py"))
 }
+AS_FILE = "pytorch_uneven_batches"
+"""It is run as an editor does, too."""
+
+
+def marks(case: str) -> pytest.MarkDecorator:
+    return pytest.mark.only(CASES[case])
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.only(name)) for case, name in CASES.items()]
+    ("case", "words"),
+    [
+        *(pytest.param(case, f"-m silent.{case}", marks=marks(case)) for case in CASES),
+        pytest.param(AS_FILE, f"silent/{AS_FILE}.py", marks=marks(AS_FILE)),
+    ],
 )
-def test_the_page_has_what_a_case_prints(case: str) -> None:
+def test_the_page_has_what_a_case_prints(case: str, words: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", f"silent.{case}"],
+        [sys.executable, *words.split()],
         cwd=ROOT,
         capture_output=True,
         text=True,
