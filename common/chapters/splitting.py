@@ -11,7 +11,7 @@ from common.backends.interface import Launch, MakeDevices
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Collective, Event, Usage
+from common.parallel.ledger import Event, Usage
 from common.parallel.replicas import whole
 
 
@@ -74,13 +74,6 @@ class Trainer(Protocol):
         """Gives each device its part of the weights and of their velocities."""
 
 
-class OwnMeans(Trainer, Protocol):
-    """A trainer by the framework's own means: what it moves, no listing of ours counts."""
-
-    def moved(self, X: Array, y: Array, /) -> list[Collective]:
-        """What a step on such a minibatch moves, by kind; it may take that step."""
-
-
 @dataclass(frozen=True)
 class ByHand:
     """A split of the hand-written listing."""
@@ -125,7 +118,7 @@ class ByHand:
         return whole(parts, layouts, plan.shapes)
 
 
-MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], OwnMeans]
+MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], Trainer]
 
 
 @dataclass(frozen=True)

@@ -35,17 +35,6 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Collective:
-    """The bytes of whole tensors that a framework itself moved in a step by one kind of collective.
-
-    Messages ("send") are those of all devices.
-    """
-
-    kind: str
-    size: int
-
-
-@dataclass(frozen=True)
 class Event:
     """What a device did with a microbatch, forward or backward, in seconds since the step began."""
 

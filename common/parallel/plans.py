@@ -48,7 +48,9 @@ class Plan(Net):
         return [slice(*each) for each in bounds]
 
     def shards_of(self, examples: int) -> list[list[slice]]:
-        """For each microbatch, the examples of each device, where devices share them."""
+        """For each microbatch, the examples of each device: its shard in ZeRO, else all of them."""
+        if not self.strategy.startswith("zero"):
+            return [[rows] * self.devices for rows in self.microbatches_of(examples)]
         bounds = shard_bounds(examples, self.devices)
         count = max(1, min(self.microbatches, bounds[0][1]))
         cut = [shard_bounds(stop - start, count) for start, stop in bounds]

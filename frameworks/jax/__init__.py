@@ -29,32 +29,22 @@ DEVICE_COUNT = r"(^|\s)--xla_force_host_platform_device_count=\S*"
 ENVIRONMENT = Environment(
     decided={"XLA_FLAGS": re.sub(DEVICE_COUNT, "", os.environ.get("XLA_FLAGS", "")).strip()},
     removed=(
-        # Which devices compute, and with how many threads.
         *("JAX_PLATFORM_NAME", "JAX_DEFAULT_DEVICE", "JAX_NUM_CPU_DEVICES", "PJRT_NPROC"),
         *("JAX_LOCAL_DEVICE_IDS", "JAX_CPU_COLLECTIVES_IMPLEMENTATION"),
-        # With the first, processes on several hosts wait for a program that no process sends.
         *("JAX_SHARE_BINARY_BETWEEN_HOSTS", "JAX_ENABLE_RECOVERABILITY"),
-        "JAX_ENABLE_PREEMPTION_SERVICE",
-        # With how many bits.
-        *("JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION", "*_DEFAULT_FPMATH_MODE"),
-        # What programmers forbid their own code.
-        *("JAX_NUMPY_*", "JAX_NO_*", "JAX_TRANSFER_GUARD*", "JAX_ERROR_CHECKING_*"),
-        "JAX_ARRAY_GARBAGE_COLLECTION_GUARD",
-        # What the wrappers are written for: shard_map's types, and how Flax keeps a net.
-        *("JAX_AUTO_PCAST", "EAGER_CONSTANT_FOLDING", "FLAX_*", "NNX_*"),
+        *("JAX_ENABLE_PREEMPTION_SERVICE", "JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION"),
+        *("*_DEFAULT_FPMATH_MODE", "JAX_NUMPY_*", "JAX_NO_*", "JAX_TRANSFER_GUARD*"),
+        *("JAX_ERROR_CHECKING_*", "JAX_ARRAY_GARBAGE_COLLECTION_GUARD", "JAX_AUTO_PCAST"),
+        *("EAGER_CONSTANT_FOLDING", "FLAX_*", "NNX_*"),
     ),
     rounding=(
-        # How the compiler makes a program faster.
         *("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_OPTIMIZATION_LEVEL"),
         *("JAX_EXEC_TIME_*", "JAX_MEMORY_FITTING_*", "JAX_COMPILER_ENABLE_REMAT_PASS"),
         *("JAX_ENABLE_PGLE", "JAX_XLA_PROFILE_VERSION", "JAX_USE_SHARDY_PARTITIONER"),
-        # What the program is.
         *("JAX_DISABLE_JIT", "JAX_USE_DIRECT_LINEARIZE", "JAX_SOFTMAX_CUSTOM_JVP"),
-        *("JAX_SCAN3", "JAX_REMAT3", "JAX_CUSTOM_VJP3"),
-        # Products of matrices: XLA takes those of oneDNN, and on GPUs those of NVIDIA.
-        *("*DNN*_MAX_CPU_ISA", "CUBLAS_WORKSPACE_CONFIG", "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"),
+        *("JAX_SCAN3", "JAX_REMAT3", "JAX_CUSTOM_VJP3", "*DNN*_MAX_CPU_ISA"),
+        *("CUBLAS_WORKSPACE_CONFIG", "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"),
     ),
-    # Devices, their memory, checks, logs, caches: also a value that JAX cannot read.
     breaking=("JAX_*", "PJRT_*", "TPU_LIBRARY_PATH", "XLA_*"),
     fatal=("XLA_FLAGS",),
     # XLA reads its flags when it is first asked for a compiler's options: 0.1 s of the processor.
@@ -66,6 +56,6 @@ with suppress(ImportError):
 """,
     roles=("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
 )
-"""What JAX and Flax read of the environment."""
+"""The variables that JAX and Flax read; `docs/environment.md` says what each one does."""
 
 ENVIRONMENT.apply()

@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 from jax import Array as Tensor, numpy as jnp
-from jax._src.lax import parallel
 from jax.interpreters import mlir
+from jax.sharding import AbstractMesh, PartitionSpec as P
 
 
 def add_in_order() -> None:
@@ -15,8 +15,20 @@ def add_in_order() -> None:
     Within a process XLA adds what devices have in their order. Between processes gloo begins each
     part of a sum with another device, and from three devices on gives other bits.
     """
-    for primitive in (parallel.psum_p, parallel.psum_invariant_p):
+    for primitive in primitives():
         mlir.register_lowering(primitive, lowered, platform="cpu")
+
+
+def primitives() -> set[Any]:
+    """The primitives of `lax.psum`, with and without types that vary over devices."""
+    mesh, found = AbstractMesh((2,), ("device",)), set()
+    for typed in (False, True):
+        total = partial(jax.lax.psum, axis_name="device")
+        axis = P("device")
+        mapped = jax.shard_map(total, mesh=mesh, in_specs=axis, out_specs=P(), check_vma=typed)
+        (program,) = jax.make_jaxpr(mapped)(jax.ShapeDtypeStruct((2,), "float32")).eqns
+        found |= {each.primitive for each in program.params["jaxpr"].eqns}
+    return found
 
 
 def lowered(context: Any, x: Any, *, axes: tuple[Any, ...], axis_index_groups: None = None) -> Any:

@@ -12,10 +12,7 @@ added up first."""
 
 
 class BatchNorm(nnx.Module):
-    """Batch normalization over a shard or, given an axis, over all the shards along it.
-
-    `nnx.BatchNorm` has a mask and an axis too, but takes every shard to be of the same size.
-    """
+    """Batch normalization over a shard or, given an axis, over all the shards along it, uneven."""
 
     def __init__(self, channels: int, axis: str | None) -> None:
         self.weight = nnx.Param(jnp.ones(channels))

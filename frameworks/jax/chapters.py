@@ -39,7 +39,8 @@ def strategies() -> BySplitting:
 
 def native() -> Native:
     """LeNet, split by JAX's own means: they are loaded for runs that ask for them."""
-    from frameworks.jax.native import pipeline, program
+    from frameworks.jax.native.pipeline import Pipeline
+    from frameworks.jax.native.program import OneProgram
+    from frameworks.strategies.layouts import LAYOUTS
 
-    ways = dict.fromkeys(program.LAYOUTS, program.make)
-    return Native({**ways, "pipeline": pipeline.make})
+    return Native({**dict.fromkeys(LAYOUTS, OneProgram), "pipeline": Pipeline})

@@ -16,10 +16,7 @@ WIDE = 64
 
 
 def conv2d(X: Tensor, weight: Tensor, strides: Sides, padding: Sequence[Sides], **_: Any) -> Tensor:
-    """Convolves `X` (n, rows, columns, in) with `weight` (r, r, in, out), as `nnx.Conv` asks.
-
-    Strides and padding are the same on all sides.
-    """
+    """Convolves `X` (n, rows, columns, in) with `weight` (r, r, in, out), as `nnx.Conv` asks."""
     convolve = by_products if products_are_faster(weight.shape[2]) else plain
     convolved: Tensor = convolve(X, weight, strides[0], padding[0][0])
     return convolved

@@ -10,7 +10,6 @@ from typing import Final
 
 import jax
 import numpy as np
-from jax._src import distributed, xla_bridge
 from jaxlib import _jax
 
 from common.backends.devices import Process
@@ -36,10 +35,9 @@ def join(process: Process) -> None:
         cluster_detection_method="deactivate",  # a launcher's variables have been read
         coordinator_bind_address=meeting,
     )
-    # By itself gloo takes the address that the host's name resolves to, which is often 127.0.0.1.
-    gloo = _jax.make_gloo_tcp_collectives(distributed.global_state.client, hostname=ours)
-    client = partial(xla_bridge.make_cpu_client, gloo)
-    xla_bridge.register_backend_factory("cpu", client, fail_quietly=False)
+    # By itself gloo takes the address that the host's name resolves to, which is often 127.0.0.1,
+    # and JAX has no option for it.
+    _jax.make_gloo_tcp_collectives = partial(_jax.make_gloo_tcp_collectives, hostname=ours)
     add_in_order()
 
 

@@ -1,7 +1,4 @@
-"""What LeNet is made of, each in the form that is fast in JAX, and one program for many devices.
-
-docs/performance.md has more.
-"""
+"""LeNet's operations in the form that is fast in JAX (docs/performance.md), for many devices."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -19,25 +16,19 @@ R = TypeVar("R")
 
 
 def images(X: Tensor) -> Tensor:
-    """Images (n, 1, rows, columns) with images last: (1, rows, columns, n).
+    """Images (n, 1, rows, columns) with images last: patches are then long stretches of memory.
 
-    What lies side by side is then computed alike: patches are long stretches of memory, and
-    pooling adds up neighbours. A step of 256 took 140 ms before, 114 after; to compile it, 2.4 s
-    before, 1.8 after.
+    A step of 256 takes 114 ms in place of 140; to compile it, 1.8 s in place of 2.4.
     """
     return X.transpose(1, 2, 3, 0)
 
 
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Convolves `X` (in, rows, columns, n) with `weight` (out, in, r, c), without padding.
-
-    Patches times a matrix: on a CPU faster than lax.conv, whose gradient is slow there. With
-    gradients as in `convolution.py`, a step takes 221 ms in place of 147.
-    """
+    """Convolves `X` (in, rows, columns, n) with `weight` (out, in, r, c), without padding."""
+    # By a product of matrices, as the gradient of `lax.conv` is slow on a CPU.
     out, channels, r, c = weight.shape
     rows, columns, n = X.shape[1] - r + 1, X.shape[2] - c + 1, X.shape[3]
-    # By rows, then by columns: 10 slices, not 25, for a kernel of 5 x 5. A step takes as long; to
-    # compile it and take it once, 2.1 s instead of 3.6.
+    # By rows, then by columns: 10 slices, not 25, for a kernel of 5 x 5, compile faster.
     strips = jnp.stack([X[:, i : i + rows] for i in range(r)], axis=1)
     patches = jnp.stack([strips[..., j : j + columns, :] for j in range(c)], axis=2)
     matrix = patches.reshape(channels * r * c, -1)
@@ -80,12 +71,10 @@ def scatter(array: Array, devices: Sequence[jax.Device]) -> list[Tensor]:
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all.
+    """The results of `function` for the arguments of each device.
 
-    By itself JAX compiles a function once for every device. Here devices that follow one another
-    and whose arguments have the same shapes run one program: shards have one of two sizes, so that
-    is two programs at most. A run of 2 steps on 8 devices took 10.9 s before, 5.5 after, and 4.1
-    on one device; a step takes as long as before.
+    By itself JAX compiles a function for every device. Here consecutive devices with arguments of
+    the same shapes run one program: as shards have one of two sizes, that is two at most.
     """
     calls = zip(*arguments, strict=True)
     alike = [list(group) for _, group in groupby(calls, key=shapes)]
@@ -100,7 +89,7 @@ def shapes(call: tuple[Any, ...]) -> list[tuple[int, ...]]:
 def together(
     function: Callable[..., R], calls: Sequence[tuple[Any, ...]], same: dict[str, Any]
 ) -> list[R]:
-    """The result of each device, whose arguments differ in nothing but numbers."""
+    """The result of each device, for arguments of the same shapes."""
     if len(calls) == 1:
         return [function(*calls[0], **same)]
     mesh = Mesh([jax.tree.leaves(call)[0].device for call in calls], ("device",))
@@ -115,8 +104,7 @@ def together(
     return [jax.tree.unflatten(structure, own) for own in parts]
 
 
-# Each array passes for one of which all devices hold a copy. That these differ is not looked at
-# (`check_vma`), and no device asks another for its own: nothing is moved, and no shape changes.
+# Each array passes for one of which all devices hold a copy: nothing is moved.
 @partial(jax.jit, static_argnums=(0, 1))
 def program(
     function: Callable[..., R], mesh: Mesh, call: tuple[Any, ...], same: dict[str, Any]

@@ -1,7 +1,4 @@
-"""How numbers lie in Flax and on JAX's devices, and how in the layout that all frameworks share.
-
-The canonical layout is that of `common/models/nets.py`.
-"""
+"""The layouts of Flax and of JAX's devices, and the canonical one of `common/models/nets.py`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -42,15 +39,12 @@ def to_canonical(name: str, values: Array) -> Array:
 
 
 def on_host(tensor: Tensor | Array) -> Array:
-    """What a tensor holds, on the host: all of it, where several hosts have a part of it each."""
+    """All of a tensor, on the host, also of one that is split over several hosts."""
     return np.asarray(whole(tensor) if isinstance(tensor, Tensor) else tensor)
 
 
 def part_of(shape: Sequence[int], mesh: Mesh) -> NamedSharding:
-    """How a split weight lies on devices: along its longest axis that their number divides.
-
-    If there is none, each device has all of it: JAX takes no uneven parts.
-    """
+    """The layout of a split weight: cut along its longest axis that divides evenly, if any."""
     even = [axis for axis, size in enumerate(shape) if size % mesh.size == 0]
     before = max(even, key=lambda axis: shape[axis], default=None)
     return NamedSharding(mesh, P() if before is None else P(*[None] * before, AXIS))
@@ -86,10 +80,7 @@ def lay_out_each(
     mesh: Mesh,
     split: bool,
 ) -> tuple[State, State]:
-    """States with the first device's weights for all, and each one's own running statistics.
-
-    Each device has all weights or, with `split`, its part of them.
-    """
+    """The states with the first device's weights, maybe `split`, and each one's own statistics."""
     dtype = everyones[0]["fc.bias"].dtype
     stacks = {
         name: np.stack([each[name] for each in everyones]).astype(dtype)

@@ -1,7 +1,4 @@
-"""What the strategies by hand ask of a framework, in JAX: see `frameworks/strategies`.
-
-Each function on tensors is one program, also for tensors of several names: programs are few then.
-"""
+"""The primitives of `frameworks/strategies`, in JAX: each function on tensors is one program."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
@@ -144,10 +141,4 @@ def joined(slices: Sequence[Params], shapes: Sequence[tuple[str, Sequence[int]]]
     }
 
 
-@jax.jit
-def sgd_step(
-    params: Params, velocities: Params, grads: Params, lr: float, momentum: float
-) -> tuple[Params, Params]:
-    """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
-    velocities = {name: momentum * v + grads[name] for name, v in velocities.items()}
-    return {name: param - lr * velocities[name] for name, param in params.items()}, velocities
+sgd_step = jax.jit(layers.sgd_step)

@@ -29,19 +29,13 @@ for one another forever."""
 
 ENVIRONMENT = Environment(
     removed=(
-        # Another library than that of the package whose version a record names.
-        "MXNET_LIBRARY_PATH",
-        # With them, float32 is multiplied in bfloat16, or on a GPU in float16.
-        *("*_DEFAULT_FPMATH_MODE", "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION"),
-        # Its kvstore over hosts meets by other means then, or loses messages.
-        *("DMLC_LOCAL", "DMLC_PS_VAN_TYPE", "PS_DROP_MSG"),
+        *("MXNET_LIBRARY_PATH", "*_DEFAULT_FPMATH_MODE", "DMLC_LOCAL", "DMLC_PS_VAN_TYPE"),
+        *("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "PS_DROP_MSG"),
     ),
     defaults={
-        # What of CUDA 11 compiles for a GPU knows no card after 8.6.
+        # CUDA 11 cannot compile for a card after 8.6.
         "MXNET_USE_FUSION": "0",
-        # cuDNN is a later one than that which MXNet was built with; it would warn of it.
         "MXNET_CUDNN_LIB_CHECKING": "0",
-        # A Symbol's executor would say by which library it computes.
         "MXNET_SUBGRAPH_VERBOSE": "0",
         # Threads that spin while they wait for work would keep the threads of its engine, and
         # Python, from the cores. `common/base/waiting.py` has the others spin for a moment.
@@ -50,24 +44,33 @@ ENVIRONMENT = Environment(
     rounding=(
         *("MXNET_MKLDNN_ENABLED", "MXNET_MKLDNN_FORCE_FC_AB_FORMAT", "MXNET_SAFE_ACCUMULATION"),
         *("MXNET_EXEC_INPLACE_GRAD_SUM_CAP", "DNNL_*CPU_ISA*", "OPENBLAS_CORETYPE"),
-        # On GPUs.
         *("MXNET_USE_FUSION", "MXNET_KVSTORE_USETREE", "NCCL_ALGO", "NCCL_PROTO"),
         "CUBLAS_WORKSPACE_CONFIG",
     ),
     breaking=("MXNET_*", "NNVM_*"),
-    # It aborts at values that it cannot read, hangs as Python ends, or complains once more.
     fatal=(
         *("MXNET_ENGINE_*", "MXNET_CPU_*", "MXNET_GPU_*", "MXNET_MP_*", "MXNET_OMP_*"),
         *("MXNET_EXEC_BULK_*", "MXNET_KVSTORE_LOGTREE", "MXNET_PROFILER_*", "MXNET_*TUNING*"),
         *("MXNET_MKLDNN_ENABLED", "MXNET_DISABLE_MKLDNN_*"),
     ),
-    trial="from frameworks.mxnet.trial import main; main()",
+    trial="""\
+import os, sys
+try:
+    import mxnet
+    mxnet.nd.ones((2, 2)).sum().wait_to_read()
+except (ImportError, OSError):  # the process that is going to train says so
+    pass
+except Exception as error:
+    print(error, file=sys.stderr, flush=True)
+    os._exit(1)
+os._exit(0)  # it may hang, or complain once more, as Python ends
+""",
     # As a scheduler or a server it would serve as soon as it is imported.
     roles=("DMLC_ROLE",),
 )
-"""What MXNet reads of the environment."""
+"""The variables that MXNet reads; `docs/environment.md` says what each one does."""
 
 ENVIRONMENT.apply()
-# MXNet's build for GPUs finds those of CUDA's libraries alone that have been loaded.
+# MXNet's build for GPUs finds only those of CUDA's libraries that have been loaded.
 for path in cuda_libraries():
     ctypes.CDLL(str(path))

@@ -27,8 +27,8 @@ def batch_norm(
 def affine(X: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """`scale * X + shift` for each channel, as batch norm by mean 0 and variance 1.
 
-    The gradient of a broadcast product or sum takes MXNet several times as long. Batch norm adds
-    up number by number, so each image has channels of its own: that is ten times as exact.
+    The gradient of a broadcast product or sum takes MXNet several times as long. Each image has
+    channels of its own: batch norm adds up number by number, and fewer are ten times as exact.
     """
     planes = X.reshape(1, -1, *X.shape[2:])
     scale, shift = np.tile(scale, len(X)), np.tile(shift, len(X))
@@ -37,10 +37,9 @@ def affine(X: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 
 class BatchNorm(HybridBlock):  # type: ignore[misc]
-    """Batch normalization over a device's shard, in double precision.
+    """Batch normalization over a device's shard, in double precision, as MXNet adds up naively.
 
-    MXNet adds up number by number: in single precision two digits of seven would be lost. A
-    backward pass in training mode moves the running statistics.
+    A backward pass in training mode moves the running statistics.
     """
 
     def __init__(self, channels: int, prefix: str) -> None:

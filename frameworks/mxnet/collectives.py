@@ -34,10 +34,8 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says.
-
-    Over hosts each process does all of it: MXNet has no messages from one process to another.
-    """
+    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
+    # Over hosts each process does all of it: MXNet has no messages from one process to another.
     bounds = shard_bounds(data[0].size, schedule.chunks)
     vectors = [tensor.reshape(-1) for tensor in of_all_hosts(data)]
     held = [[vector[a:b].copy() for a, b in bounds] for vector in vectors]

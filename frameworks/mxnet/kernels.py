@@ -1,4 +1,4 @@
-"""What LeNet is made of, each in the form that is fast in MXNet; docs/performance.md has more."""
+"""LeNet's operations in the form that is fast in MXNet (docs/performance.md)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -22,10 +22,9 @@ def images(X: Tensor) -> Tensor:
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c), without padding.
 
-    Its oneDNN has fast kernels for 3 channels and multiples of 8 alone; else it multiplies
-    matrices, image by image, and pools without vectors. So `X` may have further channels of zeros,
-    from which nothing comes, and the result (n, ceil(out / 8) * 8, rows - r + 1, columns - c + 1)
-    has them: a step on one device 181 ms before, 80 after.
+    Its oneDNN has fast kernels only for 3 channels and multiples of 8. So `X` may have further
+    channels of zeros, and the result (n, ceil(out / 8) * 8, rows - r + 1, columns - c + 1) has
+    them, too: a step takes 80 ms in place of 181.
     """
     out, kernel = -(-len(weight) // 8) * 8, weight.shape[2:]
     weight, bias = padded(weight, out, X.shape[1], *kernel), padded(bias, out)
@@ -33,11 +32,8 @@ def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def relu(X: Tensor) -> Tensor:
-    """The larger one of each number and 0.
-
-    This has a oneDNN kernel, which `npx.relu` has not: a step 184 ms before, 162 after.
-    """
-    return npx.activation(X, act_type="relu")
+    """The larger one of each number and 0."""
+    return npx.activation(X, act_type="relu")  # oneDNN has it, and no `npx.relu`
 
 
 def avg_pool2d(X: Tensor) -> Tensor:
@@ -48,8 +44,7 @@ def avg_pool2d(X: Tensor) -> Tensor:
 def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """`X` (n, in) times `weight` (in, out), plus `bias` (out,).
 
-    `X` may be (n, channels, rows, columns), too, which are flattened in this order; behind the
-    channels that `weight` is for there may be channels of zeros.
+    `X` may be (n, channels, rows, columns), too, with further channels of zeros.
     """
     if X.ndim == 4:
         X = X.reshape(len(X), -1)
@@ -81,11 +76,10 @@ def scatter(array: Array, devices: Sequence[mx.Context]) -> list[Tensor]:
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all.
+    """The results of `function` for the arguments of each device.
 
-    MXNet's engine works behind the calls, so all devices compute at the same time. Far behind, it
-    would hold the images of all minibatches that wait for it: so each device's last gradient must
-    have begun.
+    MXNet's engine queues operations, so all devices compute at the same time. Each waits for its
+    last gradient first: a long queue would hold the images of many minibatches.
     """
     results = []
     for call in zip(*arguments, strict=True):

@@ -1,7 +1,4 @@
-"""How numbers lie in MXNet, and how in the layout that all frameworks share.
-
-The canonical layout is that of `common/models/nets.py`. A minibatch lies in shards.
-"""
+"""MXNet's layout of weights, the canonical one of `common/models/nets.py`, and shards."""
 
 from collections.abc import Callable
 from typing import TypeAlias

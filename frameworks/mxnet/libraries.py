@@ -13,11 +13,7 @@ NAMES: Final = (
 
 
 def cuda_libraries() -> Iterator[Path]:
-    """The files of the libraries, in the order in which they are loaded; none beside a CPU build.
-
-    The packages of NVIDIA keep them in folders of their own, where only a program that knows of
-    them finds them.
-    """
+    """The files of NVIDIA's packages, in the order of loading; none beside a CPU build."""
     place = find_spec("nvidia")
     folders = place.submodule_search_locations if place else ()
     for name in NAMES:

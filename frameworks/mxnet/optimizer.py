@@ -8,10 +8,7 @@ from frameworks.mxnet.layouts import Tensor
 
 
 class SGD(mx.optimizer.Optimizer):  # type: ignore[misc]
-    """Stochastic gradient descent: MXNet's own rounds learning rates to single precision.
-
-    In float64 a step would then be off by as much as in float32.
-    """
+    """Stochastic gradient descent: MXNet's own rounds learning rates to single precision."""
 
     def create_state(self, index: int, weight: Tensor) -> None:
         """Without momentum there is no state."""
@@ -22,10 +19,7 @@ class SGD(mx.optimizer.Optimizer):  # type: ignore[misc]
 
 
 class Momentum(mx.optimizer.Optimizer):  # type: ignore[misc]
-    """The same with momentum, which MXNet's own rounds, too: v = m v + g, w = w - lr v.
-
-    `velocities` are those on each device, by the parameters' names.
-    """
+    """The same with momentum, v = m v + g, w = w - lr v, and each device's `velocities` by name."""
 
     def __init__(self, velocities: Mapping[mx.Context, Mapping[str, Tensor]]) -> None:
         super().__init__()

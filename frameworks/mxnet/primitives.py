@@ -1,4 +1,4 @@
-"""What the strategies by hand ask of a framework, in MXNet: see `frameworks/strategies`."""
+"""The primitives of `frameworks/strategies`, in MXNet."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -14,9 +14,9 @@ from frameworks.mxnet.collectives import join
 from frameworks.mxnet.kernels import avg_pool2d, conv2d, dense, on_each_device, padded, relu
 from frameworks.mxnet.scratch import loss
 from frameworks.strategies import layers
-from frameworks.strategies.layers import partial
+from frameworks.strategies.layers import add, partial, sgd_step
 
-__all__ = ["on_each_device", "partial"]
+__all__ = ["add", "on_each_device", "partial", "sgd_step"]
 
 Device: TypeAlias = mx.Context
 Tensor: TypeAlias = np.ndarray
@@ -132,13 +132,6 @@ def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Ten
     return part.detach(), logits.grad
 
 
-def add(one: T, other: T) -> T:
-    """The sum of two tensors, or of two dictionaries of tensors by name."""
-    if isinstance(one, dict):
-        return {name: one[name] + tensor for name, tensor in other.items()}
-    return one + other
-
-
 def split(tensors: Params, devices: int) -> list[Params]:
     """The slices of flattened tensors, one for each device; sizes differ by at most one."""
     flat = {name: tensor.reshape_view(-1) for name, tensor in tensors.items()}
@@ -152,11 +145,3 @@ def split(tensors: Params, devices: int) -> list[Params]:
 def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
     """The tensors of these shapes: the inverse of `split`."""
     return {k: join([part[k] for part in slices]).reshape_view(shapes[k]) for k in slices[0]}
-
-
-def sgd_step(
-    params: Params, velocities: Params, grads: Params, lr: float, momentum: float
-) -> tuple[Params, Params]:
-    """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
-    velocities = {name: momentum * velocities[name] + grads[name] for name in params}
-    return {name: param - lr * velocities[name] for name, param in params.items()}, velocities

@@ -73,10 +73,7 @@ def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Ten
 def shard_loss_and_grad(
     params: Params, X: Tensor, y: Tensor, examples: int
 ) -> tuple[Tensor, Params]:
-    """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
-
-    A shard without examples adds nothing to either.
-    """
+    """A shard's part of the mean loss over `examples`, and its gradient; 0 for an empty shard."""
     if len(X) == 0:  # MXNet can neither convolve nor add up nothing
         zeros = {name: np.zeros_like(param) for name, param in params.items()}
         return np.zeros((), X.dtype, ctx=X.ctx), zeros

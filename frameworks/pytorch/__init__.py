@@ -21,24 +21,20 @@ ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
 ENVIRONMENT = Environment(
-    # With it, oneDNN multiplies float32 in bfloat16.
     removed=("*_DEFAULT_FPMATH_MODE",),
-    # Errors alone: every process of a run over hosts would warn where the address of another one
-    # has no name.
+    # By itself each process of a run over hosts warns of an address without a name.
     defaults={"TORCH_CPP_LOG_LEVEL": "ERROR"},
     rounding=(
         *("ATEN_CPU_CAPABILITY", "*DNN*_CPU_ISA*", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS"),
         *("MKL_DISABLE_FAST_MM", "MKL_NUM_STRIPES", "TORCH_MKLDNN_MATMUL_MIN_*"),
-        # On GPUs.
         *("CUBLAS*_WORKSPACE_*", "DISABLE_ADDMM_CUDA_LT", "TORCH_BLAS_PREFER_CUBLASLT"),
         *("TORCH_CUDNN_*", "PYTORCH_TUNABLEOP_ENABLED", "NCCL_ALGO", "NCCL_PROTO"),
     ),
     breaking=(
-        # With DETAIL, DistributedDataParallel ends the process.
         *("TORCH_DISTRIBUTED_DEBUG", "TORCH_LOGS", "TORCH_DIST_INIT_BARRIER"),
         *("GLOO_*", "NCCL_SOCKET_IFNAME", "PYTORCH_*ALLOC_CONF"),
     ),
 )
-"""What PyTorch reads of the environment."""
+"""The variables that PyTorch reads; `docs/environment.md` says what each one does."""
 
 ENVIRONMENT.apply()

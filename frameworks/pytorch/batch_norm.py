@@ -12,10 +12,7 @@ from common.models.nets import EPSILON, MOMENTUM, trainable
 
 
 class BatchNorm2d(nn.BatchNorm2d):
-    """Batch normalization over a device's shard, an empty one too.
-
-    `nn.BatchNorm2d` keeps an unbiased running variance, as the other frameworks do not.
-    """
+    """Batch normalization over a shard, maybe an empty one, with a biased running variance."""
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels, eps=EPSILON, momentum=MOMENTUM)
@@ -38,10 +35,7 @@ class BatchNorm2d(nn.BatchNorm2d):
         return Y
 
     def normalize_in_parts(self, X: Tensor) -> Tensor:
-        """Normalizes by sums in parts: PyTorch adds up number by number.
-
-        In float64 that is a hundred times less exact.
-        """
+        """Normalizes by sums in parts: PyTorch's naive sum is a hundred times less exact."""
         pixels = X.new_full((1,), X.numel() // X.shape[1])
         total = self.total(torch.cat([X.sum((0, 2, 3)), pixels]))
         n = total[-1].detach()

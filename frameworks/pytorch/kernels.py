@@ -1,4 +1,4 @@
-"""What LeNet is made of, each in the form that is fast in PyTorch; docs/performance.md has more."""
+"""LeNet's operations in the form that is fast in PyTorch (docs/performance.md)."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,10 +18,9 @@ R = TypeVar("R")
 
 
 def images(X: Tensor) -> Tensor:
-    """Images (n, 1, rows, columns), the same, with strides of channels last: all layers keep them.
+    """The same images (n, 1, rows, columns) in the memory format channels last, which layers keep.
 
-    With channels first, oneDNN fills one channel up to eight for the gradient of the kernel, and
-    copies its layers to and fro: 100 ms a step, and 65 with channels last, on one device.
+    With channels first, oneDNN pads one channel to eight and copies: 100 ms a step in place of 65.
     """
     # The bytes of one channel are the same either way, so `memory_format` would leave the strides.
     return X.reshape(-1, *X.shape[2:], 1).permute(0, 3, 1, 2)
@@ -55,9 +54,7 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def channels_last(X: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """`X` (n, channels, rows, columns) as (n, in), and `weight` (in, out), both channels last.
 
-    Flattened with channels first, `X` would give the pooling before it a gradient in another
-    order than its own, which is copied there and back. To turn the weight is less to move: 42.0 ms
-    a step before, 38.0 after, on one device; 39.9 and 38.6 on two.
+    To transpose the weight is less to copy than `X` and its gradient: 38 ms a step in place of 42.
     """
     weight = weight.reshape(X.shape[1], -1, weight.shape[1]).transpose(0, 1).flatten(end_dim=1)
     return X.permute(0, 2, 3, 1).flatten(start_dim=1), weight
@@ -70,23 +67,18 @@ def scatter(array: Array, devices: Sequence[torch.device]) -> list[Tensor]:
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """Numbers of the host, on a device.
-
-    To a GPU they are copied from pages that stay where they are: from others, the copy would wait
-    until all steps before it are done, and the host with it.
-    """
+    """Numbers of the host, on a device: to a GPU from pinned memory, so that no copy waits."""
     if device.type == "cpu":
         return values.to(device)
     return values.pin_memory().to(device, non_blocking=True)
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all.
+    """The results of `function` for the arguments of each device.
 
-    CPU devices compute at the same time where they can share the threads evenly: none waits for
-    another one within an operation then, which takes long beside other programs. An epoch of the
-    quick preset on 2 devices takes 1.5 s, beside 2 busy processes 2.6 and beside 4 3.2; one device
-    after the other, with two threads for each operation, 1.5, 5.6 and 12.9.
+    CPU devices compute at the same time where they can share the threads evenly. Then no thread
+    waits for another within an operation: beside 4 busy processes, an epoch of the quick preset on
+    2 devices takes 3.2 s in place of 12.9.
     """
     calls, total = list(zip(*arguments, strict=True)), threads()
     at_once = math.gcd(len(calls), total)

@@ -1,7 +1,4 @@
-"""How numbers lie in PyTorch, and how in the layout that all frameworks share.
-
-The canonical layout is that of `common/models/nets.py`.
-"""
+"""PyTorch's layout of weights, and the canonical one of `common/models/nets.py`."""
 
 from collections.abc import Mapping
 

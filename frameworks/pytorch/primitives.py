@@ -1,4 +1,4 @@
-"""What the strategies by hand ask of a framework, in PyTorch: see `frameworks/strategies`."""
+"""The primitives of `frameworks/strategies`, in PyTorch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -12,9 +12,9 @@ from common.parallel.shards import shard_sizes
 from frameworks.pytorch.kernels import avg_pool2d, conv2d, dense, images, on_each_device, relu
 from frameworks.pytorch.scratch import loss
 from frameworks.strategies import layers
-from frameworks.strategies.layers import partial
+from frameworks.strategies.layers import add, partial, sgd_step
 
-__all__ = ["on_each_device", "partial"]
+__all__ = ["add", "on_each_device", "partial", "sgd_step"]
 
 Device = torch.device
 Params = dict[str, Tensor]
@@ -87,13 +87,6 @@ def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Ten
     return part.detach(), grad
 
 
-def add(one: T, other: T) -> T:
-    """The sum of two tensors, or of two dictionaries of tensors by name."""
-    if isinstance(one, dict):
-        return {name: one[name] + tensor for name, tensor in other.items()}
-    return one + other
-
-
 def split(tensors: Params, devices: int) -> list[Params]:
     """The slices of flattened tensors, one for each device; sizes differ by at most one."""
     slices = {
@@ -106,11 +99,3 @@ def split(tensors: Params, devices: int) -> list[Params]:
 def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
     """The tensors of these shapes: the inverse of `split`."""
     return {k: torch.cat([part[k] for part in slices]).reshape(shapes[k]) for k in slices[0]}
-
-
-def sgd_step(
-    params: Params, velocities: Params, grads: Params, lr: float, momentum: float
-) -> tuple[Params, Params]:
-    """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
-    velocities = {name: momentum * velocities[name] + grads[name] for name in params}
-    return {name: param - lr * velocities[name] for name, param in params.items()}, velocities

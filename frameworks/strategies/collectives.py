@@ -12,10 +12,7 @@ T = TypeVar("T")
 
 
 def send(ops: Primitives, tensors: T, source: int, target: int, kind: str, group: Group) -> T:
-    """A copy on another device of the group, each tensor a message; to the same one, nothing goes.
-
-    `tensors` is one tensor, or several by their names.
-    """
+    """A copy on another device of the group; each tensor is a message, none to the same device."""
     if source == target:
         return tensors
     for tensor in tensors.values() if isinstance(tensors, dict) else [tensors]:
@@ -24,10 +21,7 @@ def send(ops: Primitives, tensors: T, source: int, target: int, kind: str, group
 
 
 def allreduce(ops: Primitives, tensors: Sequence[T], kind: str, group: Group) -> list[T]:
-    """The sum over the devices of a group, on each of them.
-
-    The first device adds it up, as in the first chapter.
-    """
+    """The sum over the devices of a group, on each: the first one adds it up."""
     total = tensors[0]
     for source in range(1, len(tensors)):
         total = ops.add(total, send(ops, tensors[source], source, 0, kind, group))

@@ -1,41 +1,39 @@
 """Data parallelism on one device of many: gradients accumulate over microbatches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from common.base.arrays import Array
-from common.parallel.ledger import Group, Kept
-from common.parallel.plans import Plan
+from common.parallel.ledger import Kept
 from frameworks.strategies.layers import accumulate
-from frameworks.strategies.primitives import Primitives, Tensor
+from frameworks.strategies.primitives import Tensor
+from frameworks.strategies.replica import Replica, over_microbatches
 
 
-def predict(
-    ops: Primitives, X: Array, params: Sequence[Mapping[str, Tensor]], plan: Plan, group: Group
-) -> list[Tensor]:
+def forward(replica: Replica, X: list[Tensor]) -> tuple[list[Tensor], list[list[Tensor]]]:
+    """The logits on the device of the group, and the inputs of all layers."""
+    logits, inputs = replica.ops.forward(replica.plan.layers, replica.params[0], X[0])
+    return [logits], [inputs]
+
+
+def backward(
+    replica: Replica,
+    output_grads: Sequence[Tensor],
+    inputs: Sequence[list[Tensor]],
+    grads: Sequence[Kept],
+) -> None:
+    """From the gradient of the logits, adds those of the parameters to `grads`."""
+    ops, layers, params = replica.ops, replica.plan.layers, replica.params[0]
+    _, microbatch_grads = ops.backward(layers, params, inputs[0], output_grads[0])
+    accumulate(ops, grads[0], microbatch_grads)
+
+
+def predict(replica: Replica, X: Array) -> list[Tensor]:
     """The logits of a batch, on the device of the group."""
-    return [ops.forward(plan.layers, params[0], ops.place(X, group.devices[0]))[0]]
+    return forward(replica, replica.place(X))[0]
 
 
 def loss_and_grads(
-    ops: Primitives,
-    X: Array,
-    y: Array,
-    params: Sequence[Kept],
-    examples: int,
-    plan: Plan,
-    group: Group,
+    replica: Replica, X: Array, y: Array, examples: int
 ) -> tuple[list[Tensor], list[Kept]]:
     """Parts of the mean loss over `examples`, and the gradient, on the device of the group."""
-    losses: list[Tensor] = []
-    (grads,), (activations,) = group.kept("gradients"), group.kept("activations")
-    for number, rows in enumerate(plan.microbatches_of(len(X))):
-        X_here, y_here = (ops.place(values[rows], group.devices[0]) for values in (X, y))
-        with group.event("forward", number):
-            logits, activations[number] = ops.forward(plan.layers, params[0], X_here)
-            loss, grad = ops.loss_and_grad(logits, y_here, examples)
-        losses.append(loss)
-        with group.event("backward", number):
-            inputs = activations.pop(number)
-            _, microbatch_grads = ops.backward(plan.layers, params[0], inputs, grad)
-            accumulate(ops, grads, microbatch_grads)
-    return losses, [grads]
+    return over_microbatches(replica, X, y, examples, forward, backward)

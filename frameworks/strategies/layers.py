@@ -6,9 +6,12 @@ what it needs from other devices can be asked for.
 
 import functools
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from frameworks.strategies.primitives import Params, Primitives, Tensor
+
+T = TypeVar("T", Tensor, Params)
+"""A tensor, or several by their names."""
 
 partial = functools.cache(functools.partial)
 """The same object for the same arguments: a compiler would compile every other one again."""
@@ -51,3 +54,18 @@ def accumulate(ops: Primitives, grads: MutableMapping[str, Tensor], further: Par
     if grads.keys() >= further.keys():
         further = ops.add({name: grads[name] for name in further}, further)
     grads.update(further)
+
+
+def add(one: T, other: T) -> T:
+    """The sum of two tensors, or of two dictionaries of tensors by name."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {name: one[name] + tensor for name, tensor in other.items()}
+    return one + other
+
+
+def sgd_step(
+    params: Params, velocities: Params, grads: Params, lr: float, momentum: float
+) -> tuple[Params, Params]:
+    """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
+    velocities = {name: momentum * velocities[name] + grads[name] for name in params}
+    return {name: param - lr * velocities[name] for name, param in params.items()}, velocities

@@ -17,6 +17,7 @@ from common.parallel.replicas import parts_of
 from frameworks.strategies import data, pipeline, tensor, zero
 from frameworks.strategies.collectives import all_gather, allreduce
 from frameworks.strategies.primitives import Params, Primitives, Tensor
+from frameworks.strategies.replica import Replica
 
 STRATEGIES: Final[dict[str, ModuleType]] = {
     "data": data,
@@ -32,7 +33,7 @@ class Split:
 
     ops: Primitives
     plan: Plan
-    rows: Sequence[Group]
+    rows: Sequence[Replica]
     columns: Sequence[Group]
     ledger: Ledger
     params: list[Kept]
@@ -44,9 +45,10 @@ def distribute(
 ) -> Split:
     """Gives each device its part of the parameters, and velocities of 0."""
     ledger = Ledger(len(devices), next(iter(weights.values())).itemsize)
-    rows, columns = mesh(devices, plan.replicas, ledger)
-    params = [kept for row in rows for kept in row.kept("weights")]
-    velocities = [kept for row in rows for kept in row.kept("momentum")]
+    groups, columns = mesh(devices, plan.replicas, ledger)
+    rows = [Replica(ops, plan, group, group.kept("weights")) for group in groups]
+    params = [kept for row in rows for kept in row.params]
+    velocities = [kept for group in groups for kept in group.kept("momentum")]
     split = Split(ops, plan, rows, columns, ledger, params, velocities)
     put(weights, {name: 0 * values for name, values in weights.items()}, split)
     return split
@@ -54,8 +56,8 @@ def distribute(
 
 def put(weights: Mapping[str, Array], velocities: Mapping[str, Array], split: Split) -> None:
     """Gives each device its part of the parameters and of the velocities."""
-    for row in split.rows:
-        for column, (number, device) in enumerate(zip(row.numbers, row.devices, strict=True)):
+    for group in (row.group for row in split.rows):
+        for column, (number, device) in enumerate(zip(group.numbers, group.devices, strict=True)):
             for name, values in parts_of(weights, split.plan.weights, column).items():
                 split.params[number][name] = split.ops.place(values, device)
             for name, values in parts_of(velocities, split.plan.updated, column).items():
@@ -65,10 +67,8 @@ def put(weights: Mapping[str, Array], velocities: Mapping[str, Array], split: Sp
 def predict(X: Array, split: Split) -> list[Tensor]:
     """The logits of a batch, in parts on several devices."""
     logits: list[Tensor] = []
-    strategy = STRATEGIES[split.plan.strategy]
     for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
-        params = [split.params[number] for number in row.numbers]
-        logits += strategy.predict(split.ops, X[shard], params, split.plan, row)
+        logits += STRATEGIES[split.plan.strategy].predict(row, X[shard])
     return logits
 
 
@@ -78,9 +78,7 @@ def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list
     grads: list[Kept] = []
     strategy = STRATEGIES[split.plan.strategy]
     for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
-        params = [split.params[number] for number in row.numbers]
-        inputs = X[shard], y[shard], params, len(X)
-        row_losses, row_grads = strategy.loss_and_grads(split.ops, *inputs, split.plan, row)
+        row_losses, row_grads = strategy.loss_and_grads(row, X[shard], y[shard], len(X))
         losses += row_losses
         grads += row_grads
     for column in split.columns:
@@ -96,31 +94,28 @@ def train_batch(X: Array, y: Array, split: Split, lr: float, momentum: float) ->
     split.ledger.begin()
     losses, grads = loss_and_grads(X, y, split)
     for row in split.rows:
-        params = [split.params[number] for number in row.numbers]
-        updated = [owned_slices(split.ops, kept, split.plan, i) for i, kept in enumerate(params)]
-        for column, number in enumerate(row.numbers):
+        updated = []
+        for params, number in zip(owned_slices(row), row.group.numbers, strict=True):
             velocities, here = split.velocities[number], dict(grads[number])
-            updated[column], moved = split.ops.sgd_step(
-                updated[column], dict(velocities), here, lr, momentum
-            )
-            velocities.update(moved)
+            stepped = split.ops.sgd_step(params, dict(velocities), here, lr, momentum)
+            updated.append(stepped[0])
+            velocities.update(stepped[1])
             grads[number].clear()
-        store(split.ops, updated, params, split.plan, row)
+        store(updated, row)
     return losses
 
 
-def owned_slices(ops: Primitives, params: Kept, plan: Plan, device: int) -> Params:
-    """The parameters that a device updates: all it has or, in ZeRO-1 and 2, its slices of them."""
-    if plan.strategy not in ("zero1", "zero2"):
-        return dict(params)
-    return ops.split(dict(params), plan.devices)[device]
+def owned_slices(row: Replica) -> list[Params]:
+    """The parameters that each device updates: all it has or, in ZeRO-1 and 2, its slices."""
+    params = [dict(kept) for kept in row.params]
+    if row.plan.strategy not in ("zero1", "zero2"):
+        return params
+    return [row.ops.split(each, row.plan.devices)[i] for i, each in enumerate(params)]
 
 
-def store(
-    ops: Primitives, updated: Sequence[Params], params: Sequence[Kept], plan: Plan, group: Group
-) -> None:
+def store(updated: Sequence[Params], row: Replica) -> None:
     """Replaces the parameters by the updated ones; slices of ZeRO-1 and 2 are gathered first."""
-    if plan.strategy in ("zero1", "zero2"):
-        updated = all_gather(ops, updated, plan.shapes, "weights", group)
-    for kept, tensors in zip(params, updated, strict=True):
+    if row.plan.strategy in ("zero1", "zero2"):
+        updated = all_gather(row.ops, updated, row.plan.shapes, "weights", row.group)
+    for kept, tensors in zip(row.params, updated, strict=True):
         kept.update(tensors)

@@ -4,38 +4,30 @@ In the book's words: network partitioning. Microbatches follow each other throug
 that all of them have something to do.
 """
 
-from collections.abc import Mapping, Sequence
-
 from common.base.arrays import Array
-from common.parallel.ledger import Group, Kept
+from common.parallel.ledger import Kept
 from common.parallel.pipelines import Pass
-from common.parallel.plans import Plan
 from frameworks.strategies.collectives import send
 from frameworks.strategies.layers import accumulate
-from frameworks.strategies.primitives import Primitives, Tensor
+from frameworks.strategies.primitives import Tensor
+from frameworks.strategies.replica import Replica
 
 
-def predict(
-    ops: Primitives, X: Array, params: Sequence[Mapping[str, Tensor]], plan: Plan, group: Group
-) -> list[Tensor]:
+def predict(replica: Replica, X: Array) -> list[Tensor]:
     """The logits of a batch, on the last device: one stage after the other."""
+    ops, group = replica.ops, replica.group
     Y = ops.place(X, group.devices[0])
-    for stage, names in enumerate(plan.stages):
+    for stage, names in enumerate(replica.plan.stages):
         Y = send(ops, Y, max(0, stage - 1), stage, "activations", group)
-        Y, _ = ops.forward(names, params[stage], Y)
+        Y, _ = ops.forward(names, replica.params[stage], Y)
     return [Y]
 
 
 def loss_and_grads(
-    ops: Primitives,
-    X: Array,
-    y: Array,
-    params: Sequence[Kept],
-    examples: int,
-    plan: Plan,
-    group: Group,
+    replica: Replica, X: Array, y: Array, examples: int
 ) -> tuple[list[Tensor], list[Kept]]:
     """Parts of the mean loss over `examples`, on the last device, and each stage's gradient."""
+    ops, plan, group, params = replica.ops, replica.plan, replica.group, replica.params
     last = len(params) - 1
     microbatches = plan.microbatches_of(len(X))
     losses: list[Tensor] = []

@@ -23,46 +23,28 @@ ONE_THREAD_EACH = False
 """Virtual devices may use all threads."""
 
 ENVIRONMENT = Environment(
-    decided={
-        # Keras may have been told elsewhere to run on another framework.
-        "KERAS_BACKEND": "tensorflow",
-        # Where no file can be: one called keras.json would decide layouts and numbers of Keras, or
-        # keep it from being loaded, and Keras would write one where there is none.
-        "KERAS_HOME": f"{os.devnull}/none",
-    },
+    # A file called keras.json would decide Keras's layouts and numbers: there can be none here.
+    decided={"KERAS_BACKEND": "tensorflow", "KERAS_HOME": f"{os.devnull}/none"},
     removed=(
-        # Keras reads these when it is loaded, and fails if they are not numbers, or without Flax.
-        *("KERAS_MAX_*", "KERAS_NNX_ENABLED"),
-        # Keras 2 has other layers.
-        "TF_USE_LEGACY_KERAS",
-        # XLA compiles for one device: of a step over several it makes errors or wrong numbers.
-        *("TF_FUNCTION_JIT_COMPILE_DEFAULT", "TF_XLA_FLAGS"),
-        # Of other devices than a run asks for, or of other processes.
-        *("TF_ENABLED_DEVICE_TYPES", "DTENSOR_JOB*"),
-        # They let oneDNN multiply float32 as bfloat16, or take weights for the same at every step.
+        *("KERAS_MAX_*", "KERAS_NNX_ENABLED", "TF_USE_LEGACY_KERAS", "TF_XLA_FLAGS"),
+        *("TF_FUNCTION_JIT_COMPILE_DEFAULT", "TF_ENABLED_DEVICE_TYPES", "DTENSOR_JOB*"),
         *("*_FPMATH_MODE", "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"),
     ),
-    defaults={
-        # Errors alone. In float64 it would warn at every step of what oneDNN leaves to other code.
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        # By itself it uses oneDNN only on processors with AVX-512 VNNI, and on others, too, a step
-        # of LeNet takes half the time with it.
-        "TF_ENABLE_ONEDNN_OPTS": "1",
-    },
+    # By itself TensorFlow warns at every step in float64, and takes oneDNN, with which a step of
+    # LeNet takes half the time, only on processors with AVX-512 VNNI.
+    defaults={"TF_CPP_MIN_LOG_LEVEL": "2", "TF_ENABLE_ONEDNN_OPTS": "1"},
     rounding=(
         *("TF_ENABLE_ONEDNN_OPTS", "TF_ENABLE_ZENDNN_OPTS", "*DNN*_CPU_ISA*"),
         *("TF_DETERMINISTIC_OPS", "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL"),
-        *("TF_USE_DEEP_CONV2D", "DTENSOR_*COMBINE*"),
-        # On GPUs.
-        *("CUBLAS_WORKSPACE_CONFIG", "TF_CUDNN_DISABLE_*", "TF_CUDNN_USE_AUTOTUNE"),
-        *("TF_MATMUL_AUTOTUNE_ENABLE", "TF_USE_CUBLASLT"),
+        *("TF_USE_DEEP_CONV2D", "DTENSOR_*COMBINE*", "CUBLAS_WORKSPACE_CONFIG"),
+        *("TF_CUDNN_DISABLE_*", "TF_CUDNN_USE_AUTOTUNE", "TF_MATMUL_AUTOTUNE_ENABLE"),
+        "TF_USE_CUBLASLT",
     ),
     breaking=(
         *("DTENSOR_*", "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "TF_GPU_ALLOCATOR"),
         *("TF_FORWARD_COMPATIBILITY_*", "TF_PER_DEVICE_MEMORY_LIMIT_MB", "TF_PLUGGABLE_*"),
         "TF_USE_MODULAR_FILESYSTEM",
     ),
-    # It aborts if it cannot read one of them as a truth value or a number.
     fatal=(
         *("TF_DETERMINISTIC_OPS", "TF_MKL_*", "TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD"),
         "TF_ONEDNN_USE_SYSTEM_ALLOCATOR",
@@ -82,6 +64,6 @@ tf.nn.sparse_softmax_cross_entropy_with_logits(tf.zeros(2, tf.int32), X[:, 0, 0]
 """,
     roles=("TF_CONFIG",),
 )
-"""What TensorFlow and Keras read of the environment."""
+"""The variables that TensorFlow and Keras read; `docs/environment.md` says what each one does."""
 
 ENVIRONMENT.apply()

@@ -38,6 +38,7 @@ def strategies() -> BySplitting:
 
 def native() -> Native:
     """LeNet, split by TensorFlow's own means: they are loaded for runs that ask for them."""
-    from frameworks.tensorflow.native import layouts, program
+    from frameworks.strategies.layouts import LAYOUTS
+    from frameworks.tensorflow.native.program import OneProgram
 
-    return Native(dict.fromkeys(layouts.LAYOUTS, program.make))
+    return Native(dict.fromkeys(LAYOUTS, OneProgram))

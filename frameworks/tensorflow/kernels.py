@@ -1,7 +1,4 @@
-"""What LeNet is made of, each in the form that is fast in TensorFlow, and a step as one program.
-
-The largest gain is a setting in `frameworks/tensorflow/__init__.py`: oneDNN on every processor.
-"""
+"""LeNet's operations in the form that is fast in TensorFlow, and a step as one program."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -54,8 +51,7 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def add(ours: Tensor, theirs: Tensor) -> Tensor:
     """The sum of two tensors, on the device of `ours`.
 
-    TensorFlow makes one operation of several sums; its order depends on what memory is free, and so
-    on where the devices are. A `Snapshot` in between keeps them apart.
+    A `Snapshot` keeps TensorFlow from fusing several sums, in an order that depends on free memory.
     """
     with tf.device(ours.device):
         return tf.raw_ops.Snapshot(input=ours + theirs)
@@ -110,10 +106,7 @@ def to_device(tensors: R, device: str) -> R:
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """What `function` makes of each device's arguments, and of what is the `same` for all.
-
-    All devices' work is one program: what does not depend on each other is done at the same time.
-    """
+    """The results of `function` for the arguments of each device, by one program for all."""
     calls = list(zip(*arguments, strict=True))
     devices = [tf.nest.flatten(call)[0].device for call in calls]
     if not tf.executing_eagerly():

@@ -11,11 +11,7 @@ from frameworks.tensorflow.wrappers import copies, on_one
 
 @dataclass(frozen=True, eq=False)
 class SGD:
-    """Stochastic gradient descent, in the dtype of the weights, with each gradient in one vector.
-
-    Keras's optimizers keep the learning rate in Keras's own `floatx`, which is float32 unless all
-    of Keras is told otherwise, and take a gradient for each variable.
-    """
+    """Stochastic gradient descent in the dtype of the weights: Keras's rounds rates to float32."""
 
     strategy: tf.distribute.Strategy
     params: Mapping[str, tf.Variable]

@@ -1,4 +1,4 @@
-"""What the strategies by hand ask of a framework, in TensorFlow: see `frameworks/strategies`."""
+"""The primitives of `frameworks/strategies`, in TensorFlow."""
 
 import functools
 import math
@@ -25,10 +25,8 @@ T = TypeVar("T", Tensor, Params)
 
 
 def program(function: Callable[..., R]) -> Callable[..., R]:
-    """`function` as one program for each device, and for each shape of what it is given.
-
-    They are kept here, as `tf.function` takes longer to find them than most of them to run.
-    """
+    """`function` as one program for each device, and for each shape of what it is given."""
+    # `tf.function` takes longer to find a program than most of them to run.
     programs: dict[Any, Callable[..., R]] = {}
 
     @functools.wraps(function)
@@ -140,9 +138,7 @@ def loss_and_grad(logits: Tensor, y: Tensor, examples: int) -> tuple[Tensor, Ten
 def add(one: T, other: T) -> T:
     """The sum of two tensors, or of two dictionaries of tensors by name."""
     with where(one):
-        if isinstance(one, dict):
-            return {name: one[name] + tensor for name, tensor in other.items()}
-        return one + other
+        return layers.add(one, other)
 
 
 def split(tensors: Params, devices: int) -> list[Params]:
@@ -168,8 +164,7 @@ def sgd_step(
 ) -> tuple[Params, Params]:
     """Updated parameters and velocities: v = momentum v + grad, w = w - lr v."""
     with where(params):
-        velocities = {name: momentum * velocities[name] + grads[name] for name in params}
-        return {name: param - lr * velocities[name] for name, param in params.items()}, velocities
+        return layers.sgd_step(params, velocities, grads, lr, momentum)
 
 
 def where(tensors: Any) -> AbstractContextManager[None]:

@@ -61,11 +61,7 @@ class Layers:
 
 
 def resnet18(width: int, batch_norm: str, dtype: str) -> tf.keras.Model:
-    """The book's ResNet-18, scaled to `width` channels in the first stage (the book's: 64).
-
-    It maps images (n, 1, 28, 28) to logits (n, 10): a 3 x 3 stem without pooling, four stages of
-    two residual blocks, a dense layer.
-    """
+    """The book's ResNet-18, scaled to `width` channels in the first stage (the book's: 64)."""
     layers = Layers(batch_norm, dtype)
     images = tf.keras.Input((1, 28, 28), dtype=dtype)
     X = tf.keras.ops.transpose(images, (0, 2, 3, 1))

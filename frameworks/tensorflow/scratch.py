@@ -76,10 +76,7 @@ def split_batch(X: Array, y: Array, devices: Sequence[Device]) -> tuple[list[Ten
 def shard_loss_and_grad(
     params: Params, X: Tensor, y: Tensor, examples: int
 ) -> tuple[Tensor, Params]:
-    """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
-
-    A shard without examples adds nothing to either.
-    """
+    """A shard's part of the mean loss over `examples`, and its gradient; 0 for an empty shard."""
     with tf.GradientTape() as tape:
         shard_loss = tf.reduce_sum(loss(lenet(X, params), y)) / examples
     # Zero where nothing depends on a parameter, as in a shard without examples.

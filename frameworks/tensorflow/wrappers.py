@@ -1,7 +1,4 @@
-"""What a strategy of TensorFlow does, which keeps a copy of each variable on every device.
-
-What `tf.distribute` lacks is a function of a shard that is traced once for all devices.
-"""
+"""Steps under a strategy of `tf.distribute`, which keeps a copy of variables on every device."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,10 +79,7 @@ def once_for_all(
     *batch: tf.distribute.DistributedValues,
     strategy: Strategy,
 ) -> Callable[..., Any]:
-    """A function of variables and a shard, to be called on every device, but traced only here.
-
-    In `strategy.run`, TensorFlow would trace it for each device.
-    """
+    """A function of variables and a shard, traced once: `strategy.run` traces for each device."""
     specs = [
         {name: tf.TensorSpec(value.shape, value.dtype) for name, value in values.items()}
         for values in variables

@@ -10,6 +10,7 @@ import native_steps
 import numpy as np
 import pytest
 from native_steps import CASES, RATES, STEPS, Worker, cases
+from native_traffic import by_star, traffic
 from oracle import OneDevice
 from safetensors.numpy import load_file
 from scratch_steps import MOMENTUM, batches, far, start
@@ -155,5 +156,5 @@ def test_a_stage_lies_on_its_device_and_sends_what_the_plan_says(
         assert {tensor.ctx for tensor in executor.arg_arrays} == set(devices)
         assert executor.outputs[0].ctx == devices[-1]
     planned = StrategiesOptions("pipeline", **chosen).usage(count, 11, 8).sent
-    sent = native_steps.by_star(trainer.moved(X, y), count)
+    sent = by_star(traffic("mxnet", trainer, X, y), count)
     assert sent == sum(map(sum, planned.values()))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from native_traffic import by_star, traffic
 from scratch_steps import MOST_DEVICES, batches, far, start
 
 from common.backends.devices import DeviceRequest, Process
@@ -13,7 +14,6 @@ from common.backends.loading import backend
 from common.base.arrays import Array, Weights
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.models.weights_file import save_weights
-from common.parallel.ledger import Collective
 
 STEPS: Sequence[tuple[Array, Array]] = [
     *batches(2, 11, "float64"),
@@ -103,12 +103,6 @@ def moved(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> W
     if options.strategy != "pipeline":
         options = replace(options, microbatches=1)
     trainer = chapter.replicate(start("float64", options.shapes()), devices, options)
-    found = trainer.moved(*batches(1, 12, "float64")[0])
-    sizes = {each.kind: np.array(float(each.size // 8)) for each in found}
-    return sizes | {"sent": np.array(float(by_star(found, 2) // 8))}
-
-
-def by_star(moved: Sequence[Collective], devices: int) -> int:
-    """The bytes that all devices send if one of them adds up and sends the sum, as plans count."""
-    times = {"send": 1, "all-reduce": 2 * (devices - 1)}
-    return sum(times.get(each.kind, devices - 1) * each.size for each in moved)
+    sizes = traffic(chapter.framework, trainer, *batches(1, 12, "float64")[0])
+    sizes["sent"] = by_star(sizes, 2)
+    return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}

@@ -4,8 +4,7 @@ Every device runs the same code and picks its stage by `lax.switch`. JAX's gradi
 back in the opposite order, after the last microbatch: it is the order of GPipe.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property, partial
 from math import prod
 from typing import TypeVar
@@ -13,14 +12,13 @@ from typing import TypeVar
 import jax
 import numpy as np
 from jax import Array as Tensor, numpy as jnp
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import PartitionSpec as P
 
 from common.base.arrays import Array, Weights
-from common.chapters.strategies import StrategiesOptions
-from common.parallel.plans import Plan
 from frameworks.jax.kernels import images
 from frameworks.jax.native.net import Params, layer, mean_loss
-from frameworks.jax.native.trainer import PART, REPLICA, Batch, Specs, Split, begin, mesh_of
+from frameworks.jax.native.training import Batch, Training
+from frameworks.strategies.layouts import PART, REPLICA
 
 Row = TypeVar("Row", Array, Tensor)
 STAGES = "stages"
@@ -29,27 +27,12 @@ ROWS, EXAMPLES = P(PART), P(None, REPLICA)
 """Each device has the row of its stage, and its group's share of each microbatch."""
 
 
-@dataclass(frozen=True)
-class Pipeline:
-    """Consecutive layers on each device of a group."""
+class Pipeline(Training):
+    """Consecutive layers on each device of a group: all of them have its examples."""
 
-    plan: Plan
-    mesh: Mesh
-
-    @property
-    def weights(self) -> Specs:
-        """Each device has the weights of its stage."""
-        return {STAGES: ROWS}
-
-    @property
-    def velocities(self) -> Specs:
-        """And their velocities."""
-        return self.weights
-
-    @property
-    def sharing(self) -> tuple[str, ...]:
-        """Groups share the examples: all devices of a group have them, as they run one code."""
-        return (REPLICA,)
+    def begin(self) -> None:
+        """Gives each device the row of its stage."""
+        self.weight_specs = self.velocity_specs = {STAGES: ROWS}
 
     @cached_property
     def names(self) -> list[list[str]]:
@@ -148,11 +131,3 @@ class Pipeline:
 def filled(values: Tensor, width: int) -> Tensor:
     """Numbers (some, n) as (width, n), filled up with zeros."""
     return jnp.pad(values, [(0, width - len(values)), (0, 0)])
-
-
-def make(
-    weights: Mapping[str, Array], devices: Sequence[jax.Device], options: StrategiesOptions
-) -> Split:
-    """LeNet as a pipeline, in the order of GPipe."""
-    plan = options.plan(len(devices))
-    return begin(Pipeline(plan, mesh_of(devices, plan)), weights)

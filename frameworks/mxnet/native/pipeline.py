@@ -13,10 +13,8 @@ from mxnet import Context, autograd, executor, np
 from common.base.arrays import Array
 from common.chapters.splitting import Loss
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Collective
 from common.parallel.replicas import parts_of
 from frameworks.mxnet.layouts import Tensor, on_host
-from frameworks.mxnet.native.moved import copied, summed
 from frameworks.mxnet.native.net import group_of, lenet
 from frameworks.mxnet.native.training import Params, Training, turned
 from frameworks.mxnet.scratch import loss
@@ -104,15 +102,3 @@ class Staged(Training):
         shares = [(row, X[here]) for row, here in enumerate(self.plan.rows_of(len(X)))]
         found = [self.logits(row, share, training=False) for row, share in shares if len(share)]
         return numpy.concatenate([on_host(each) for each in found])
-
-    def moved(self, X: Array, y: Array) -> list[Collective]:
-        """What a step on a minibatch moves, whose gradients are computed for that."""
-        self.executors.clear()  # those that are watched are slower
-        self.forward_backward(X, y)
-        watched = list(self.executors.values())
-        sizes = {
-            "all-reduce": summed(self.store, lambda: self.forward_backward(X, y)),
-            "send": copied(watched, lambda: self.forward_backward(X, y)),
-        }
-        self.executors.clear()
-        return [Collective(kind, size) for kind, size in sizes.items() if size]

@@ -8,10 +8,8 @@ from mxnet import Context, autograd, gluon, init, np, sym
 from common.base.arrays import Array
 from common.chapters.splitting import Loss
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Collective
 from frameworks.mxnet.kernels import scatter
 from frameworks.mxnet.layouts import Tensor, on_host
-from frameworks.mxnet.native.moved import summed
 from frameworks.mxnet.native.net import lenet
 from frameworks.mxnet.native.training import Params, Training, turned
 from frameworks.mxnet.scratch import loss
@@ -74,7 +72,3 @@ class Replicated(Training):
         """The logits (n, 10) of a batch, in shards."""
         shards = scatter(X, self.devices[: len(X)])
         return numpy.concatenate([on_host(self.net(shard)) for shard in shards])
-
-    def moved(self, X: Array, y: Array) -> list[Collective]:
-        """What a step on a minibatch moves, whose gradients are computed for that."""
-        return [Collective("all-reduce", summed(self.store, lambda: self.forward_backward(X, y)))]

@@ -8,7 +8,6 @@ from mxnet import np
 from common.base.arrays import Array, Weights
 from common.chapters.splitting import Loss
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Collective
 from common.parallel.replicas import parts_of, whole
 from frameworks.mxnet.layouts import Tensor, on_host
 from frameworks.mxnet.optimizer import Momentum
@@ -48,10 +47,6 @@ class Training:
 
     def predict(self, X: Array) -> Array:
         """The logits (n, 10) of a batch, computed as training computes them."""
-        raise NotImplementedError
-
-    def moved(self, X: Array, y: Array) -> list[Collective]:
-        """What a step on a minibatch moves, whose gradients are computed for that."""
         raise NotImplementedError
 
     def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Loss:

@@ -1,7 +1,4 @@
-"""Consecutive layers in each process, by `torch.distributed.pipelining`.
-
-Its microbatches must have one size: what is missing is filled up with images that do not count.
-"""
+"""Consecutive layers in each process, by `torch.distributed.pipelining`: padded microbatches."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

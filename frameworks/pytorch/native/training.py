@@ -10,12 +10,10 @@ from torch.nn import functional as F
 
 from common.base.arrays import Array, Weights
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Collective
 from common.parallel.replicas import same_everywhere
 from frameworks.pytorch import hosts
 from frameworks.pytorch.kernels import to_device
 from frameworks.pytorch.native.lenet import fill, lenet, whole
-from frameworks.pytorch.native.moved import moved
 
 
 class Training:
@@ -69,16 +67,6 @@ class Training:
         self.forward_backward(X, y)
         params = dict(self.net.named_parameters())
         return self.together({name: p.grad for name, p in params.items() if p.grad is not None})
-
-    def moved(self, X: Array, y: Array) -> list[Collective]:
-        """What all processes move in a step on a minibatch; it takes three.
-
-        Before the first, stages tell each other what comes, and before the second DDP asks in which
-        order gradients are there.
-        """
-        for _ in range(2):
-            self.train_batch(X, y, 0.0, 0.0)
-        return moved(lambda: self.train_batch(X, y, 0.0, 0.0), X.itemsize)
 
     def weights(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""

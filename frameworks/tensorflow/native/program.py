@@ -1,9 +1,7 @@
 """One program for all devices: DTensor finds the collectives that layouts ask for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -11,20 +9,15 @@ from tensorflow.experimental import dtensor
 
 from common.base.arrays import Array, Weights
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.ledger import Collective
-from common.parallel.plans import Plan
-from frameworks.tensorflow.native.layouts import LAYOUTS, Layout, axis_of
-from frameworks.tensorflow.native.moved import functions, moved
+from common.parallel.replicas import diverged
+from frameworks.strategies.layouts import LAYOUTS, PART, REPLICA, Padding, padded
 from frameworks.tensorflow.native.net import Params, Tensor, layer, lenet, mean_loss
-from frameworks.tensorflow.native.placing import (
-    PART,
-    WHOLE,
-    Spec,
-    mesh_of,
-    padded,
-    placed,
-    whole,
-)
+
+WHOLE: Final[str] = dtensor.UNSHARDED
+"""What DTensor calls the axis along which nothing is cut."""
+
+Spec: TypeAlias = tuple[str, ...]
+"""For each axis of a tensor, the axis of the mesh along which it is cut, or `WHOLE`."""
 
 Batch: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """X, y, and each example's share of the mean loss: all as (replicas, parts, examples, ...)."""
@@ -32,41 +25,32 @@ Found: TypeAlias = tuple[Tensor, Params]
 """A loss, and its gradient."""
 
 
-@dataclass
-class Split:
-    """LeNet, and the layouts of all that a step is given and gives."""
+class OneProgram:
+    """LeNet for the whole minibatch; each device has what its strategy's `Layout` says."""
 
-    plan: Plan
-    mesh: dtensor.Mesh
-    params: Params = field(init=False, repr=False)
-    momenta: Params = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Makes programs of what is computed; they are traced once for each size."""
+    def __init__(
+        self, weights: Mapping[str, Array], devices: Sequence[str], options: StrategiesOptions
+    ) -> None:
+        self.devices, self.options, self.plan = devices, options, options.plan(len(devices))
+        self.layout, self.padding = LAYOUTS[self.plan.strategy], Padding(self.plan)
+        sizes = [(REPLICA, self.plan.replicas), (PART, self.plan.devices)]
+        self.mesh = dtensor.create_mesh(sizes, devices=list(devices))
+        # They are traced once for each size.
         self._add, self._step, self._logits = (
             tf.function(each, autograph=False)
             for each in (self._added, self._stepped, self._predicted)
         )
-
-    @property
-    def layout(self) -> Layout:
-        """What devices have, in this strategy."""
-        return LAYOUTS[self.plan.strategy]
-
-    @cached_property
-    def axes(self) -> Mapping[str, int | None]:
-        """The axis along which each tensor is cut."""
-        return {name: axis_of(name, self.plan) for name in self.plan.shapes}
+        self.put(weights, {name: 0 * values for name, values in weights.items()})
 
     def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Tensor:
         """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
-        loss, grads = self._loss_and_grads(X, y)
-        self._update(grads, lr, momentum)
+        loss, grads = self.loss_and_grads(X, y)
+        self.update(grads, lr, momentum)
         return dtensor.unpack(loss)[0]
 
     def gradients(self, X: Array, y: Array) -> Weights:
         """The whole gradient of the mean loss of a minibatch."""
-        return self._canonical(self._loss_and_grads(X, y)[1])
+        return self._canonical(self.loss_and_grads(X, y)[1])
 
     def predict(self, X: Array) -> Array:
         """The logits (n, 10) of a batch, computed as training computes them."""
@@ -86,16 +70,7 @@ class Split:
         self.params = self._placed(weights, self.layout.weights)
         self.momenta = self._placed(velocities, self.layout.velocities)
 
-    def moved(self, X: Array, y: Array) -> list[Collective]:
-        """What a step on such a minibatch moves, by kind: another split takes it."""
-        other = begin(self.plan, self.mesh, self.weights())
-        before = functions()
-        _, grads = other._loss_and_grads(X, y)
-        calls = dict.fromkeys(functions() - before, self.plan.microbatches)
-        other._update(grads, 0.1, 0.9)
-        return moved(calls | dict.fromkeys(functions() - before - calls.keys(), 1))
-
-    def _loss_and_grads(self, X: Array, y: Array) -> Found:
+    def loss_and_grads(self, X: Array, y: Array) -> Found:
         """The mean loss over a minibatch, and its gradient, added up over microbatches."""
         count, shares = self.plan.microbatches, np.full(len(y), 1 / len(y), X.dtype)
         zeros = {name: np.zeros(shape, X.dtype) for name, shape in self.plan.shapes.items()}
@@ -107,7 +82,7 @@ class Split:
             total = self._add(self.params, total, batch)
         return total
 
-    def _update(self, grads: Params, lr: float, momentum: float) -> None:
+    def update(self, grads: Params, lr: float, momentum: float) -> None:
         """Changes velocities and weights by a gradient."""
         dtype = next(iter(grads.values())).dtype.as_numpy_dtype
         rates = (placed(np.array(rate, dtype), (), self.mesh) for rate in (lr, momentum))
@@ -144,12 +119,11 @@ class Split:
         """A layer; if its weights are whole, without the zeros that fill them up."""
         if self.layout.used == "part":  # outputs whose weights are zeros change nothing
             return layer(name, X, params)
-        true = {k: v[tuple(map(slice, self.plan.shapes[k]))] for k, v in params.items()}
-        return layer(name, X, true)
+        return layer(name, X, {k: v[self.padding.inner(k)] for k, v in params.items()})
 
     def _spec(self, name: str, each_has: str) -> Spec:
         """How a tensor lies on the mesh of which each device has the whole, or a part."""
-        cut = self.axes[name] if each_has == "part" else None
+        cut = self.padding.axes[name] if each_has == "part" else None
         return tuple(PART if axis == cut else WHOLE for axis in range(len(self.plan.shapes[name])))
 
     def _laid_out(self, tensors: Params, each_has: str) -> Params:
@@ -159,21 +133,16 @@ class Split:
 
     def _placed(self, tensors: Mapping[str, Array], each_has: str) -> Params:
         """Tensors on the devices, with zeros at the end of the axis along which they are cut."""
-        found = {}
-        for name, values in tensors.items():
-            axis, spec = self.axes[name], self._spec(name, each_has)
-            even = values if axis is None else padded(values, axis, self.plan.devices)
-            found[name] = placed(even, spec, self.mesh)
-        return found
+        even = self.padding.padded(tensors)
+        return {k: placed(v, self._spec(k, each_has), self.mesh) for k, v in even.items()}
 
     def _canonical(self, tensors: Params) -> Weights:
         """Tensors on the host, without these zeros."""
-        shapes = self.plan.shapes
-        return {k: whole(k, v)[tuple(map(slice, shapes[k]))] for k, v in tensors.items()}
+        return {k: whole(k, v)[self.padding.inner(k)] for k, v in tensors.items()}
 
     def _cut(self, rows: Array, microbatches: int) -> list[Tensor]:
         """Rows as (replicas, parts, n, ...) of each microbatch, filled up with zeros."""
-        axes = self.layout.examples
+        axes = REPLICA, PART if PART in self.layout.examples else WHOLE
         sizes = [self.mesh.dim_size(axis) if axis != WHOLE else 1 for axis in axes]
         even = padded(rows, 0, microbatches * sizes[0] * sizes[1])
         parts = even.reshape(microbatches, *sizes, -1, *rows.shape[1:])
@@ -181,14 +150,35 @@ class Split:
         return [placed(part, spec, self.mesh) for part in parts]
 
 
-def begin(plan: Plan, mesh: dtensor.Mesh, weights: Mapping[str, Array]) -> Split:
-    """A split with these weights, and velocities of 0."""
-    split = Split(plan, mesh)
-    split.put(weights, {name: 0 * values for name, values in weights.items()})
-    return split
+def placed(values: Array, spec: Spec, mesh: dtensor.Mesh) -> tf.Tensor:
+    """An array on the devices; the axes that are cut divide evenly."""
+    parts = [tf.constant(values[index]) for index in indices(values.shape, spec, mesh)]
+    return dtensor.pack(parts, dtensor.Layout(list(spec), mesh))
 
 
-def make(weights: Mapping[str, Array], devices: Sequence[str], options: StrategiesOptions) -> Split:
-    """LeNet on devices, each of which has what its strategy's `Layout` says."""
-    plan = options.plan(len(devices))
-    return begin(plan, mesh_of(devices, plan), weights)
+def whole(name: str, tensor: tf.Tensor) -> Array:
+    """All of a tensor, on the host. Raises RunError if copies of a part differ in bits."""
+    layout = dtensor.fetch_layout(tensor)
+    found, seen = np.empty(tensor.shape, tensor.dtype.as_numpy_dtype), dict[str, Array]()
+    where = indices(tensor.shape, tuple(layout.sharding_specs), layout.mesh)
+    for device, (index, part) in enumerate(zip(where, dtensor.unpack(tensor), strict=True)):
+        values = part.numpy()
+        if seen.setdefault(str(index), values).tobytes() != values.tobytes():
+            raise diverged(name, device)
+        found[index] = values
+    return found
+
+
+def indices(shape: Sequence[int], spec: Spec, mesh: dtensor.Mesh) -> list[tuple[slice, ...]]:
+    """Which part of a tensor each device has."""
+
+    def part(place: dict[str, int], size: int, axis: str) -> slice:
+        if axis == WHOLE:
+            return slice(None)
+        length = size // mesh.dim_size(axis)
+        return slice(place[axis] * length, (place[axis] + 1) * length)
+
+    return [
+        tuple(part(place, size, axis) for size, axis in zip(shape, spec, strict=True))
+        for place in mesh.local_device_locations()
+    ]

@@ -1,0 +1,164 @@
+"""The traffic of native strategies, counted by what each framework knows of itself, on CPUs."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from common.base.arrays import Array
+from common.base.machine import native_errors_held_back
+
+Sizes = Counter[str]
+"""By kind of collective, the bytes of the whole tensors that a step moves.
+
+Messages ("send") are those of all devices.
+"""
+
+
+def traffic(framework: str, trainer: Any, X: Array, y: Array) -> Sizes:
+    """What a step on such a minibatch moves."""
+    count = {"pytorch": profiled, "tensorflow": in_functions, "jax": compiled, "mxnet": monitored}
+    return +count[framework](trainer, X, y)
+
+
+def by_star(sizes: Sizes, devices: int) -> int:
+    """The bytes that all devices send if one of them adds up and sends the sum, as plans count."""
+    times = {"send": 1, "all-reduce": 2 * (devices - 1)}
+    return sum(times.get(kind, devices - 1) * size for kind, size in sizes.items())
+
+
+GLOO: Final = {
+    "gloo:all_reduce": "all-reduce",
+    "gloo:all_gather": "all-gather",
+    "gloo:_all_gather_base": "all-gather",
+    "gloo:broadcast": "broadcast",
+    "gloo:send": "send",
+}
+"""What PyTorch calls Gloo's collectives. It scatters by an all-reduce of the whole."""
+
+
+def profiled(trainer: Any, X: Array, y: Array) -> Sizes:
+    """PyTorch's profiler sees every collective of this process, with its shapes."""
+    torch: Any = import_module("torch")
+    dist, profiler = torch.distributed, torch.profiler
+    # Before the first step, stages tell each other what comes, and before the second DDP asks in
+    # which order gradients are there.
+    for _ in range(2):
+        trainer.train_batch(X, y, 0.0, 0.0)
+    watched = profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True)
+    with native_errors_held_back(), watched as seen:  # it says when it begins and ends
+        trainer.train_batch(X, y, 0.0, 0.0)
+    sizes = Sizes()
+    for event in seen.events():
+        if event.name in GLOO:
+            kind = GLOO[event.name]
+            whole = dist.get_world_size() if kind == "all-gather" else 1
+            sizes[kind] += X.itemsize * whole * sum(map(prod, event.input_shapes))
+    sent = torch.tensor(sizes["send"])
+    dist.all_reduce(sent)
+    sizes["send"] = int(sent)
+    return sizes
+
+
+def in_functions(trainer: Any, X: Array, y: Array) -> Sizes:
+    """DTensor hands functions to TensorFlow: each microbatch calls those of a gradient.
+
+    On CPUs it gathers by a sum, too, of tensors that are zeros except for a device's own part.
+    """
+    tf: Any = import_module("tensorflow")
+    context: Any = import_module("tensorflow.python.eager.context").context()
+    other = type(trainer)(trainer.weights(), trainer.devices, trainer.options)
+    before = set(context.list_function_names())
+    _, grads = other.loss_and_grads(X, y)
+    of_gradient = set(context.list_function_names()) - before
+    other.update(grads, 0.1, 0.9)
+    sizes = Sizes()
+    for name in set(context.list_function_names()) - before:
+        for node in context.get_function_def(name).node_def:
+            if node.op.startswith("Collective") and "Communicator" not in node.op:
+                assert node.op == "CollectiveReduceV2"
+                (shape,) = node.attr["_output_shapes"].list.shape
+                size = prod(axis.size for axis in shape.dim)
+                times = trainer.plan.microbatches if name in of_gradient else 1
+                sizes["all-reduce"] += times * size * tf.as_dtype(node.attr["T"].type).size
+    return sizes
+
+
+KIND = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+COLLECTIVE = re.compile(rf" = (\([^()]*\)|\S+) ({KIND})\(")
+TENSOR = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
+ALONE = re.compile(r"replica_groups=\{(\{\d+\},?)+\}")  # each device with itself
+PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)+)\}")
+COMPUTATION = re.compile(r"(ENTRY )?%(\S+) \(.*\{$")
+CALLED = re.compile(r"\w=\{?(%[^\s,}]+(?:, %[^\s,}]+)*)")
+TRIPS = re.compile(r'known_trip_count":\{"n":"(\d+)"')
+
+
+def compiled(trainer: Any, X: Array, y: Array) -> Sizes:
+    """JAX's compiled program names its collectives: those of loops count as often as they run."""
+    given = trainer.params, trainer.momenta, trainer._batch(X, y), 0.1, 0.9
+    text = trainer._step.lower(*given).compile().as_text()
+    assert "-start(" not in text  # of a collective that is not waited for: no CPU has one
+    computations: dict[str, list[str]] = {}
+    entry, lines = "", list[str]()
+    for line in text.splitlines():
+        if header := COMPUTATION.match(line):
+            lines = computations.setdefault(header[2], [])
+            entry = header[2] if header[1] else entry
+        lines.append(line)
+
+    def within(name: str, times: int) -> Iterator[tuple[str, int]]:
+        for line in computations[name][1:]:
+            found = COLLECTIVE.search(line)
+            if found and not ALONE.search(line):
+                # Each pair of a device and its neighbour is a message of its own.
+                pairs = PAIRS.search(line)
+                messages = pairs[1].count(",{") + 1 if pairs else 1
+                yield "send" if pairs else found[2], times * messages * bytes_of(found[1])
+            trips = TRIPS.search(line)
+            for called in CALLED.findall(line):
+                for each in called.replace("%", "").split(", "):
+                    if each in computations:
+                        yield from within(each, times * int(trips[1] if trips else 1))
+
+    sizes = Sizes()
+    for kind, size in within(entry, 1):
+        sizes[kind] += size
+    return sizes
+
+
+def bytes_of(shapes: str) -> int:
+    """The bytes of tensors, by their types and shapes in a program's text."""
+    return sum(
+        prod(map(int, filter(None, shape.split(",")))) * (int(bits or 8) // 8)
+        for _, bits, shape in TENSOR.findall(shapes)
+    )
+
+
+def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
+    """MXNet's monitor sees the copies of executors; a kvstore is told what it has to sum."""
+    mx: Any = import_module("mxnet")
+    sizes, executors = Sizes(), getattr(trainer, "executors", {})
+    executors.clear()  # those that are watched are slower
+    trainer.forward_backward(X, y)
+
+    def note(kind: str, tensor: Any) -> None:
+        sizes[kind] += int(tensor.size) * np.dtype(tensor.dtype).itemsize
+
+    def pushpull(key: int, values: Any, *args: Any, **named: Any) -> None:
+        note("all-reduce", values[0])
+        own(key, values, *args, **named)
+
+    own, trainer.store.pushpull = trainer.store.pushpull, pushpull
+    monitor = mx.monitor.Monitor(1, lambda copy: note("send", copy), ".*_copy_output")
+    for executor in executors.values():
+        monitor.install(executor)
+    monitor.tic()
+    trainer.forward_backward(X, y)
+    del trainer.store.pushpull
+    executors.clear()
+    return sizes
