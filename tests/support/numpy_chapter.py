@@ -3,7 +3,7 @@
 Some versions each make a mistake that people do make.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
@@ -39,18 +39,10 @@ class NumpyChapter:
         names = [f"cpu:{index}" for index in range(request.count or 2)]
         return Devices.of("cpu", names, process)
 
-    def launch(
-        self,
-        worker: Callable[[Process], None],
-        request: DeviceRequest,
-        options: Any,
-        process: Process = ALONE,
-    ) -> None:
+    def launch(self, worker: Any, request: Any, options: Any, process: Process = ALONE) -> None:
         worker(process)
 
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
-    ) -> list[Weights]:
+    def replicate(self, weights: Mapping[str, Array], devices: Any, _: Any) -> list[Weights]:
         return [{name: values.copy() for name, values in weights.items()} for _ in devices]
 
     def scale(self, shard: int, batch: int) -> float:
@@ -84,12 +76,10 @@ class NumpyChapter:
         for name, gradient in gradients.items():
             weights[name] -= lr * gradient
 
-    def gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any
-    ) -> Weights:
-        return self.step(X, y, replicas, devices, options).gradients
+    def gradients(self, *arguments: Any) -> Weights:
+        return self.step(*arguments).gradients
 
-    def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
+    def predict(self, X: Array, replicas: list[Weights], _: Any) -> Array:
         return numpy_nets.logits(self.name, X, replicas[0]).astype(X.dtype)
 
     def export(self, replicas: list[Weights]) -> Weights:
@@ -98,9 +88,7 @@ class NumpyChapter:
     def save(self, replicas: list[Weights]) -> Weights:
         return self.export(replicas)
 
-    def restore(
-        self, saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]
-    ) -> None:
+    def restore(self, saved: Mapping[str, Array], replicas: list[Weights], _: Any) -> None:
         for replica in replicas:
             replica.update({name: values.copy() for name, values in saved.items()})
 
@@ -113,30 +101,28 @@ class NumpyConcise(NumpyChapter):
 
     name = "concise"
 
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
-    ) -> list[Weights]:
-        return super().replicate(weights, devices[:1], options)
+    def replicate(self, weights: Mapping[str, Array], devices: Any, _: Any) -> list[Weights]:
+        return super().replicate(weights, devices[:1], _)
 
     def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
         shards = shard_bounds(len(X), len(devices) if options.batch_norm == "per-device" else 1)
         found = numpy_nets.step(self.name, X, y, replicas[0], shards)
-        return replace(
-            found,
-            gradients={name: values.astype(X.dtype) for name, values in found.gradients.items()},
-            statistics={name: values.astype(X.dtype) for name, values in found.statistics.items()},
-        )
+        gradients, statistics = (rounded(v, X) for v in (found.gradients, found.statistics))
+        return replace(found, gradients=gradients, statistics=statistics)
 
-    def activations(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Weights:
-        return {name: v.astype(X.dtype) for name, v in layers(X, replicas[0]).items()}
+    def activations(self, X: Array, replicas: list[Weights], _: Any) -> Weights:
+        return rounded(layers(X, replicas[0]), X)
 
     def save(self, replicas: list[Weights]) -> Weights:
         return {k: v if trainable(k) else v[None] for k, v in replicas[0].items()}
 
-    def restore(
-        self, saved: Mapping[str, Array], replicas: list[Weights], devices: Sequence[str]
-    ) -> None:
-        super().restore(saved_of(saved, 0), replicas, devices)
+    def restore(self, saved: Mapping[str, Array], replicas: list[Weights], _: Any) -> None:
+        super().restore(saved_of(saved, 0), replicas, _)
+
+
+def rounded(arrays: Weights, like: Array) -> Weights:
+    """The same arrays in the dtype of another one."""
+    return {name: values.astype(like.dtype) for name, values in arrays.items()}
 
 
 class Layers(ResNet18):
@@ -170,10 +156,8 @@ class SumInsteadOfMean(NumpyChapter):
 
 
 class SharedMemory(NumpyChapter):
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
-    ) -> list[Weights]:
-        return super().replicate(weights, devices, options)[:1] * len(devices)
+    def replicate(self, weights: Mapping[str, Array], devices: Any, _: Any) -> list[Weights]:
+        return super().replicate(weights, devices, _)[:1] * len(devices)
 
 
 class StaleReplica(NumpyChapter):
@@ -203,12 +187,10 @@ class DroppedExample(NumpyChapter):
 class WrongFlattenOrder(NumpyChapter):
     """Flattens in row, column, channel order, as channels-last code does."""
 
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[str], options: Any
-    ) -> list[Weights]:
+    def replicate(self, weights: Mapping[str, Array], *others: Any) -> list[Weights]:
         fc1 = weights["fc1.weight"].reshape(4, 4, 50, 128).transpose(2, 0, 1, 3)
         swapped = {**weights, "fc1.weight": fc1.reshape(800, 128)}
-        return super().replicate(swapped, devices, options)
+        return super().replicate(swapped, *others)
 
 
 class NotANumber(NumpyChapter):
@@ -220,15 +202,13 @@ class NotANumber(NumpyChapter):
 class WrongEpsilon(NumpyConcise):
     """Evaluates one layer of many with the epsilon that another framework takes by default."""
 
-    def off(self, replicas: list[Weights]) -> list[Weights]:
+    def predict(self, X: Array, replicas: list[Weights], _: Any) -> Array:
+        return self.activations(X, replicas, _)["fc"]
+
+    def activations(self, X: Array, replicas: list[Weights], _: Any) -> Weights:
         name = "stage3.block1.bn2.running_var"
-        return [{**replicas[0], name: replicas[0][name] + 1e-3 - EPSILON}]
-
-    def predict(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Array:
-        return super().predict(X, self.off(replicas), devices)
-
-    def activations(self, X: Array, replicas: list[Weights], devices: Sequence[str]) -> Weights:
-        return super().activations(X, self.off(replicas), devices)
+        off = {**replicas[0], name: replicas[0][name] + 1e-3 - EPSILON}
+        return super().activations(X, [off], _)
 
 
 class WrongMomentum(NumpyConcise):
