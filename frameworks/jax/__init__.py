@@ -8,20 +8,12 @@ if __name__ == "jax":  # imported inside frameworks/
 
 from common.backends.environment import Environment
 
+# `common/backends/loading.py` says what these are for.
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "flax", "optax")
-"""The packages whose versions a record names."""
-
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
-"""Modules that all processes need. They are forked from one that has imported these."""
-
 ENGINES = {"scratch": "jax.distributed", "concise": "jax.distributed"}
-"""What joins the processes of a run over several hosts."""
-
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
-"""By the kind of devices: how the processes exchange numbers."""
-
 ONE_THREAD_EACH = False
-"""Virtual devices may use all threads."""
 
 DEVICE_COUNT = r"(^|\s)--xla_force_host_platform_device_count=\S*"
 """The flag of XLA for the number of virtual devices, which every run decides."""

@@ -8,24 +8,16 @@ if __name__ == "mxnet":  # imported inside frameworks/
 from common.backends.environment import Environment
 from frameworks.mxnet.libraries import cuda_libraries
 
+# `common/backends/loading.py` says what these are for.
 DISTRIBUTIONS = ("mxnet", "mxnet-cu112")
-"""The packages whose versions a record names."""
-
 PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
-"""Modules that all processes need. They are forked from one that has imported these."""
-
 ENGINES = {
     **dict.fromkeys(("scratch", "concise"), "dist_sync kvstore"),
     **dict.fromkeys(("native", "dist_sync"), "dist_sync kvstore, which adds in order of arrival"),
 }
-"""What joins the processes of a run over several hosts; an allreduce or a wrapper may differ."""
-
 TRANSPORTS = {"cpu": "ps-lite", "gpu": "ps-lite"}
-"""By the kind of devices: how the processes exchange numbers."""
-
+# With several threads each, devices wait for one another forever in its OpenBLAS.
 ONE_THREAD_EACH = True
-"""Devices compute at the same time, and its OpenBLAS lets two that use several threads each wait
-for one another forever."""
 
 ENVIRONMENT = Environment(
     removed=(

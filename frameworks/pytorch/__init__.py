@@ -5,21 +5,12 @@ if __name__ == "pytorch":  # imported inside frameworks/
 
 from common.backends.environment import Environment
 
+# `common/backends/loading.py` says what these are for.
 DISTRIBUTIONS = ("torch",)
-"""The packages whose versions a record names."""
-
 PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
-"""Modules that all processes need. They are forked from one that has imported these."""
-
 ENGINES = dict.fromkeys(("scratch", "concise", "strategies"), "torch.distributed")
-"""What joins the processes of a run over several hosts."""
-
 TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
-"""By the kind of devices: how the processes exchange numbers."""
-
 ONE_THREAD_EACH = False
-"""Virtual devices may use all threads."""
-
 ENVIRONMENT = Environment(
     removed=("*_DEFAULT_FPMATH_MODE",),
     # By itself each process of a run over hosts warns of an address without a name.

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from common.base.arrays import Array
 from common.parallel.shards import shard_sizes
-from frameworks.pytorch.convolution import patches_times_matrix
 
 R = TypeVar("R")
 
@@ -29,6 +28,17 @@ def images(X: Tensor) -> Tensor:
 def conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c), without padding."""
     return patches_times_matrix(X, weight, bias) if X.is_cuda else F.conv2d(X, weight, bias)
+
+
+def patches_times_matrix(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Convolves `X` (n, in, rows, columns) with `weight` (out, in, r, c) as a product of matrices.
+
+    For the gradient of a 5 x 5 kernel cuDNN takes Winograd's algorithm. In float32 that is wrong by
+    2.1e-4 of the largest entry, this by 5e-7. A step takes 2.0 ms in place of 1.7 (H200).
+    """
+    patches = X.unfold(2, weight.shape[2], 1).unfold(3, weight.shape[3], 1)
+    Y = torch.einsum("nihwrc,oirc->nhwo", patches, weight) + bias
+    return Y.permute(0, 3, 1, 2)
 
 
 def relu(X: Tensor) -> Tensor:

@@ -7,21 +7,12 @@ if __name__ == "tensorflow":  # imported inside frameworks/
 
 from common.backends.environment import Environment
 
+# `common/backends/loading.py` says what these are for.
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
-"""The packages whose versions a record names."""
-
 PRELOAD = ("frameworks.tensorflow.scratch", "frameworks.tensorflow.concise")
-"""Modules that all processes need. They are forked from one that has imported these."""
-
 ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStrategy"}
-"""What joins the processes of a run over several hosts."""
-
 TRANSPORTS = {"cpu": "gRPC", "gpu": "gRPC"}
-"""By the kind of devices: how the processes exchange numbers."""
-
 ONE_THREAD_EACH = False
-"""Virtual devices may use all threads."""
-
 ENVIRONMENT = Environment(
     # A file called keras.json would decide Keras's layouts and numbers: there can be none here.
     decided={"KERAS_BACKEND": "tensorflow", "KERAS_HOME": f"{os.devnull}/none"},

@@ -91,13 +91,12 @@ def test_patches_times_a_matrix_is_the_convolution_that_gpus_compute(
 ) -> None:
     torch: Any = import_module("torch")
     kernels: Any = import_module("frameworks.pytorch.kernels")
-    convolution: Any = import_module("frameworks.pytorch.convolution")
     made = torch.Generator().manual_seed(0)
     shapes = (examples, 3, 9, 8), (4, 3, 5, 2), (4,)
     given = [torch.randn(*shape, generator=made, dtype=torch.float64) for shape in shapes]
     for each in given:
         each.requires_grad_()
-    found, expected = convolution.patches_times_matrix(*given), kernels.conv2d(*given)
+    found, expected = kernels.patches_times_matrix(*given), kernels.conv2d(*given)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     upstream = torch.randn(found.shape, generator=made, dtype=torch.float64)
     grads = (torch.autograd.grad(Y, given, upstream) for Y in (found, expected))
