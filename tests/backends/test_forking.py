@@ -23,12 +23,9 @@ def other_python(tmp_path: Path) -> Iterator[Path]:
     multiprocessing.spawn.set_executable(before)
 
 
-@pytest.mark.parametrize(
-    ("mode", "told"), [(0o600, "Permission denied"), (0o700, "no encodings here")]
-)
-def test_a_python_that_cannot_start_tells_why(other_python: Path, mode: int, told: str) -> None:
+def test_a_python_that_cannot_start_tells_why(other_python: Path) -> None:
     other_python.write_text("#!/bin/sh\necho 'Fatal:\nno encodings here' >&2\nexit 3\n")
-    other_python.chmod(mode)
-    why = re.escape(f": {other_python} cannot be started: {told}")
+    other_python.chmod(0o700)
+    why = re.escape(f": {other_python} cannot be started: no encodings here")
     with pytest.raises(RunError, match=f"the process of devices 0 to 1 was ended .*{why}$"):
         in_processes(print, [Process(rank, 2) for rank in range(2)], [])

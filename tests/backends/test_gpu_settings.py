@@ -1,6 +1,7 @@
 """What backends say of GPUs and set for them, as far as it shows where there is none."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -55,6 +56,19 @@ def test_switches_of_python_are_in_the_way() -> None:
         command = [sys.executable, *switches, "-c", code]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout == f"{len(switches)}\n"
+
+
+def test_gpus_that_are_not_there_are_an_error(
+    framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    flags = ["--device-kind=gpu", "--dataset=synthetic", "--quiet", f"--out={tmp_path}"]
+    command = [sys.executable, "-m", f"frameworks.{framework}.scratch", *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    line = r"python -m .*: error: .* sees no GPU here: .*--device-kind cpu does without\n"
+    assert re.fullmatch(line, done.stderr), done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_libraries_are_told_whether_they_may_round(monkeypatch: pytest.MonkeyPatch) -> None:
