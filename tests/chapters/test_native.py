@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from scratch_steps import MOMENTUM, batches, far, start
 
 from common.backends.devices import DeviceRequest
-from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
+from common.backends.frameworks import NO_NATIVE
 from common.base.arrays import part
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
@@ -65,9 +65,9 @@ def test_a_step_moves_what_the_page_says(framework: str, strategies: Any, tmp_pa
     worker = Worker(native_steps.moved, framework, 2, tmp_path)
     strategies.launch(worker, DeviceRequest(2, "cpu", 1), CASES["data"])
     _, page = PAGE.read_text(encoding="utf-8").split("Tests count the native traffic")
-    lines = [line for line in page.splitlines() if line.startswith("| `")][: len(STRATEGIES)]
-    rows = {line.split("`")[1]: line.split(" | ") for line in lines}
-    column = 2 + 2 * FRAMEWORKS.index(framework)
+    headings, _, *lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    rows = {cells[0].strip(" |`"): cells for cells in lines[: len(STRATEGIES)]}
+    column = [heading.lower() for heading in headings].index(framework)
     for name, options in cases(framework, 2).items():
         if name in STRATEGIES or framework == "mxnet":
             sizes, sent = (each.strip(" |") for each in rows[options.strategy][column : column + 2])
