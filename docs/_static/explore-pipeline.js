@@ -1,5 +1,5 @@
 // The pipeline, pass by pass: the plan's timeline, and that of a real run below it. What is drawn
-// comes from pipelines.js and runs.js; notebooks/drawing/explore_plans.py writes the controls.
+// comes from pipelines.js and runs.js; notebooks/drawing/templates/ has the controls.
 (() => {
   "use strict";
 

@@ -1,4 +1,4 @@
-// Steps through an allreduce. notebooks/drawing/explore_rounds.py writes the data; here they
+// Steps through an allreduce. notebooks/drawing/explorers.py writes the data; here they
 // are drawn, as wide as there is room, so that 16 devices fit on a phone.
 (() => {
   "use strict";

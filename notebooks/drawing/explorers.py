@@ -1,88 +1,96 @@
-"""What the explorers share, figures in which a reader changes a plan: controls, and their frame.
+"""The explorers: figures in which a reader changes a plan, or steps through an allreduce.
 
-Their scripts lie in `docs/_static`. They compute what they show as `common/parallel` does.
+`templates/` has their controls. Their scripts are `docs/_static/explore-*.js`; they compute what
+they show as `common/parallel` does. Without scripts a reader sees a picture.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.drawing import plans
 from common.drawing.theme import style
+from common.parallel.schedules import SCHEDULES as ALLREDUCES, Schedule
+from common.plan import OPTIMIZERS, PRECISIONS, Scenario
+from common.terminal.values import WIDTH
+from notebooks.drawing import storyboard
+from notebooks.drawing.frames import Frame, frames, gaps, words
+from notebooks.drawing.pipeline_runs import RUNS
 
 LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
 """The frameworks as they spell themselves."""
 
-SCRIPTS: Final = ("pipelines.js", "plans.js", "runs.js", "explorer.js")
-"""What every explorer loads before its own script, in this order."""
+DEVICES: Final = range(2, 17)
+"""The numbers of devices of an allreduce to choose from."""
+
+START: Final = {"memory": Scenario(), "shards": Scenario(strategy="zero3")}
+"""The plan that a reader sees first."""
+
+STILL: Final = {
+    "pipeline": partial(plans.timelines, 4, 4),
+    "memory": partial(plans.memory, START["memory"].devices, START["memory"].examples, *STRATEGIES),
+    "shards": partial(plans.who_has_what, START["shards"].strategy, START["shards"].devices),
+    "rounds": partial(storyboard.allreduce, "ring", 4),
+}
+"""By name of an explorer: what is seen without scripts."""
 
 
-def choice(
-    name: str, options: Mapping[str, str] | Sequence[str], chosen: str, label: str = ""
-) -> str:
-    """A list to choose from: values; in a mapping, also what they are called."""
-    named = options if isinstance(options, Mapping) else {each: each for each in options}
-    made = [
-        f'<option value="{key}"{" selected" if key == chosen else ""}>{escape(words)}</option>'
-        for key, words in named.items()
-    ]
-    chooser = f'<select name="{name}" autocomplete="off">{"".join(made)}</select>'
-    return f'<label data-for="{name}">{escape(label or name)} {chooser}</label>'
-
-
-def count(
-    name: str, value: float, least: float, most: float, *, label: str = "", step: float | str = 1
-) -> str:
-    """A number to type, or to change by arrow keys; with a step of "any" it need not be whole."""
-    field = f'<input type="number" name="{name}" value="{value}" min="{least}" max="{most}"'
-    field += f' step="{step}" autocomplete="off">'
-    return f'<label data-for="{name}">{escape(label or name)} {field}</label>'
-
-
-def slider(name: str, value: int, most: int) -> str:
-    """A slider of steps; its script gives it another end, once it knows how many there are."""
-    field = f'<input type="range" name="{name}" value="{value}" min="0" max="{most}"'
-    return f'<label data-for="{name}">{name} {field} autocomplete="off"></label>'
-
-
-def buttons(*names: str) -> Iterator[str]:
-    """The buttons of steps, and others with these names."""
-    for name in ("first", "back", "next", "last", *names):
-        yield f'<button type="button" name="{name}">{name}</button>'
-
-
-def figure(
-    name: str,
-    title: str,
-    assets: str,
-    *,
-    still: str,
-    controls: Iterable[Iterable[str]],
-    body: str,
-    data: Mapping[str, Any] | None = None,
-) -> str:
-    """An explorer as HTML: `controls` in rows, words, and a `body` that its scripts fill.
-
-    `still` is what is seen without scripts. They lie in the folder `assets`, and find `data` as
-    JSON. Explorers of one page load what they share several times, which does no harm.
-    """
-    rows = "\n".join(f'<p class="explorer-row">{" ".join(row)}</p>' for row in controls)
-    content = json.dumps(data or {}, separators=(",", ":")).replace("</", "<\\/")
-    loaded = "\n".join(
-        f'<script defer src="{assets}/{each}"></script>'
-        for each in (*SCRIPTS, f"explore-{name}.js")
+def explorer(name: str, assets: str) -> str:
+    """An explorer as HTML; `assets` is the address of the folder that has its scripts."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
-    return f"""<figure class="explorer picture" id="{name}">
-<style>{style()}</style>
-<div class="explorer-still">
-{still}
-</div>
-<div class="explorer-live" role="group" aria-label="{escape(title)}" hidden>
-{rows}
-<p class="explorer-words" aria-live="polite" aria-atomic="true"></p>
-{body}
-</div>
-<script type="application/json">{content}</script>
-{loaded}
-</figure>
-"""
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return made.get_template(f"{name}.html").render(
+        name=name,
+        assets=assets,
+        style=style(),
+        still=STILL[name](),
+        data=data(name),
+        start=START.get(name),
+        labels=LABELS,
+        strategies=list(STRATEGIES),
+        schedules=list(SCHEDULES),
+        precisions=list(PRECISIONS),
+        optimizers=list(OPTIMIZERS),
+        max_width=WIDTH,
+    )
+
+
+def data(name: str) -> dict[str, Any]:
+    """What an explorer's script cannot compute: real runs, allreduces as they are walked."""
+    if name == "pipeline":
+        return {"runs": json.loads(RUNS.read_text(encoding="utf-8"))}
+    if name == "rounds":
+        return {
+            algorithm: {str(k): _walked(schedule(k)) for k in DEVICES}
+            for algorithm, schedule in ALLREDUCES.items()
+        }
+    return {}
+
+
+def _walked(schedule: Schedule) -> dict[str, Any]:
+    """One allreduce: chunks, the lanes that arrows need below each, and the frames."""
+    shown = frames(schedule)
+    moments = [_moment(frame, words(schedule, number)) for number, frame in enumerate(shown)]
+    return {"chunks": schedule.chunks, "gaps": gaps(schedule, shown), "frames": moments}
+
+
+def _moment(frame: Frame, said: str) -> dict[str, Any]:
+    """One frame. A message is source, target, first chunk, lane, then what the target has of it.
+
+    That is a sum for each chunk of the message, as a number whose bit d stands for device d.
+    """
+    messages = [
+        [t.source, t.target, t.chunks.start, lane, *(frame.held[t.target][i] for i in t.chunks)]
+        for t, lane in zip(frame.transfers, frame.lanes, strict=True)
+    ]
+    adds = all(t.adds for t in frame.transfers)
+    return {"words": said, "sent": frame.busiest, "adds": adds, "messages": messages}

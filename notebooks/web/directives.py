@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from common.base.errors import RunError
 from notebooks.drawing import pictures
-from notebooks.drawing.explore_plans import EXPLORERS
+from notebooks.drawing.explorers import explorer
 from notebooks.text.sources import ROOT
 from notebooks.web.chapters import unsearched
 
@@ -56,7 +56,7 @@ class Explorer(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The figure; its scripts lie in the folder of assets."""
         assets = "../" * self.env.docname.count("/") + "_static"
-        return [nodes.raw("", unsearched(EXPLORERS[self.arguments[0]](assets)), format="html")]
+        return [nodes.raw("", unsearched(explorer(self.arguments[0], assets)), format="html")]
 
 
 class CommandHelp(Directive):

@@ -2,9 +2,8 @@
 
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 import walked
 from browser_tabs import NEEDED
-from explorer_page import ASSETS, each_of, page_of, written
+from explorer_page import ASSETS, each_of, page_of
 from playwright.sync_api import Page as Tab
 
 from common.chapters.strategies import SCHEDULES, STRATEGIES
@@ -20,7 +19,6 @@ from common.parallel.ledger import KEPT, MOVED
 from common.parallel.pipelines import (
     CHUNKS,
     ORDERS,
-    Pass,
     bubble,
     interleaved,
     most_live,
@@ -28,10 +26,67 @@ from common.parallel.pipelines import (
 )
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
 from common.plan import OPTIMIZERS, PRECISIONS, SIZES, Scenario
-from notebooks.drawing.explore_plans import EXPLORERS
 from notebooks.drawing.frames import words
 
 pytestmark = NEEDED
+
+CHOICES: dict[str, dict[str, Sequence[Any]]] = {
+    "memory": {
+        "net": list(SIZES),
+        "depth": range(13),
+        "width": [1, 3, 8, 64, 640, 1024],
+        "millions": [1, 7, 999, 7_000, 1_000_000],
+        "layers": [1, 2, 5, 32, 99, 100],
+        "strategy": list(STRATEGIES),
+        "devices": [1, 2, 3, 4, 5, 6, 7, 12, 16],
+        "replicas": [1, 1, 1, 2, 3],
+        "microbatches": [1, 2, 3, 4, 7, 16],
+        "schedule": list(SCHEDULES),
+        "examples": [1, 2, 5, 101, 256, 65536],
+        "precision": list(PRECISIONS),
+        "optimizer": list(OPTIMIZERS),
+    },
+    "pipeline": {
+        "stages": [1, 2, 3, 4, 7, 8, 16],
+        "microbatches": [1, 5, 8, 16, 21, 24, 48, 64],
+        "schedule": [*ORDERS, "interleaved", "interleaved"],
+        "forward": [0.5, 1, 2.5, 8],
+        "backward": [0.5, 1, 2, 7.5],
+    },
+    "shards": {
+        "strategy": list(STRATEGIES),
+        "depth": range(5),
+        "devices": range(1, 9),
+        "replicas": [1, 1, 2, 3],
+        "microbatches": [1, 2, 3, 4],
+        "schedule": list(SCHEDULES),
+    },
+}
+"""By figure, what its controls are set to, at random."""
+
+
+def drawn(figure: str, count: int = 200) -> list[dict[str, Any]]:
+    """Random settings of a figure."""
+    chance = random.Random(0)
+    choices = CHOICES[figure].items()
+    return [{name: chance.choice(values) for name, values in choices} for _ in range(count)]
+
+
+def planned(tab: Tab, figure: str, read: str) -> Iterator[tuple[Scenario, Any]]:
+    """Random plans, and what the page says of them; those that it refuses, Python does, too."""
+    settings = drawn(figure)
+    refused = 0
+    for values, shown in zip(settings, each_of(tab, figure, settings, read), strict=True):
+        chosen = {key: values[key] for key in values if key != "millions"}
+        scenario = Scenario(**chosen, parameters=10**6 * values.get("millions", 100))
+        why = scenario.refusal()
+        refused += bool(why)
+        if why:
+            assert shown == f"There is no such plan: {why}."
+        else:
+            yield scenario, shown
+    assert 0 < refused < len(settings) / 2
+
 
 CELLS = "name => [...root.querySelectorAll(`.explorer-${name} tbody tr`)].map(row => "
 CELLS += "[...row.children].map(each => each.textContent))"
@@ -47,39 +102,9 @@ MEMORY = f"""(root, values) => {{
 }}"""
 
 
-def drawn_scenario(rng: random.Random) -> Scenario:
-    """A scenario that the page can show."""
-    return Scenario(
-        net=rng.choice(list(SIZES)),
-        depth=rng.randint(0, 12),
-        width=rng.choice([1, 3, 8, 64, 640, 1024]),
-        parameters=10**6 * rng.choice([1, 7, 999, 7_000, 1_000_000]),
-        layers=rng.choice([1, 2, 5, 32, 99, 100]),
-        strategy=rng.choice(list(STRATEGIES)),
-        devices=rng.choice([1, 2, 3, 4, 5, 6, 7, 12, 16]),
-        replicas=rng.choice([1, 1, 1, 2, 3]),
-        microbatches=rng.choice([1, 2, 3, 4, 7, 16]),
-        schedule=rng.choice(list(SCHEDULES)),
-        examples=rng.choice([1, 2, 5, 101, 256, 65536]),
-        precision=rng.choice(list(PRECISIONS)),
-        optimizer=rng.choice(list(OPTIMIZERS)),
-    )
-
-
-def as_controls(scenario: Scenario) -> dict[str, Any]:
-    found = asdict(scenario)
-    found["millions"] = found.pop("parameters") // 10**6
-    return found
-
-
-def check_memory(tab: Tab, count: int = 200) -> None:
-    """Every number of random scenarios, to the byte, and the layout of every weight."""
-    scenarios = [drawn_scenario(random.Random(seed)) for seed in range(count)]
-    found = each_of(tab, "memory", [as_controls(each) for each in scenarios], MEMORY)
-    for scenario, shown in zip(scenarios, found, strict=True):
-        if why := scenario.refusal():
-            assert shown == f"There is no such plan: {why}."
-            continue
+def check_memory(tab: Tab) -> None:
+    """Every number of random plans, to the byte, and the layout of every weight."""
+    for scenario, shown in planned(tab, "memory", MEMORY):
         plan, usage = scenario.plan(), scenario.usage()
         rows = zip(
             range(scenario.devices),
@@ -118,30 +143,14 @@ PIPELINE = f"""(root, values) => {{
 }}"""
 
 
-def drawn_settings(number: int) -> dict[str, Any]:
-    """Random settings, each schedule as often; the largest are among them."""
-    chance = random.Random(number)
-    schedule = list(MADE)[number % len(MADE)]
-    devices = 16 if number < len(MADE) else chance.randint(1, 16)
-    microbatches = 64 if number < len(MADE) else chance.randint(1, 64)
-    if schedule == "interleaved" and number % 3:
-        microbatches = max(1, microbatches // devices) * devices
-    times = {name: chance.randint(1, 16) / 2 for name in ("forward", "backward")}
-    return {"stages": devices, "microbatches": microbatches, "schedule": schedule, **times}
-
-
 def near(shown: str, share: float) -> bool:
     """Whether a share is shown as percent, with one digit after the point."""
     return abs(float(shown.removesuffix("\u00a0%")) - 100 * share) <= 0.05 + 1e-9
 
 
-def seconds(times: Mapping[bool, float], one: Pass) -> float:
-    return times[one.forward]
-
-
-def check_pipeline(tab: Tab, count: int = 200) -> None:
+def check_pipeline(tab: Tab) -> None:
     """When each pass begins and ends, and the sums of it, for random pipelines."""
-    settings = [drawn_settings(number) for number in range(count)]
+    settings = drawn("pipeline")
     for values, shown in zip(settings, each_of(tab, "pipeline", settings, PIPELINE), strict=True):
         stages, microbatches, schedule, forward, backward = values.values()
         chunks = CHUNKS if schedule == "interleaved" else 1
@@ -150,7 +159,7 @@ def check_pipeline(tab: Tab, count: int = 200) -> None:
             continue
         order = MADE[schedule](stages, microbatches)
         times = {True: forward / chunks, False: backward / chunks}
-        events = simulate(order, partial(seconds, times))
+        events = simulate(order, lambda one, times=times: times[one.forward])  # type: ignore[misc]
         assert shown["events"] == [
             [event.done.stage % stages, *event.done, event.begin, event.end] for event in events
         ]
@@ -165,8 +174,6 @@ def check_pipeline(tab: Tab, count: int = 200) -> None:
 
 
 # --- shards
-
-HELD = [kind for kind in KEPT if kind != "activations"]
 
 SHARDS = """(root, values) => {
     const settings = {net: 'lenet', ...values};
@@ -187,24 +194,9 @@ SHARDS = """(root, values) => {
 
 def check_shards(tab: Tab) -> None:
     """What a step holds at most and sends is what costs say; it ends as it began."""
-    meshes = [(1, 1), (2, 1), (3, 1), (4, 2), (8, 1), (6, 3)]
-    orders = ["1f1b", "gpipe", "naive", "1f1b", "1f1b"] * 100
-    scenarios = [
-        Scenario(strategy=name, devices=k, replicas=r, microbatches=m, depth=depth, schedule=order)
-        for (name, (k, r), m, depth), order in zip(
-            product(STRATEGIES, meshes, [1, 3], [0, 1, 4]), orders, strict=False
-        )
-    ]
-    names = ("strategy", "depth", "devices", "replicas", "microbatches", "schedule")
-    settings = [{name: getattr(each, name) for name in names} for each in scenarios]
-    refused = 0
-    for scenario, seen in zip(scenarios, each_of(tab, "shards", settings, SHARDS), strict=True):
-        if why := scenario.refusal():
-            refused += 1
-            assert seen == f"There is no such plan: {why}."
-            continue
+    for scenario, seen in planned(tab, "shards", SHARDS):
         plan, usage = scenario.plan(), scenario.usage()
-        for kind in HELD:
+        for kind in ("weights", "gradients", "momentum"):
             peak = [size // 4 for size in usage.peak[kind]]
             assert seen["held"][kind] * plan.replicas == peak, (scenario, kind)
         assert seen["sent"] == {kind: sum(usage.sent[kind]) // 4 for kind in MOVED}, scenario
@@ -218,7 +210,6 @@ def check_shards(tab: Tab) -> None:
             }
             assert all(device == [] for each in state["gradients"].values() for device in each)
         assert not any(map(any, seen["waiting"].values()))
-    assert refused == 4  # pipelines of 8 devices, where there are 4 or 5 layers
 
 
 # --- rounds of an allreduce
@@ -251,35 +242,33 @@ def check_rounds(tab: Tab) -> None:
 
 
 CHECKS = {
-    "memory": check_memory,
-    "pipeline": check_pipeline,
-    "shards": check_shards,
-    "rounds": check_rounds,
+    "memory": (check_memory, "plans.js", "times * (size - own)", "times * size"),
+    "pipeline": (check_pipeline, "pipelines.js", "ahead = devices - stage,", "ahead = devices,"),
+    "shards": (check_shards, "explore-shards.js", "wait(layer, every, -1);", ""),
+    "rounds": (
+        check_rounds,
+        "explore-rounds.js",
+        "target][start + i] = sum",
+        "target][start] = sum",
+    ),
 }
-
-BUGS = {
-    "memory": ("plans.js", "times * (size - own)", "times * size"),
-    "pipeline": ("pipelines.js", "const ahead = devices - stage,", "const ahead = devices,"),
-    "shards": ("explore-shards.js", "wait(layer, every, -1);", ""),
-    "rounds": ("explore-rounds.js", "held[target][start + i] = sum", "held[target][start] = sum"),
-}
-"""A bug in the script of each: what is written in place of what."""
+"""What is checked, and a bug in a script: what is written in place of what."""
 
 
 @pytest.mark.parametrize("figure", CHECKS)
 def test_every_number_is_that_of_python_and_a_bug_in_a_script_is_found(
     tab: Tab, tmp_path: Path, figure: str
 ) -> None:
-    tab.goto(page_of(EXPLORERS[figure], tmp_path))
-    CHECKS[figure](tab)
-    name, right, wrong = BUGS[figure]
+    check, name, right, wrong = CHECKS[figure]
+    tab.goto(page_of(figure, tmp_path))
+    check(tab)
     script = Path(shutil.copytree(ASSETS, tmp_path / "assets"), name)
     text = script.read_text(encoding="utf-8")
     assert text.count(right) == 1
     script.write_text(text.replace(right, wrong), encoding="utf-8")
-    tab.goto(written(tmp_path, EXPLORERS[figure](script.parent.as_uri())))
+    tab.goto(page_of(figure, tmp_path, script.parent))
     with pytest.raises(AssertionError):
-        CHECKS[figure](tab)
+        check(tab)
 
 
 def sent(**settings: Any) -> int:
@@ -307,7 +296,7 @@ def test_what_the_page_says_of_traffic_is_so() -> None:
 
 
 def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
-    tab.goto(page_of(EXPLORERS["memory"], tmp_path))
+    tab.goto(page_of("memory", tmp_path))
     large = {"net": "dense", "millions": 7000, "layers": 32, "devices": 8, "optimizer": "adam"}
     read = "root => root.querySelector('.explorer-words').textContent"
     first, second = each_of(tab, "memory", [{}, {**large, "card": "80"}], read)

@@ -1,7 +1,9 @@
-"""The explorers in a real browser: they react, fit, and complain of nothing."""
+"""The explorers in a real browser: they react, fit, draw real runs and complain of nothing."""
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from html import unescape
 from itertools import product
 from pathlib import Path
@@ -13,14 +15,20 @@ from browser_tabs import NEEDED, ON_BOTH, fits
 from explorer_page import ASSETS, each_of, page_of, press, said, spilled, values_of, written
 from playwright.sync_api import Browser, Page as Tab
 
-from common.chapters.strategies import STRATEGIES
+from common.backends.frameworks import FRAMEWORKS
+from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.parallel.ledger import Event
+from common.parallel.pipelines import ORDERS, simulate
 from common.parallel.schedules import SCHEDULES
+from common.records.record import Record, Split
+from common.settings.config import Config
 from notebooks.drawing import pictures
-from notebooks.drawing.explore_plans import EXPLORERS
+from notebooks.drawing.explorers import STILL
+from notebooks.drawing.pipeline_runs import RUNS
 
 pytestmark = NEEDED
 
-EVERY = pytest.mark.parametrize("figure", EXPLORERS)
+EVERY = pytest.mark.parametrize("figure", STILL)
 
 STEPPED = {"pipeline": "step", "shards": "moment", "rounds": "round"}
 """The explorers that have steps, and the names of their sliders."""
@@ -33,31 +41,35 @@ CHANGES = {
 }
 """What a reader may choose."""
 
+LINKS = {"pipeline": 6, "memory": 8, "shards": 9, "rounds": 0}
+"""How many links of the page lead to a plan."""
 
-def largest(figure: str) -> Iterator[dict[str, Any]]:
-    """Settings with the most devices, and the longest numbers."""
-    if figure == "pipeline":
-        for stages, m in ((1, 1), (4, 8), (16, 64)):
-            yield {"stages": stages, "microbatches": m, "beside": "nothing"}
-        yield {"stages": 4, "microbatches": 8, "schedule": "gpipe", "beside": "jax"}
-    elif figure == "memory":
-        large = {"net": "dense", "millions": 10**6, "layers": 100, "optimizer": "adam"}
-        for strategy, devices in product(STRATEGIES, (1, 64)):
-            yield {**large, "strategy": strategy, "devices": devices, "microbatches": 8}
-    elif figure == "shards":
-        for strategy in STRATEGIES:
-            yield {"strategy": strategy, "devices": 8, "depth": 4, "microbatches": 4}
-    else:
-        for algorithm, devices in product(SCHEDULES, (2, 11, 16)):
-            yield {"algorithm": algorithm, "devices": devices}
+LARGE = {"net": "dense", "millions": 10**6, "layers": 100, "optimizer": "adam", "microbatches": 8}
+
+LARGEST: dict[str, list[dict[str, Any]]] = {
+    "pipeline": [
+        *({"stages": p, "microbatches": m, "beside": "nothing"} for p, m in ((1, 1), (16, 64))),
+        {"stages": 4, "microbatches": 8, "schedule": "gpipe", "beside": "jax"},
+    ],
+    "memory": [{**LARGE, "strategy": s, "devices": k} for s, k in product(STRATEGIES, (1, 64))],
+    "shards": [
+        {"strategy": s, "devices": 8, "depth": 4, "microbatches": 4, "schedule": "1f1b"}
+        for s in STRATEGIES
+    ],
+    "rounds": [{"algorithm": s, "devices": k} for s, k in product(SCHEDULES, (2, 11, 16))],
+}
+"""Settings with the most devices, and the longest numbers."""
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return {
-        name: page_of(fragment, tmp_path_factory.mktemp(name))
-        for name, fragment in EXPLORERS.items()
-    }
+    return {name: page_of(name, tmp_path_factory.mktemp(name)) for name in STILL}
+
+
+def links(figure: str) -> Iterator[str]:
+    """The links of the page to plans of an explorer."""
+    text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
+    return map(unescape, re.findall(rf'href="(\?{figure}\.[^"#]*)', text))
 
 
 @EVERY
@@ -67,7 +79,8 @@ def test_the_address_has_what_was_chosen(pages: dict[str, str], tab: Tab, figure
     each_of(tab, figure, [CHANGES[figure]], "() => null")
     for name in ["first", "next"] if figure in STEPPED else []:
         press(tab, name)
-    tab.wait_for_function("location.search")
+    wanted = f"{figure}.{STEPPED[figure]}=1" if figure in STEPPED else f"{figure}."
+    tab.wait_for_function(f"location.search.includes('{wanted}')")
     before, words = values_of(tab, figure), said(tab)
     assert before.items() >= CHANGES[figure].items()
     tab.reload()
@@ -75,20 +88,12 @@ def test_the_address_has_what_was_chosen(pages: dict[str, str], tab: Tab, figure
     tab.goto(f"{pages[figure]}?" + "&".join(f"{figure}.{name}=x" for name in first))
     names = first.keys() - STEPPED.values()
     assert [values_of(tab, figure)[name] for name in names] == [first[name] for name in names]
-
-
-@pytest.mark.parametrize(("figure", "count"), [("pipeline", 6), ("memory", 8), ("shards", 9)])
-def test_links_of_the_page_lead_to_what_they_say(
-    pages: dict[str, str], tab: Tab, figure: str, count: int
-) -> None:
-    text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
-    links = re.findall(rf'href="(\?{figure}\.[^"#]*)', text)
-    assert len(links) == count
-    for link in map(unescape, links):
+    assert len(list(links(figure))) == LINKS[figure]
+    for link in links(figure):
         tab.goto(pages[figure] + link)
-        asked = parse_qsl(urlsplit(link).query, strict_parsing=True)
         values = values_of(tab, figure)
-        assert {key: values[key.removeprefix(f"{figure}.")] for key, _ in asked} == dict(asked)
+        for key, asked in parse_qsl(urlsplit(link).query, strict_parsing=True):
+            assert values[key.removeprefix(f"{figure}.")] == asked
         assert not said(tab).startswith("There is no such plan")
 
 
@@ -97,26 +102,26 @@ def test_buttons_and_keys_step(pages: dict[str, str], tab: Tab, figure: str) -> 
     tab.goto(pages[figure])
     slider = tab.locator(f"[name={STEPPED[figure]}]")
     press(tab, "last")
-    last = slider.input_value()
-    steps = {"first": "0", "back": "0", "next": "1", "last": last}
-    for name, expected in steps.items():
-        press(tab, name)
-        assert slider.input_value() == expected
-    assert tab.locator("button[name=next]").get_attribute("aria-disabled") == "true"
-    end = said(tab)
-    for focus, key, expected in (
-        (".explorer-stage >> nth=0", "Home", "0"),
-        (".explorer-stage >> nth=0", "ArrowRight", "1"),
-        (f"[name={STEPPED[figure]}]", "ArrowRight", "2"),
-        ("button[name=back]", "Enter", "1"),
-        ("button[name=back]", "ArrowLeft", "0"),
-        (".explorer-stage >> nth=0", "End", last),
-        (".explorer-stage >> nth=0", "ArrowRight", last),
+    last, end = slider.input_value(), said(tab)
+    stage, itself, back = ".explorer-stage >> nth=0", f"[name={STEPPED[figure]}]", "[name=back]"
+    for place, key, expected in (
+        ("[name=first]", "Enter", "0"),
+        (back, "Enter", "0"),
+        ("[name=next]", "Enter", "1"),
+        ("[name=last]", "Enter", last),
+        (stage, "Home", "0"),
+        (stage, "ArrowRight", "1"),
+        (itself, "ArrowRight", "2"),
+        (back, "Enter", "1"),
+        (back, "ArrowLeft", "0"),
+        (stage, "End", last),
+        (stage, "ArrowRight", last),
     ):
-        tab.locator(focus).focus()
+        tab.locator(place).focus()
         tab.keyboard.press(key)
-        assert slider.input_value() == expected, (focus, key)
+        assert slider.input_value() == expected, (place, key)
     assert said(tab) == end
+    assert tab.locator("button[name=next]").get_attribute("aria-disabled") == "true"
 
 
 @pytest.mark.parametrize("figure", ["pipeline", "rounds"])
@@ -142,9 +147,11 @@ def test_it_plays_to_the_end_if_the_reader_wants_motion(
 
 @ON_BOTH
 @EVERY
-def test_nothing_is_wider_than_the_window(pages: dict[str, str], tab: Tab, figure: str) -> None:
+def test_nothing_is_wider_than_the_window(
+    pages: dict[str, str], tab: Tab, browser: Browser, figure: str
+) -> None:
     tab.goto(pages[figure])
-    for values in largest(figure):
+    for values in LARGEST[figure]:
         each_of(tab, figure, [values], "() => null")
         for name in ["next", "last"] if figure in STEPPED else []:
             press(tab, name)
@@ -153,36 +160,12 @@ def test_nothing_is_wider_than_the_window(pages: dict[str, str], tab: Tab, figur
         assert stages.evaluate("each => each.scrollWidth <= each.clientWidth"), values
         if values.get("stages") != 16:
             assert spilled(tab) == [], values
-
-
-@EVERY
-def test_without_scripts_a_picture_stands_there(
-    pages: dict[str, str], browser: Browser, figure: str
-) -> None:
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
     opened.goto(pages[figure])
     assert opened.locator(".explorer-still svg[role=img]").is_visible()
     assert opened.locator("select").first.is_hidden()
     context.close()
-
-
-def test_words_say_what_a_pass_waits_for(pages: dict[str, str], tab: Tab) -> None:
-    tab.goto(f"{pages['pipeline']}?pipeline.step=0&pipeline.microbatches=4&pipeline.stages=3")
-    assert said(tab) == "Start: no microbatch has been passed yet."
-    tab.locator("#pipeline .pic-pass").nth(1).hover()
-    told = (
-        "Device 0 passes microbatch 1 forward, from 1 to 2. It needs: its own device is free at 1."
-    )
-    assert tab.locator(".explorer-told").inner_text() == told
-    tab.locator("#pipeline .pic-pass").nth(7).click()
-    assert said(tab) == (
-        "Step 8 of 24: Device 1 passes microbatch 0 backward, from 5 to 7. It needs: microbatch 0 "
-        "forward on device 1, done at 2; microbatch 0 backward on device 2, done at 5; its own "
-        "device is free at 3, so it has waited 2. Then it has 1 microbatch live."
-    )
-    live = tab.locator(".explorer-devices td:nth-child(2)").all_inner_texts()
-    assert live == ["3", "1", "0"]
 
 
 @ON_BOTH
@@ -194,3 +177,96 @@ def test_no_text_of_a_picture_leaves_its_place(tab: Tab, tmp_path: Path) -> None
         assert tab.locator("svg text").count() > 5
         assert fits(tab)
         assert spilled(tab) == []
+
+
+def test_words_say_what_a_pass_waits_for(pages: dict[str, str], tab: Tab) -> None:
+    tab.goto(f"{pages['pipeline']}?pipeline.step=0&pipeline.microbatches=4&pipeline.stages=3")
+    assert said(tab) == "Start: no microbatch has been passed yet."
+    tab.locator("#pipeline .pic-pass").nth(7).click()
+    assert said(tab) == (
+        "Step 8 of 24: Device 1 passes microbatch 0 backward, from 5 to 7. It needs: microbatch 0 "
+        "forward on device 1, done at 2; microbatch 0 backward on device 2, done at 5; its own "
+        "device is free at 3, so it has waited 2. Then it has 1 microbatch live."
+    )
+    live = tab.locator(".explorer-devices td:nth-child(2)").all_inner_texts()
+    assert live == ["3", "1", "0"]
+
+
+def test_a_kept_run_stands_beside_its_plan_alone(pages: dict[str, str], tab: Tab) -> None:
+    runs = json.loads(RUNS.read_text(encoding="utf-8"))
+    assert [(r["framework"], r["schedule"]) for r in runs] == list(product(FRAMEWORKS, ORDERS))
+    for run in runs:
+        done: list[list[Any]] = [[] for _ in range(4)]
+        for device, forward, microbatch, *_ in run["events"]:
+            done[device].append((device, microbatch, bool(forward)))
+        assert done == [[tuple(one) for one in each] for each in ORDERS[run["schedule"]](4, 8)]
+    tab.goto(pages["pipeline"])
+    tab.locator("[name=stages]").fill("5")
+    tab.locator("[name=beside]").select_option("tensorflow")
+    assert tab.locator("[name=stages]").input_value() == "4"
+    listed = tab.locator(".explorer-differences").inner_text()
+    assert "Each device’s order of passes is exactly the plan’s." in listed
+    (run,) = (r for r in runs if (r["framework"], r["schedule"]) == ("tensorflow", "1f1b"))
+    end = max(event[4] for event in run["events"])
+    busy = sum(event[4] - event[3] for event in run["events"])
+    sums = tab.locator(".explorer-sums td:last-child").all_inner_texts()
+    assert sums[0] == f"{end:.2f}".rstrip("0").rstrip(".") + " ms"
+    assert abs(float(sums[1].removesuffix("\u00a0%")) - 100 * (1 - busy / 4 / end)) <= 0.05 + 1e-9
+    tab.locator("[name=stages]").fill("3")
+    assert tab.locator(".explorer-run").is_hidden()
+    refused = tab.locator(".explorer-refused").inner_text()
+    assert refused == "That run has 4 devices and 8 microbatches, in the order 1F1B: choose these."
+
+
+def a_record(schedule: str) -> dict[str, Any]:
+    """What the page reads of a record of a run whose passes last a second each."""
+    options = StrategiesOptions("pipeline", microbatches=5, schedule=schedule)
+    events = [
+        Event(p.stage, "forward" if p.forward else "backward", p.microbatch, begin, end)
+        for p, begin, end in (
+            (each.done, each.begin, each.end) for each in simulate(ORDERS[schedule](3, 5))
+        )
+    ]
+    assert {"devices", "device_kind", "options"} <= Config.model_fields.keys()
+    assert {"framework", "config", "split"} <= Record.model_fields.keys()
+    assert "events" in Split.model_fields
+    return {
+        "framework": "jax",
+        "config": {"devices": 3, "device_kind": "cpu", "options": asdict(options)},
+        "split": {"events": [asdict(each) for each in events]},
+    }
+
+
+def choose(tab: Tab, content: str) -> str:
+    """Chooses a file with this content as a record, and returns what the page says of it."""
+    opened = tab.locator(".explorer-opened")
+    opened.evaluate("each => { each.textContent = ''; }")
+    file: Any = {"name": "1.json", "mimeType": "text/json", "buffer": content.encode()}
+    tab.locator("input[type=file]").set_input_files([])
+    tab.locator("input[type=file]").set_input_files(file)
+    tab.wait_for_function("document.querySelector('.explorer-opened').textContent")
+    return opened.inner_text()
+
+
+def test_a_reader_s_own_record_sets_the_plan(pages: dict[str, str], tab: Tab) -> None:
+    tab.goto(pages["pipeline"])
+    record = json.dumps(a_record("gpipe"))
+    assert choose(tab, record) == "The record is drawn below the plan."
+    for name, value in (("stages", "3"), ("microbatches", "5"), ("schedule", "gpipe")):
+        assert tab.locator(f"[name={name}]").input_value() == value
+    assert tab.locator(".explorer-run .pic-pass").count() == 2 * 3 * 5
+    assert "Below: your run in JAX." in tab.locator(".explorer-about").inner_text()
+    sums = tab.locator(".explorer-sums td:last-child").all_inner_texts()
+    assert sums[:2] == ["14000 ms", "28.6\u00a0%"]
+    choose(tab, json.dumps(a_record("1f1b")).replace('"1f1b"', '"gpipe"'))
+    listed = tab.locator(".explorer-differences").inner_text()
+    assert "The order of passes is not the plan’s on device 0, 1, 2." in listed
+    lacks = a_record("gpipe")
+    lacks["split"]["events"].pop()
+    wrong = record.replace('"pipeline"', '"tensor"')
+    hostile = record.replace('"begin": 0', '"begin": "<img src=x>"')
+    for content in ("{", "3", json.dumps(lacks), wrong, hostile):
+        told = choose(tab, content)
+        assert told == "This file is no record of one pipeline, or lacks passes of it."
+        assert tab.locator(".explorer-run").is_hidden()
+    assert tab.locator("#pipeline img").count() == 0

@@ -1,10 +1,12 @@
 """Pages with an explorer or a picture in it: what their tests set, press and read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page as Tab
+
+from notebooks.drawing.explorers import explorer
 
 ASSETS = Path(__file__).parents[2] / "docs/_static"
 
@@ -22,9 +24,9 @@ def written(folder: Path, content: str) -> str:
     return path.as_uri()
 
 
-def page_of(fragment: Callable[[str], str], folder: Path) -> str:
+def page_of(name: str, folder: Path, assets: Path = ASSETS) -> str:
     """The address of a page with an explorer in it, beside the files that a site would serve."""
-    return written(folder, fragment(ASSETS.as_uri()))
+    return written(folder, explorer(name, assets.as_uri()))
 
 
 def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: str) -> list[Any]:
