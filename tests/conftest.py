@@ -15,7 +15,6 @@ import agreement
 import hypothesis
 import numpy_chapter
 import pytest
-from hurt_runs import hurt as hurt
 from replays import steps_computed_once as steps_computed_once
 from scratch_steps import MOST_DEVICES
 

@@ -2,14 +2,16 @@
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from hurt_runs import NAME, Hurt
-from writes import before, written
+from fake_chapter import CommandLine
+from hurt_runs import RUNNER, kept, require_tidy, writes
 
 from common.models.weights_file import load_arrays
 
@@ -34,32 +36,37 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_a_run_ends_in_order_and_resumes_when_there_is_room(hurt: Hurt, disk: Path) -> None:
-    def fill() -> None:
-        free = os.statvfs(disk)
-        with (disk / "filler").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
+def test_a_run_ends_in_order_and_resumes_when_there_is_room(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, weights, hurt = CommandLine(monkeypatch, disk), Path("w"), Path("hurt")
 
-    hurt.move(disk)
-    weights = disk / "w"
-    with written() as writes:
-        assert hurt.kept("whole", f"--save-weights={weights}") == 0, hurt.said
+    def fill(number: int, at: int, *_: Path) -> None:
+        """Fills the disk once the write before that number is done."""
+        if at == number - 1:
+            with Path("filler").open("wb") as file:
+                free = os.statvfs(disk)
+                os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
+
+    with writes(lambda *_: None) as names:
+        assert kept(start, "whole", "--save-weights=w") == 0
     ends = ("safetensors", "json")
-    steps = [f"{NAME}-step{step}.{end}" for step in (2, 4, 6) for end in ends]
-    assert writes == [f"{NAME}.json", *steps, "w", *(f"{NAME}.{end}" for end in ends)]
-    hurt.earlier("earlier")
-    for number, name in enumerate(writes):
+    steps = [f"{RUNNER.name}-step{step}.{end}" for step in (2, 4, 5) for end in ends]
+    assert names == [f"{RUNNER.name}.json", *steps, "w", *(f"{RUNNER.name}.{end}" for end in ends)]
+    assert start("--quiet", "--steps=5", "--seed=1", "--out=earlier") == 0
+    for number, name in enumerate(names):
         weights.unlink()
-        shutil.copytree(disk / "earlier", disk / "hurt")
-        with before(number, fill):
-            status = hurt.kept("hurt", f"--save-weights={weights}")
-        assert status == 1, (number, name)
-        (disk / "filler").unlink()
-        hurt.require_one_line("cannot write .*No space left on device")
-        hurt.require_tidy("hurt")
-        if weights.exists():
-            load_arrays(weights)
-        assert hurt.kept("hurt", f"--save-weights={weights}") == 0, hurt.said
-        hurt.runner.require_same("whole", "hurt")
-        hurt.require_tidy("hurt")
-        shutil.rmtree(disk / "hurt")
+        shutil.copytree("earlier", hurt)
+        capsys.readouterr()
+        fill(number, -1)
+        with writes(partial(fill, number)):
+            assert kept(start, "hurt", "--save-weights=w") == 1, name
+        Path("filler").unlink()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert re.search("error: cannot write .*No space left on device", line)
+        require_tidy(hurt)
+        assert not weights.exists() or load_arrays(weights)
+        assert kept(start, "hurt", "--save-weights=w") == 0
+        RUNNER.require_same("whole", "hurt")
+        require_tidy(hurt)
+        shutil.rmtree(hurt)

@@ -1,6 +1,5 @@
 """What a run leaves behind and says at its end, with a chapter that needs no framework."""
 
-import errno
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from fake_chapter import RECORD, CommandLine, written
 from stored import save_bfloat16
-from writes import before
 
 from common.base.errors import RunError
 from common.models.initial import initial_weights
@@ -142,22 +140,3 @@ def test_progress_goes_to_standard_error_and_the_closing_line_alone_to_output(
     assert "7 steps of 30 synthetic images, batch 8, lr 0.2, float32" in introduction
     assert first.startswith("epoch 1/2: loss 0.521, test acc ")
     assert second.startswith("epoch 2/2: loss 0.170, test acc ")
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_full_disk_leaves_a_record_that_says_so_and_no_tensors_of_another_run(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], number: int
-) -> None:
-    """The disk is full before the tensors are written, or the record that covers them."""
-
-    def full() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    assert start("--quiet") == 0
-    capsys.readouterr()
-    with before(number, full):
-        assert start("--quiet", "--seed=1") == 1
-    line = f"error: cannot write {RECORD}: [Errno 28] No space left on device\n"
-    assert capsys.readouterr().err.endswith(line)
-    assert (written()["status"], written()["config"]["seed"]) == ("failed", 1)
-    assert sorted(RECORD.parent.iterdir()) == [RECORD]

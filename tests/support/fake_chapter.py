@@ -76,10 +76,16 @@ class CommandLine:
         monkeypatch.setenv("OMP_NUM_THREADS", "1")
         monkeypatch.setattr("common.data.dataset.synthetic", partial(synthetic, 30, 10))
 
-    def __call__(self, *flags: str, loss: Callable[[int], float] = lambda step: 1 / step) -> int:
-        """Runs with `FLAGS` and `flags`; returns the exit status."""
-        self.monkeypatch.setitem(sys.modules, PLACE, standing_in(FakeChapter(loss)))
-        return main("pytorch", "scratch", [*FLAGS, *flags])
+    def __call__(
+        self,
+        *flags: str,
+        loss: Callable[[int], float] = lambda step: 1 / step,
+        chapter: Any = None,
+        name: str = "scratch",
+    ) -> int:
+        """Runs a chapter with `FLAGS` and `flags`; returns the exit status."""
+        self.monkeypatch.setitem(sys.modules, PLACE, standing_in(chapter or FakeChapter(loss)))
+        return main("pytorch", name, [*FLAGS, *flags])
 
 
 @pytest.fixture
