@@ -19,14 +19,14 @@ Options_contra = TypeVar("Options_contra", contravariant=True)
 """What only one chapter asks: `common.chapters` has a frozen class for each."""
 
 
-class Chapter(Protocol[Device, Replicas, Options_contra]):
-    """What both chapters share, in every framework."""
+class Launch(Protocol):
+    """How the processes of a run are started."""
 
-    def launch(
+    def __call__(
         self,
         worker: Callable[[Process], None],
         request: DeviceRequest,
-        options: Options_contra,
+        options: Any,
         process: Process = ALONE,
         /,
     ) -> None:
@@ -36,6 +36,17 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
         writes for all. Raises what the worker raised, RunError if a process died, RequestError if
         the options do not go together.
         """
+
+
+MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
+
+
+class Chapter(Protocol[Device, Replicas, Options_contra]):
+    """What all chapters share, in every framework."""
+
+    @property
+    def launch(self) -> Launch:
+        """Starts the processes of a run."""
 
     def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Device]:
         """The devices that are asked for. Called once in each process, before anything else.
@@ -107,22 +118,6 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
     def synchronize(self, replicas: Replicas, /) -> None:
         """Returns once all queued work on the replicas is done: read clocks only after it."""
 
-
-class Launch(Protocol):
-    """How a framework starts the processes of a run: `Chapter.launch`."""
-
-    def __call__(
-        self,
-        worker: Callable[[Process], None],
-        request: DeviceRequest,
-        options: Any,
-        process: Process = ALONE,
-        /,
-    ) -> None:
-        """Calls `worker` in every process that the request needs."""
-
-
-MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
 
 Tensor = TypeVar("Tensor")
 
@@ -223,3 +218,19 @@ class Concise(Protocol[Device_contra, Replicas]):
 
     def predict(self, X: Array, replicas: Replicas, /) -> Array:
         """The logits (n, 10) of a batch, each device computing those of its shard."""
+
+
+class State(Protocol):
+    """What a framework has to say of the concise chapter's replicas, beside its listing."""
+
+    def gradients(self, X: Array, y: Array, replicas: Any, examples: int, /) -> Weights:
+        """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
+
+    def copies(self, replicas: Any, /) -> list[Weights]:
+        """Weights and running statistics of each device of this process, on the host."""
+
+    def put(self, everyones: Sequence[Weights], replicas: Any, /) -> None:
+        """Gives every device its weights and running statistics; all devices' are given."""
+
+    def activations(self, X: Array, replicas: Any, /) -> Weights:
+        """What each layer with weights makes of a batch on the first device."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
@@ -13,31 +14,6 @@ from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Event, Usage
 from common.parallel.replicas import whole
-
-
-class Strategies(Protocol):
-    """The strategies by hand: `frameworks/strategies/mesh.py`."""
-
-    def distribute(
-        self, ops: Any, weights: Mapping[str, Array], devices: Sequence[Any], plan: Any, /
-    ) -> Any:
-        """Gives each device its part of the weights, and velocities of 0."""
-
-    def put(
-        self, weights: Mapping[str, Array], momentum: Mapping[str, Array], split: Any, /
-    ) -> None:
-        """Gives each device its part of the weights and of the momentum."""
-
-    def predict(self, X: Array, split: Any, /) -> list[Any]:
-        """The logits of a batch, in parts that lie on several devices."""
-
-    def loss_and_grads(self, X: Array, y: Array, split: Any, /) -> tuple[list[Any], list[Any]]:
-        """Parts of the mean loss of a minibatch, and the gradient of what each device updates."""
-
-    def train_batch(
-        self, X: Array, y: Array, split: Any, lr: float, momentum: float, /
-    ) -> list[Any]:
-        """One step of SGD with momentum on a minibatch; returns the parts of its mean loss."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +54,7 @@ class Trainer(Protocol):
 class ByHand:
     """A split of the hand-written listing."""
 
-    listing: Strategies
+    listing: ModuleType
     split: Any
     on_host: Callable[[Any], Array]
 
@@ -118,38 +94,29 @@ class ByHand:
         return whole(parts, layouts, plan.shapes)
 
 
+Worker = Callable[[Process], None]
+
 MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], Trainer]
 
 
 @dataclass(frozen=True)
-class Native:
-    """A framework's own means: for each strategy that has such a way, what trains in it.
+class BySplitting:
+    """The chapter of strategies: by hand or, with `--native`, by the framework's own means.
 
-    `launch` starts the processes that they need; None: this one is enough.
+    `native` loads these, by strategy; `native_launch` starts the processes that they need.
     """
 
-    ways: Mapping[str, MakeTrainer]
-    launch: Launch | None = None
-
-
-@dataclass(frozen=True)
-class BySplitting:
-    """The chapter of strategies: by hand or, with `--native`, by the framework's own means."""
-
     framework: str
-    listing: Strategies
+    listing: ModuleType
     primitives: Any
     on_host: Callable[[Any], Array]
     devices: MakeDevices
     synchronize: Callable[[Any], None]
-    native: Callable[[], Native]
+    native: Callable[[], Mapping[str, MakeTrainer]]
+    native_launch: Launch | None = None
 
     def launch(
-        self,
-        worker: Callable[[Process], None],
-        request: DeviceRequest,
-        options: StrategiesOptions,
-        process: Process = ALONE,
+        self, worker: Worker, request: DeviceRequest, options: Any, process: Process = ALONE
     ) -> None:
         """Calls `worker` here, or in the processes that the framework's own means need.
 
@@ -157,8 +124,8 @@ class BySplitting:
         """
         if options.native:
             self.own_means(options)
-            if launch := self.native().launch:
-                launch(worker, request, options, process)
+            if self.native_launch:
+                self.native_launch(worker, request, options, process)
                 return
         if process.count > 1:
             raise RequestError(
@@ -171,7 +138,7 @@ class BySplitting:
         """What trains so in the framework. Raises RequestError if it has nothing."""
         if lacking := options.no_native(self.framework):
             raise RequestError(f"--native --strategy {options.strategy}: {lacking}")
-        return self.native().ways[options.strategy]
+        return self.native()[options.strategy]
 
     def replicate(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
@@ -184,29 +151,16 @@ class BySplitting:
         return ByHand(self.listing, split, self.on_host)
 
     def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: Trainer,
-        devices: Sequence[Any],
-        lr: float,
-        options: StrategiesOptions,
+        self, X: Array, y: Array, replicas: Trainer, _: Any, lr: float, options: StrategiesOptions
     ) -> SupportsFloat:
         """One step; returns the mean loss, which waits."""
         return replicas.train_batch(X, y, lr, options.momentum)
 
-    def gradients(
-        self,
-        X: Array,
-        y: Array,
-        replicas: Trainer,
-        devices: Sequence[Any],
-        options: StrategiesOptions,
-    ) -> Weights:
+    def gradients(self, X: Array, y: Array, replicas: Trainer, *_: Any) -> Weights:
         """The gradient of the mean loss over the minibatch, by canonical names."""
         return replicas.gradients(X, y)
 
-    def predict(self, X: Array, replicas: Trainer, devices: Sequence[Any]) -> Array:
+    def predict(self, X: Array, replicas: Trainer, *_: Any) -> Array:
         """The logits (n, 10) of a batch, computed as training computes them."""
         return replicas.predict(X)
 
@@ -219,9 +173,7 @@ class BySplitting:
         velocities = {f"momentum/{name}": v for name, v in replicas.velocities().items()}
         return self.export(replicas) | velocities
 
-    def restore(
-        self, saved: Mapping[str, Array], replicas: Trainer, devices: Sequence[Any]
-    ) -> None:
+    def restore(self, saved: Mapping[str, Array], replicas: Trainer, *_: Any) -> None:
         """Gives each device its part of what was saved, under whatever strategy."""
         velocities = part(saved, "momentum/")
         weights = {name: v for name, v in saved.items() if "/" not in name}

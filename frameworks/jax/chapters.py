@@ -5,10 +5,9 @@ import numpy as np
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, Native
+from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.jax import collectives, hosts, kernels
 from frameworks.jax.devices import devices, synchronize
-from frameworks.jax.hosts import launch
 
 
 def scratch() -> FromScratch:
@@ -17,7 +16,7 @@ def scratch() -> FromScratch:
 
     listing: Scratch[jax.Device, jax.Array] = scratch
     return FromScratch(
-        listing, kernels, collectives, np.asarray, launch, devices, synchronize, hosts
+        hosts.launch, devices, synchronize, hosts, listing, kernels, collectives, np.asarray
     )
 
 
@@ -26,7 +25,7 @@ def concise() -> ByWrapper:
     from frameworks.jax import concise, replicas
 
     listing: Concise[jax.Device, concise.Replicas] = concise
-    return ByWrapper(listing, replicas, launch, devices, synchronize, hosts)
+    return ByWrapper(hosts.launch, devices, synchronize, hosts, listing, replicas)
 
 
 def strategies() -> BySplitting:
@@ -37,10 +36,10 @@ def strategies() -> BySplitting:
     return BySplitting("jax", mesh, primitives, np.asarray, devices, synchronize, native)
 
 
-def native() -> Native:
+def native() -> dict[str, MakeTrainer]:
     """LeNet, split by JAX's own means: they are loaded for runs that ask for them."""
     from frameworks.jax.native.pipeline import Pipeline
     from frameworks.jax.native.program import OneProgram
     from frameworks.strategies.layouts import LAYOUTS
 
-    return Native({**dict.fromkeys(LAYOUTS, OneProgram), "pipeline": Pipeline})
+    return {**dict.fromkeys(LAYOUTS, OneProgram), "pipeline": Pipeline}

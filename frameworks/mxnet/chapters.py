@@ -4,10 +4,9 @@ import mxnet as mx
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, Native
+from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.mxnet import collectives, hosts, kernels
 from frameworks.mxnet.devices import devices, synchronize
-from frameworks.mxnet.hosts import launch
 from frameworks.mxnet.layouts import on_host
 
 
@@ -16,7 +15,9 @@ def scratch() -> FromScratch:
     from frameworks.mxnet import scratch
 
     listing: Scratch[mx.Context, mx.np.ndarray] = scratch
-    return FromScratch(listing, kernels, collectives, on_host, launch, devices, synchronize, hosts)
+    return FromScratch(
+        hosts.launch, devices, synchronize, hosts, listing, kernels, collectives, on_host
+    )
 
 
 def concise() -> ByWrapper:
@@ -24,7 +25,7 @@ def concise() -> ByWrapper:
     from frameworks.mxnet import concise, replicas
 
     listing: Concise[mx.Context, concise.Replicas] = concise
-    return ByWrapper(listing, replicas, launch, devices, synchronize, hosts)
+    return ByWrapper(hosts.launch, devices, synchronize, hosts, listing, replicas)
 
 
 def strategies() -> BySplitting:
@@ -35,8 +36,8 @@ def strategies() -> BySplitting:
     return BySplitting("mxnet", mesh, primitives, on_host, devices, synchronize, native)
 
 
-def native() -> Native:
+def native() -> dict[str, MakeTrainer]:
     """LeNet, split by MXNet's own means: they are loaded for runs that ask for them."""
     from frameworks.mxnet.native import pipeline, replicas
 
-    return Native({"data": replicas.Replicated, "pipeline": pipeline.Staged})
+    return {"data": replicas.Replicated, "pipeline": pipeline.Staged}

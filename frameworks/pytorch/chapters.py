@@ -4,7 +4,7 @@ import torch
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, MakeTrainer, Native
+from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.pytorch import collectives, hosts, kernels
 from frameworks.pytorch.devices import devices, synchronize
 from frameworks.pytorch.launch import launch
@@ -16,7 +16,7 @@ def scratch() -> FromScratch:
     from frameworks.pytorch import scratch
 
     listing: Scratch[torch.device, torch.Tensor] = scratch
-    return FromScratch(listing, kernels, collectives, on_host, launch, devices, synchronize, hosts)
+    return FromScratch(launch, devices, synchronize, hosts, listing, kernels, collectives, on_host)
 
 
 def concise() -> ByWrapper:
@@ -24,21 +24,21 @@ def concise() -> ByWrapper:
     from frameworks.pytorch import concise, replicas, wrappers
 
     listing: Concise[torch.device, concise.Replicas] = concise
-    return ByWrapper(listing, replicas, wrappers.launch, devices, synchronize, hosts)
+    return ByWrapper(wrappers.launch, devices, synchronize, hosts, listing, replicas)
 
 
 def strategies() -> BySplitting:
     """LeNet, split in every way."""
     from frameworks.pytorch import primitives
+    from frameworks.pytorch.native.launch import launch
     from frameworks.strategies import mesh
 
-    return BySplitting("pytorch", mesh, primitives, on_host, devices, synchronize, native)
+    return BySplitting("pytorch", mesh, primitives, on_host, devices, synchronize, native, launch)
 
 
-def native() -> Native:
+def native() -> dict[str, MakeTrainer]:
     """LeNet, split by PyTorch's own means: they are loaded for runs that ask for them."""
     from frameworks.pytorch.native import pipeline, tensor, zero
-    from frameworks.pytorch.native.launch import launch
 
     ways: dict[str, MakeTrainer] = {
         "data": zero.Replicated,
@@ -48,4 +48,4 @@ def native() -> Native:
         "zero2": zero.Zero2,
         "zero3": zero.Zero3,
     }
-    return Native(ways, launch)
+    return ways

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
-from common.chapters.splitting import BySplitting, Native
+from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.tensorflow import collectives, hosts, kernels
 from frameworks.tensorflow.devices import devices, synchronize
 from frameworks.tensorflow.layouts import on_host
@@ -16,7 +16,7 @@ def scratch() -> FromScratch:
 
     listing: Scratch[str, tf.Tensor] = scratch
     return FromScratch(
-        listing, kernels, collectives, on_host, hosts.launch, devices, synchronize, hosts
+        hosts.launch, devices, synchronize, hosts, listing, kernels, collectives, on_host
     )
 
 
@@ -25,7 +25,7 @@ def concise() -> ByWrapper:
     from frameworks.tensorflow import concise, distribution, replicas
 
     listing: Concise[str, concise.Replicas] = concise
-    return ByWrapper(listing, replicas, distribution.launch, devices, synchronize, hosts)
+    return ByWrapper(distribution.launch, devices, synchronize, hosts, listing, replicas)
 
 
 def strategies() -> BySplitting:
@@ -36,9 +36,9 @@ def strategies() -> BySplitting:
     return BySplitting("tensorflow", mesh, primitives, on_host, devices, synchronize, native)
 
 
-def native() -> Native:
+def native() -> dict[str, MakeTrainer]:
     """LeNet, split by TensorFlow's own means: they are loaded for runs that ask for them."""
     from frameworks.strategies.layouts import LAYOUTS
     from frameworks.tensorflow.native.program import OneProgram
 
-    return Native(dict.fromkeys(LAYOUTS, OneProgram))
+    return dict.fromkeys(LAYOUTS, OneProgram)

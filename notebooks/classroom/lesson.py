@@ -119,8 +119,8 @@ class Lesson:
         live = Live(quiet=asked["quiet"])
         used = data.first(config.train_examples, config.test_examples)
         work = Work(config, asked["preset"], used, weights)
-        native = self.made.native() if config.options.native else None
-        if config.options.in_processes() or (native and native.launch):
+        native = config.options.native and self.made.native_launch
+        if native or config.options.in_processes():
             return in_processes(self.chapter, work, live)
         names = self.device_names[:devices]
         return work.train(self.chapter, self.devices[:devices], names, live.hear)

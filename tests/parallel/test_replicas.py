@@ -1,5 +1,7 @@
 """Shards of a minibatch, and copies of the weights, on devices of one process and of several."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from communicators import ALONE, Member, in_each
@@ -7,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
-from common.chapters.data_parallel import examples_here
+from common.chapters.data_parallel import DataParallel
 from common.parallel.replicas import (
     Communicator,
     joined,
@@ -46,10 +48,12 @@ def test_no_shards_are_an_error() -> None:
 @pytest.mark.parametrize("devices", range(1, 6))
 @pytest.mark.parametrize("processes", range(1, 6))
 def test_shards_of_a_process_are_those_of_all_devices(processes: int, devices: int) -> None:
+    none: Any = None
     for examples in range(61):
         found = []
         for rank in range(processes):
-            here = examples_here(examples, range(devices), Member(rank, [np.zeros(0)] * processes))
+            member = Member(rank, [np.zeros(0)] * processes)
+            here = DataParallel(none, none, none, member).here(range(examples), range(devices))
             rows = np.arange(examples)[here]
             found += [rows[a:b].tolist() for a, b in shard_bounds(len(rows), devices)]
         bounds = shard_bounds(examples, processes * devices)

@@ -8,7 +8,6 @@ from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from frameworks.pytorch.devices import settled
 from frameworks.pytorch.launch import launch_processes
-from frameworks.pytorch.wrappers import forgetting_layouts
 
 
 def launch(
@@ -29,5 +28,8 @@ def launch(
             f"PyTorch's 1f1b takes as many --microbatches as there are stages, {stages}, or more: "
             "ask for them, or for --schedule gpipe"
         )
+    # It loads FSDP, which takes a second.
+    from frameworks.pytorch.wrappers import forgetting_layouts
+
     here = len(process.share_of(range(count)))
     launch_processes(partial(forgetting_layouts, worker), here, process)
