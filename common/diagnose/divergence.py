@@ -1,7 +1,8 @@
 """Where a wrong run diverges first: in which tensor, at which step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,19 @@ from common.compare.checks import Run, head
 from common.compare.collect import LoadedRecord
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import SuiteResult
+
+WHAT: Final = {
+    "forward": "It starts from the same weights, but its first logits are off: the net differs.",
+    "loss": "Its first logits are right, but the loss of its first step is off: the cause is how "
+    "the minibatch is split, or what the net does only in training.",
+    "gradient": "Its first logits and first loss are right, but its first gradient is off.",
+    "losses": "Its first logits, first loss and first gradient are right, but a later loss is off: "
+    "the cause is what an update leaves, on all devices or on some.",
+    "weights": "Its logits, losses and first gradient are right, but weights are off in the end.",
+    "steps": "Its beginning is right, but a step from the run's own weights has a wrong result.",
+    "outcome": "Its weights are right in the end, but their logits are off.",
+}
+"""What a divergence tells, in the order in which a run computes."""
 
 ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a failed run, of a record that cannot be used, and of what shows in no array."""
@@ -58,58 +72,27 @@ def _of_record(found: LoadedRecord, check: Check) -> Divergence:
 def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Divergence:
     """The first divergence in the order in which a run computes."""
     loss = _first_loss(run, expected, failed)
-    end = f"after step {len(run.record.losses)}"
-    if "forward" in failed:
-        what = "It starts from the same weights, but its first logits are off: the net differs."
-        found = Divergence(0, what, "before step 1", array="logits/before")
-    elif loss == 1:
-        what = (
-            "Its first logits are right, but the loss of its first step is off: the cause is how "
-            "the minibatch is split, or what the net does only in training."
-        )
-        found = Divergence(1, what, "step 1", array="losses", steps=1)
-    elif "gradient" in failed:
-        found = _of_gradient(failed["gradient"].diverged, expected)
-    elif loss:
-        what = (
-            "Its first logits, first loss and first gradient are right, but a later loss is off: "
-            "the cause is what an update leaves, on all devices or on some."
-        )
-        if weights := failed.get("weights"):
-            worst = weights.where.partition("/")[2]
-            what += f" In the end {len(weights.diverged)} weights are off, most of all {worst}."
-        found = Divergence(3, what, f"step {loss}", array="losses", steps=loss)
-    elif weights := failed.get("weights"):
-        what = (
-            "Its logits, losses and first gradient are right, but weights are off in the end "
-            f"({len(weights.diverged)} of them)."
-        )
-        array = weights.diverged[0]
-        found = Divergence(4, what, end, array.partition("/")[2], array)
-    elif steps := failed.get("steps"):
-        what = "Its beginning is right, but a step from the run's own weights has a wrong result."
-        tensor = "" if steps.array == "loss" else steps.array
-        found = Divergence(4, what, f"step {steps.step}", tensor, steps.array)
-    elif "outcome" in failed:
-        what = "Its weights are right in the end, but their logits are off."
-        found = Divergence(5, what, end, array="logits/after")
-    else:
+    shown = {**failed}
+    if loss:
+        shown["loss" if loss == 1 else "losses"] = failed["trajectory"]
+    name = next((name for name in WHAT if name in shown), "")
+    if not name:
         check = next(iter(failed.values()))
         what = check.note or check.where
         if not check.note and check.distance is not None:
             what = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
-        found = Divergence(LATE, f"{HEADINGS[check.check]}: {what}")
-    return found
-
-
-def _of_gradient(diverged: Sequence[str], expected: Weights) -> Divergence:
-    """A first gradient that is off: the last tensor is the first in the backward pass."""
-    every = [name for name in expected if name.startswith("gradients/")]
-    what = "Its first logits and first loss are right, but its first gradient is off, in "
-    if len(diverged) == len(every):
-        return Divergence(2, f"{what}every tensor.", "step 1", "all gradients", diverged[-1])
-    what += f"{len(diverged)} of {len(every)} tensors; in the backward pass, here first."
-    return Divergence(2, what, "step 1", diverged[-1].partition("/")[2], diverged[-1])
+        return Divergence(LATE, f"{HEADINGS[check.check]}: {what}")
+    check, rank, what = shown[name], list(WHAT).index(name), WHAT[name]
+    array = check.array if name == "steps" else check.diverged[0]
+    tensor = array if name == "steps" and array != "loss" else ""
+    if name in ("gradient", "weights"):
+        what += f" In {len(check.diverged)} tensors, in the order of computing here first."
+        array = check.diverged[-1 if name == "gradient" else 0]
+        tensor = array.partition("/")[2]
+    steps = {"forward": "before step 1", "steps": f"step {check.step}"}
+    steps |= {"loss": "step 1", "gradient": "step 1", "losses": f"step {loss}"}
+    step = steps.get(name, f"after step {len(run.record.losses)}")
+    return Divergence(rank, what, step, tensor, array, loss if array == "losses" else 0)
 
 
 def _first_loss(run: Run, expected: Weights, failed: Mapping[str, Check]) -> int:

@@ -42,7 +42,6 @@ def explanations(run: Run, expected: Weights, diverged: Sequence[str]) -> list[E
     with np.errstate(all="ignore"):
         return [
             *flatten_orders(CRITERIA[run.record.chapter].flattened, ours, expected),
-            *reordered(ours, expected, diverged),
             *scaled(ours, expected, sizes),
             *statistics(diverged),
         ]
@@ -83,18 +82,6 @@ def correlation(a: Array, b: Array) -> float:
     a, b = a - a.mean(), b - b.mean()
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / size if 0 < size < np.inf else 0.0
-
-
-def reordered(
-    ours: Mapping[str, Array], expected: Weights, diverged: Sequence[str]
-) -> Iterator[Explanation]:
-    """Which arrays hold the expected numbers in another order."""
-    for array in diverged:
-        if array in ours and array in expected and array != "losses":
-            found, right = (np.sort(each[array], axis=None) for each in (ours, expected))
-            if distance(found, right)[0] <= SAME:
-                text = f"{array} holds the expected numbers in another order."
-                yield Explanation(text, array.partition("/")[2])
 
 
 def scaled(

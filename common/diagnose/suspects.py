@@ -78,88 +78,42 @@ def _suspect(framework: str, chapter: str, failures: list[FailedRun]) -> Suspect
     """What is known of the framework, by the most telling of its failures."""
     first = failures[0]
     run, divergence, examined = first.found.run, first.divergence, first.examined
-    told, texts, decided = [], [], True
+    told, decided = [], True
     if run is not None and divergence.array:
         reference = examined.references[run.shards]
         diverged = [name for check in examined.checks(first.found) for name in check.diverged]
         told = explanations(run, head(run, reference.arrays), diverged)
-        peers = _peers(run, first)
-        decided = reference.independent or _majority(run, _camps(divergence, peers))
-        alike = [each for each in peers if each.devices == run.devices]
-        texts = [*_alone(first), *_agreement(_camps(divergence, alike))]
+        decided = reference.independent or _majority(run, first)
     tensors = [each.tensor for each in told if each.tensor]
     return Suspect(
         framework,
         chapter,
         failures,
         tensor=[*tensors, divergence.tensor or divergence.array][0],
-        evidence=[*(each.text for each in told), *texts],
+        evidence=[each.text for each in told],
         decided=decided,
     )
 
 
-def _peers(run: Run, failure: FailedRun) -> list[Run]:
-    """All runs of the suite with the same reference, and an array to compare."""
-    array = failure.divergence.array
-    return [
+def _majority(run: Run, failure: FailedRun) -> bool:
+    """Whether most runs of the suite agree with each other in an array, and not with this one."""
+    divergence = failure.divergence
+    peers = [
         each.run
         for each in failure.examined.found
-        if each.run
-        and each.run.shards == run.shards
-        and array in each.run.arrays
-        and each.run.arrays[array].shape == run.arrays[array].shape
+        if each.run and each.run.shards == run.shards and divergence.array in each.run.arrays
     ]
-
-
-def _camps(divergence: Divergence, peers: Sequence[Run]) -> list[list[Run]]:
-    """The runs, those together that agree with each other in the array that diverges."""
-    limit = next(
+    limits = (
         tolerance.limit
-        for peer in peers
-        for prefix, tolerance in numerical_checks(peer).values()
+        for prefix, tolerance in numerical_checks(run).values()
         if divergence.array.startswith(prefix)
     )
-
-    def part(run: Run) -> Array:
-        return run.arrays[divergence.array][: divergence.steps or None]
-
-    camps: list[list[Run]] = []
+    limit, parts = next(limits, 0.0), {}
     for peer in peers:
-        agreeing = (x for x in camps if distance(part(peer), part(x[0]))[0] <= 2 * limit)
-        if camp := next(agreeing, None):
-            camp.append(peer)
-        else:
-            camps.append([peer])
-    return camps
+        parts[peer.name] = peer.arrays[divergence.array][: divergence.steps or None]
 
+    def agreeing(one: Array) -> set[str]:
+        return {name for name, part in parts.items() if distance(part, one)[0] <= 2 * limit}
 
-def _majority(run: Run, camps: Sequence[Sequence[Run]]) -> bool:
-    """Whether most runs agree with each other, and not with this one."""
-    others = [camp for camp in camps if all(each is not run for each in camp)]
-    return any(2 * len(camp) > sum(map(len, camps)) for camp in others)
-
-
-def _agreement(camps: Sequence[Sequence[Run]]) -> list[str]:
-    """Which frameworks agree with each other, in a sentence."""
-    if sum(map(len, camps)) < 2:
-        return []
-    if len(camps) == 1:
-        return ["All frameworks agree with each other here, and not with the float64 runs."]
-    names = [[peer.record.framework for peer in camp] for camp in camps]
-    agreeing = [f"{', '.join(camp[:-1])} and {camp[-1]} agree" for camp in names if camp[1:]]
-    if not agreeing:
-        return ["No two frameworks agree with each other here."]
-    return [f"Here {'; and '.join(agreeing)} with each other."]
-
-
-def _alone(failure: FailedRun) -> list[str]:
-    """Whether the same framework passes on one device, in a sentence."""
-    found = [
-        each
-        for each in failure.examined.found
-        if (each.framework, each.devices) == (failure.found.framework, 1)
-    ]
-    if failure.found.devices == 1 or not found:
-        return []
-    passed = all(check.passed for check in failure.examined.checks(found[0]))
-    return ["On one device it passes: several devices are what goes wrong."] * passed
+    camps = [agreeing(part) for part in parts.values()]
+    return any(2 * len(camp) > len(peers) and run.name not in camp for camp in camps)

@@ -1,21 +1,35 @@
-"""Compares two sets of arrays by name, such as the weights of two files, array by array."""
+"""Compares two sets of arrays by name, such as the weights of two files, array by array.
+
+An array that is only transposed, reshaped or renamed is named as such. Nothing is guessed: all
+entries agree after it, and the numbers are such that they would not agree by chance.
+"""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import permutations
+from typing import Final
 
 import numpy as np
 from pydantic import BaseModel
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.compare.distances import Distance, compare, finite, largest, wide
-from common.pairs.rearranged import Allowed, counterparts, likeness
+from common.compare.distances import Distance, compare, distance, finite, largest, wide
+
+SURE: Final = 1e-3
+"""Beyond it, relative to the largest entry, agreement may be chance, whatever the tolerance is."""
+
+MOST_AXES: Final = 5
+
+Allowed = Callable[[Array, Array], float]
+"""The tolerance of two arrays."""
 
 
 class ArrayPair(BaseModel):
     """One array of both; its distance is relative to the largest entry of the second.
 
-    There is no distance for NaN, another shape, or an array of one alone, and no limit where
+    There is no distance for NaN, another shape, or an array of only one, and no limit where
     training amplifies rounding too much.
     """
 
@@ -26,7 +40,6 @@ class ArrayPair(BaseModel):
     where: str = ""
     passed: bool = False
     note: str = ""
-    hint: str = ""
 
 
 class PairVerdict(BaseModel):
@@ -82,27 +95,26 @@ def pair_up(
 ) -> list[ArrayPair]:
     """Every array of either, those of `expected` first; see `rounding` for no tolerance."""
     limit: Allowed = rounding if tolerance is None else lambda *_: tolerance
-    distances = {each.array: each for each in compare(ours, expected, "")}
     lacking = {name: expected[name] for name in expected if name not in ours}
     surplus = {name: ours[name] for name in ours if name not in expected}
-    hints: dict[str, str] = {}
-    for theirs, (name, how) in counterparts(surplus, lacking, limit).items():
-        hints |= {theirs: f"the first's {name} is {how}", name: f"is the second's {theirs}"}
-    pairs = []
-    for name in [*expected, *surplus]:
-        if name in surplus or name in lacking:
-            note = f"is in the {'first' if name in surplus else 'second'} alone"
-            alone = ArrayPair(array=name, check=check, note=note, hint=hints.get(name, ""))
-            pairs.append(alone)
-        else:
-            pairs.append(_pair(distances[name], ours[name], expected[name], limit, check))
-    return pairs
+    notes = dict.fromkeys(lacking, "is in the second alone")
+    notes |= dict.fromkeys(surplus, "is in the first alone")
+    for name, other, how in counterparts(surplus, lacking, limit):
+        notes[other] += f"; the first's {name} is {how}"
+        notes[name] += f"; is the second's {other}"
+    return [
+        ArrayPair(array=each.array, check=check, note=notes[each.array])
+        if each.array in notes
+        else _pair(each, ours[each.array], expected[each.array], limit, check)
+        for each in compare(ours, expected, "")
+    ]
 
 
 def _pair(found: Distance, ours: Array, expected: Array, limit: Allowed, check: str) -> ArrayPair:
     most, measured = limit(ours, expected), math.isfinite(found.far)
     where = found.where.removeprefix(found.array).replace("[]", "")
     passed = measured and found.far <= most
+    note = _note(found.far, ours, expected, most, check)
     return ArrayPair(
         array=found.array,
         check=check,
@@ -110,8 +122,7 @@ def _pair(found: Distance, ours: Array, expected: Array, limit: Allowed, check: 
         limit=most if math.isfinite(most) else None,
         where=where if measured and found.far else "",
         passed=passed,
-        note=_note(found.far, ours, expected, most, check),
-        hint="" if passed else likeness(ours, expected, most),
+        note=_joined(note, "" if passed else likeness(ours, expected, most)),
     )
 
 
@@ -149,14 +160,74 @@ def pair_verdict(pairs: list[ArrayPair], notes: Iterable[str] = ()) -> PairVerdi
 
 def describe(pair: ArrayPair) -> str:
     """How the arrays of a pair diverge, in a line."""
-    if pair.distance is None:
-        return remark(pair)
-    limit = "" if pair.limit is None else f", at most {pair.limit:.1e} is allowed"
-    figure = f"{pair.distance:.1e} at {pair.where or 'the only entry'}{limit}"
-    return "; ".join(filter(None, (f"{pair.array}: {figure}", pair.note, pair.hint)))
+    figure = ""
+    if pair.distance is not None:
+        limit = "" if pair.limit is None else f", at most {pair.limit:.1e} is allowed"
+        figure = f"{pair.distance:.1e} at {pair.where or 'the only entry'}{limit}"
+    return f"{pair.array}: {_joined(figure, pair.note)}"
 
 
-def remark(pair: ArrayPair) -> str:
-    """What there is to say of a pair besides its distance, in a line; empty if there is nothing."""
-    said = "; ".join(filter(None, (pair.note, pair.hint)))
-    return f"{pair.array}: {said}" if said else ""
+def _joined(*said: str) -> str:
+    return "; ".join(filter(None, said))
+
+
+def likeness(ours: Array, expected: Array, limit: float) -> str:
+    """Whether `expected` is `ours` transposed or reshaped, in words.
+
+    Empty if it is neither, if it is equal as it is, or if several transpositions fit.
+    """
+    limit = min(limit, SURE)
+    if _close(ours, expected, limit) or not _alike(ours, expected, limit):
+        return ""
+    axes = permutations(range(ours.ndim))
+    fits = [each for each in axes if _close(ours.transpose(each), expected, limit)]
+    if fits:  # to exchange axes of length 1 moves nothing
+        moves = {tuple(axis for axis in each if ours.shape[axis] > 1) for each in fits}
+        return f"equal after .transpose{fits[0]}" if len(moves) == 1 else ""
+    if ours.shape != expected.shape and _close(ours.reshape(expected.shape), expected, limit):
+        return f"equal after .reshape{expected.shape}"
+    return ""
+
+
+def counterparts(
+    ours: Mapping[str, Array], expected: Mapping[str, Array], limit: Allowed
+) -> list[tuple[str, str, str]]:
+    """Arrays with another name in `expected`: the name in `ours`, the other one, and how alike.
+
+    Only where each is the other's only counterpart.
+    """
+    found = [
+        (name, other, how)
+        for other, wanted in expected.items()
+        for name, values in ours.items()
+        if (how := _renamed(values, wanted, min(limit(values, wanted), SURE)))
+    ]
+    times = Counter(("ours", name) for name, _, _ in found)
+    times += Counter(("expected", other) for _, other, _ in found)
+    return [
+        (name, other, how)
+        for name, other, how in found
+        if times["ours", name] == times["expected", other] == 1
+    ]
+
+
+def _renamed(ours: Array, expected: Array, limit: float) -> str:
+    if _close(ours, expected, limit):
+        return "equal" if _alike(ours, expected, limit) else ""
+    return likeness(ours, expected, limit)
+
+
+def _close(ours: Array, expected: Array, limit: float) -> bool:
+    return ours.shape == expected.shape and distance(ours, expected)[0] <= limit
+
+
+def _alike(ours: Array, expected: Array, limit: float) -> bool:
+    """Whether both may hold the same numbers, and not only zeros, which fit in any order."""
+    if ours.size != expected.size or not ours.size or ours.ndim > MOST_AXES:
+        return False
+    if not (finite(ours) and finite(expected)):
+        return False
+    first, second = wide(ours), wide(expected)
+    close = limit * largest(second)
+    with np.errstate(over="ignore"):
+        return bool(second.max() - second.min() > close >= abs(first.max() - second.max()))

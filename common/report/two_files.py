@@ -10,7 +10,7 @@ from rich.text import Text
 from common.base.errors import RequestError
 from common.compare.findings import HEADINGS
 from common.models.weights_file import bfloat16_note, load_arrays
-from common.pairs.arrays import ArrayPair, PairVerdict, compare_arrays, remark
+from common.pairs.arrays import ArrayPair, PairVerdict, compare_arrays
 from common.pairs.runs import compare_runs, read_run
 from common.terminal import tables
 from common.terminal.text import printable
@@ -50,8 +50,8 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
     if pairs:
         console.print(table(pairs))
     for pair in pairs:
-        if said := remark(pair):
-            say(said, "" if pair.passed else "red")
+        if pair.note:
+            say(f"{pair.array}: {pair.note}", "" if pair.passed else "red")
     say(verdict.conclusion, "green bold" if verdict.passed else "red bold")
     return 2 if verdict.differences else int(not verdict.passed)
 

@@ -20,7 +20,7 @@ from common.terminal.values import ENTRIES, THREADS, above_zero, count, path
 DESCRIPTION = """\
 What an allreduce costs: latency and bandwidth between virtual devices are MEASURED, each
 algorithm's time on 2, 3 and 4 devices is predicted from them and compared with what is measured,
-and the time on 2 to 1,024 devices of a cluster is PREDICTED. docs/allreduce.md explains the model.
+and the time on 2 to 64 devices of a cluster is PREDICTED. docs/allreduce.md explains the model.
 
 python -m common.scaling --framework jax --latency 50 --bandwidth 12.5"""
 
@@ -32,7 +32,7 @@ def scale(flags: argparse.Namespace) -> None:
     """Measures, prints and writes. Raises RequestError or RunError."""
     from rich.console import Console
 
-    from common.scaling.formulas import Link
+    from common.scaling.cluster import Link
     from common.scaling.measure import measure
     from common.scaling.tables import parts
 

@@ -7,7 +7,8 @@ from typing import Final
 from rich.console import RenderableType
 from rich.table import Table
 
-from common.scaling.formulas import FORMULAS, Link, seconds as on_cluster, winners
+from common.parallel.schedules import SCHEDULES
+from common.scaling.cluster import Link, seconds as on_cluster, winners
 from common.scaling.measure import CHUNKS, Compared, Costs, Measured
 from common.scaling.units import of_bytes, rate, seconds
 from common.terminal.tables import table
@@ -15,7 +16,7 @@ from common.terminal.tables import table
 FACTOR: Final = 2
 """By how much a prediction may be off before the output says so."""
 
-COUNTS: Final = tuple(2**power for power in range(1, 11))
+COUNTS: Final = tuple(2**power for power in range(1, 7))
 """The numbers of devices of the cluster."""
 
 
@@ -79,13 +80,13 @@ def verdict(compared: Sequence[Compared]) -> str:
 
 
 def cluster_table(entries: int, link: Link) -> Table:
-    """The predicted times of one vector's allreduce, from 2 to 1,024 devices of a cluster."""
+    """The predicted times of one vector's allreduce, from 2 to 64 devices of a cluster."""
     title = f"allreduce of {of_bytes(entries)} on k devices of the cluster"
     caption = "✓: the fastest, and all that are as fast within 1 %"
-    made = table(["k", *FORMULAS], title=title, caption=caption, left=())
+    made = table(["k", *SCHEDULES], title=title, caption=caption, left=())
     for k in COUNTS:
-        times = {name: on_cluster(name, k, entries, link) for name in FORMULAS}
+        times = {name: on_cluster(name, k, entries, link) for name in SCHEDULES}
         best = winners(times)
         cells = [f"{seconds(time)} {'✓' if name in best else ' '}" for name, time in times.items()]
-        made.add_row(f"{k:,}", *cells)
+        made.add_row(str(k), *cells)
     return made

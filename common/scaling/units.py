@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from common.scaling.formulas import ITEM
+from common.scaling.cluster import ITEM
 
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 

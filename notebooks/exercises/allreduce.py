@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from common.scaling.formulas import FORMULAS, ITEM, Link, seconds
+from common.parallel.schedules import SCHEDULES
+from common.scaling.cluster import ITEM, Link, path, seconds
 
 LARGEST: Final = 2**40
 """The most entries of a vector that is looked at."""
@@ -15,8 +16,8 @@ def busiest(algorithm: str, k: int, sizes: Sequence[int]) -> tuple[int, int]:
     The bytes stay the same, to a chunk's rounding. The messages are as many times more as there are
     tensors, and each of them costs its latency: so frameworks put gradients together.
     """
-    paths = [FORMULAS[algorithm](k, size) for size in sizes]
-    return sum(path.messages for path in paths), sum(ITEM * path.moved for path in paths)
+    paths = [path(SCHEDULES[algorithm](k), size) for size in sizes]
+    return sum(each.messages for each in paths), sum(ITEM * each.moved for each in paths)
 
 
 def ring_beats_halving_from(k: int, link: Link) -> int | None:

@@ -17,7 +17,7 @@ from common.models import nets
 from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
 from common.parallel.schedules import SCHEDULES
-from common.scaling.formulas import Link, seconds
+from common.scaling.cluster import Link, seconds
 from notebooks.classroom import planted
 from notebooks.exercises import multiple_gpus as solutions, parity, strategies as splits
 from notebooks.exercises.allreduce import busiest, ring_beats_halving_from

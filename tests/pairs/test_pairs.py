@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights
-from common.pairs.arrays import ArrayPair, compare_arrays
-from common.pairs.rearranged import likeness
+from common.pairs.arrays import ArrayPair, compare_arrays, likeness
 
 NORMAL = st.floats(1e-3, 1e3).flatmap(lambda x: st.sampled_from([x, -x]))
 
@@ -48,7 +47,7 @@ def test_one_wrong_entry_of_any_array_is_seen() -> None:
         wrong = values.copy()
         wrong.flat[-1] += 1e-9
         found = only({**expected, name: wrong}, expected)
-        assert (found.array, found.hint) == (name, "")
+        assert (found.array, found.note) == (name, "")
         assert found.where == str([n - 1 for n in values.shape])
         assert found.distance == pytest.approx(1e-9 / np.abs(values).max(), rel=1e-5)
         assert compare_arrays({**expected, name: wrong}, expected, 1e-9).passed
@@ -59,7 +58,7 @@ def test_one_wrong_entry_of_any_array_is_seen() -> None:
     [
         ([1.0, np.nan], [1.0, 2.0], "NaN or infinity in the first"),
         ([np.nan], [-np.inf], "NaN or infinity in the first and the second"),
-        ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2)"),
+        ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2); equal after .reshape(1, 2)"),
         ([1e308], [-1e308], "farther apart than float64 can say"),
         (np.zeros((0, 3)), np.zeros((3, 0)), "(0, 3) and (3, 0)"),
     ],
@@ -85,14 +84,14 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     expected = drawn(*shape)
     ours = change(expected).astype("float32")
     if hint != "equal":
-        assert only({"a": ours}, {"a": expected}).hint == hint
+        assert only({"a": ours}, {"a": expected}).note.endswith(hint)
     renamed = compare_arrays({"b": ours, "x": drawn(9)}, {"a": expected, "y": drawn(9, seed=1)})
     assert not any(pair.passed for pair in renamed.arrays)
-    assert [(pair.array, pair.note, pair.hint) for pair in renamed.arrays] == [
-        ("a", "is in the second alone", f"the first's b is {hint}"),
-        ("y", "is in the second alone", ""),
-        ("b", "is in the first alone", "is the second's a"),
-        ("x", "is in the first alone", ""),
+    assert [(pair.array, pair.note) for pair in renamed.arrays] == [
+        ("a", f"is in the second alone; the first's b is {hint}"),
+        ("y", "is in the second alone"),
+        ("b", "is in the first alone; is the second's a"),
+        ("x", "is in the first alone"),
     ]
 
 
