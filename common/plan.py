@@ -30,7 +30,7 @@ from common.parallel.ledger import Event, Usage
 from common.parallel.nets import Net, dense, lenet, resnet18
 from common.parallel.pipelines import bubble
 from common.parallel.plans import Plan
-from common.records.record import Record
+from common.records.record import Record, Split
 from common.records.store import read_record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
@@ -105,8 +105,8 @@ class Scenario:
         return predicted(self.plan(), self.examples, item, per_weight)
 
 
-def told(net: str, plan: Plan, usage: Usage) -> Iterator[str]:
-    """The lines that are printed of a step of a plan."""
+def told(net: str, plan: Plan, usage: Usage, run: Split | None = None) -> Iterator[str]:
+    """The lines that are printed of a step of a plan, and of a run that should do the same."""
     groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
     yield f"{net}, {plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
     yield ""
@@ -124,19 +124,18 @@ def told(net: str, plan: Plan, usage: Usage) -> Iterator[str]:
         events = plan.simulated(usage.examples)
         end, waits = max(each.end for each in events), bubble(events, plan.devices)
         yield f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
+        if run:
+            same = in_order(plan, usage.examples, run.events)
+            yield f"The run has gone in {'this' if same else 'another'} order."
+    if run:
+        counted = "just this" if run.counted == usage else f"this: {run.counted}"
+        yield ""
+        yield f"The run has counted {counted}."
 
 
-def compared(plan: Plan, usage: Usage, counted: Usage, events: Sequence[Event]) -> Iterator[str]:
-    """Whether a run went in the order of its plan, and counted what the plan predicts."""
-    if plan.strategy == "pipeline":
-        yield f"The run has gone in {'this' if in_order(plan, usage, events) else 'another'} order."
-    yield ""
-    yield f"The run has counted {'just this' if counted == usage else f'this: {counted}'}."
-
-
-def in_order(plan: Plan, usage: Usage, events: Sequence[Event]) -> bool:
+def in_order(plan: Plan, examples: int, events: Sequence[Event]) -> bool:
     """Whether each device of a pipeline did its passes in the order of the plan."""
-    for replica, rows in enumerate(plan.rows_of(usage.examples)):
+    for replica, rows in enumerate(plan.rows_of(examples)):
         order = plan.order(len(plan.microbatches_of(rows.stop - rows.start)))
         for device, passes in enumerate(order, replica * plan.devices):
             own = [each for each in events if each.device == device]
@@ -146,19 +145,17 @@ def in_order(plan: Plan, usage: Usage, events: Sequence[Event]) -> bool:
     return True
 
 
-def of_record(record: Record) -> tuple[Plan, Usage, list[str]]:
-    """The plan of a run, what a step of it takes, and the lines that are printed of both.
+def of_record(record: Record) -> tuple[str, Plan, Usage, Split]:
+    """The net and the plan of a run, what a step of it takes, and what the run has counted.
 
     Raises RequestError if the run has counted no step.
     """
-    split, options = record.split, record.config.options
-    usage = record.config.usage(split.counted.examples) if split else None
-    if split is None or usage is None or not isinstance(options, StrategiesOptions):
+    run, options = record.split, record.config.options
+    usage = record.config.usage(run.counted.examples) if run else None
+    if run is None or usage is None or not isinstance(options, StrategiesOptions):
         raise RequestError("this run has counted no step: only those of strategies do, by hand")
     # By the plan, and not what the record says of it: it may come from anyone.
-    plan = options.plan(record.config.devices)
-    lines = told(options.net(), plan, usage)
-    return plan, usage, [*lines, *compared(plan, usage, split.counted, split.events)]
+    return options.net(), options.plan(record.config.devices), usage, run
 
 
 def side_by_side(given: Scenario) -> Iterator[str]:
@@ -237,7 +234,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError, RunError or OSError."""
     flags = parser().parse_args(argv)
     given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
-    events: Sequence[Event] = ()
     if flags.out is not None:
         require_svg(flags.out, "--out")
     if flags.of is not None:
@@ -245,9 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise RequestError(f"--{name} means nothing beside --of: the record has the plan")
         if flags.out is not None:
             require_apart({"--out": flags.out, "--of": flags.of})
-        record = read_record(flags.of)
-        plan, usage, lines = of_record(record)
-        events = record.split.events if record.split else ()
+        net, plan, usage, run = of_record(read_record(flags.of))
     else:
         require_meaning(given)
         scenario = Scenario(**given)
@@ -258,11 +252,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             return
         if refusal := scenario.refusal():
             raise RequestError(refusal)
-        plan, usage = scenario.plan(), scenario.usage()
-        lines = [*told(scenario.title(), plan, usage)]
-    print("\n".join(lines))
+        net, plan, usage, run = scenario.title(), scenario.plan(), scenario.usage(), None
+    print("\n".join(told(net, plan, usage, run)))
     if flags.out is not None:
-        write_text(flags.out, step(plan, usage, events))
+        write_text(flags.out, step(plan, usage, run.events if run else ()))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from safetensors import SafetensorError, deserialize, safe_open
@@ -52,19 +53,13 @@ def load_arrays(path: Path) -> Weights:
 
     Raises RequestError if it cannot.
     """
-    try:
-        halves = names_in_bfloat16(path)
+    with _opened(path) as file:
+        halves = _in_bfloat16(file)
         stored = dict(deserialize(path.read_bytes())) if halves else {}
-        with safe_open(path, framework="numpy") as file:
-            weights: Weights = {
-                name: _widened(**stored[name]) if name in halves else file.get_tensor(name)
-                for name in list(file.keys())
-            }
-    except (OSError, SafetensorError, ValueError) as error:
-        raise _unreadable(path, error) from None
-    except (TypeError, AttributeError) as error:
-        why = f"{error}: NumPy lacks this type, convert it to float32"
-        raise RequestError(f"cannot read weights from {path}: {why}") from None
+        weights: Weights = {
+            name: _widened(**stored[name]) if name in halves else file.get_tensor(name)
+            for name in list(file.keys())
+        }
     for name, values in weights.items():
         # NumPy minds huge sizes beside a 0, too, as soon as it converts such an array.
         if math.prod(max(size, 1) for size in values.shape) > LARGEST:
@@ -72,31 +67,42 @@ def load_arrays(path: Path) -> Weights:
     return weights
 
 
-def names_in_bfloat16(path: Path) -> list[str]:
-    """The names of a file's arrays in bfloat16. Raises RequestError if the file cannot be read."""
-    try:
-        require_regular(path)
-        with safe_open(path, framework="numpy") as file:
-            names = list(file.keys())
-            return [name for name in names if file.get_slice(name).get_dtype() == "BF16"]
-    except (OSError, SafetensorError) as error:
-        raise _unreadable(path, error) from None
-
-
 def bfloat16_note(path: Path) -> str:
     """A line on the file's arrays in bfloat16, which are read as float32; empty without any."""
-    names = names_in_bfloat16(path)
+    with _opened(path) as file:
+        names = _in_bfloat16(file)
     return f"{path} has bfloat16, read as float32: {_listed(names)}" if names else ""
 
 
 def shape_in(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one tensor of a `.safetensors` file. Raises RequestError if it is not there."""
+    with _opened(path) as file:
+        return tuple(file.get_slice(name).get_shape())
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """An open `.safetensors` file. Raises RequestError if it, or an array, cannot be read."""
     try:
         require_regular(path)
         with safe_open(path, framework="numpy") as file:
-            return tuple(file.get_slice(name).get_shape())
-    except (OSError, SafetensorError) as error:
-        raise _unreadable(path, error) from None
+            yield file
+    except (OSError, SafetensorError, ValueError) as error:
+        why = str(error)
+        if isinstance(error, SafetensorError):
+            with path.open("rb") as stream:
+                start = stream.read(100)
+            known = (what for begins, what in FORMATS.items() if re.match(begins, start, re.I))
+            why = next(known, why)
+        raise RequestError(f"cannot read weights from {path}: {why}") from None
+    except (TypeError, AttributeError) as error:
+        why = f"{error}: NumPy lacks this type, convert it to float32"
+        raise RequestError(f"cannot read weights from {path}: {why}") from None
+
+
+def _in_bfloat16(file: Any) -> list[str]:
+    """The names of a file's arrays in bfloat16."""
+    return [name for name in list(file.keys()) if file.get_slice(name).get_dtype() == "BF16"]
 
 
 def digest(arrays: Mapping[str, Array]) -> str:
@@ -108,17 +114,6 @@ def digest(arrays: Mapping[str, Array]) -> str:
         state.update(f"{name}{values.shape}".encode())
         state.update(values.tobytes())
     return state.hexdigest()
-
-
-def _unreadable(path: Path, error: Exception) -> RequestError:
-    """The error to raise: it says what the file is, if it is known by its beginning."""
-    why = str(error)
-    if isinstance(error, SafetensorError):
-        with path.open("rb") as stream:
-            start = stream.read(100)
-        matching = (what for begins, what in FORMATS.items() if re.match(begins, start, re.I))
-        why = next(matching, why)
-    return RequestError(f"cannot read weights from {path}: {why}")
 
 
 def _widened(dtype: str, shape: list[int], data: bytes) -> Array:

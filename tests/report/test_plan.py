@@ -13,7 +13,7 @@ from common.base.errors import RequestError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.parallel.ledger import Event
 from common.parallel.pipelines import simulate
-from common.plan import Scenario, main, of_record
+from common.plan import Scenario, main, of_record, told
 from common.summary import main as summary
 
 
@@ -26,11 +26,11 @@ def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
     main(["--devices=3", "--examples=31", "--precision=float64"])
     found = rows(capsys.readouterr().out)
     assert [row[0] for row in found] == list(STRATEGIES)
-    for name, *told in found:
+    for name, *cells in found:
         usage = StrategiesOptions(name, microbatches=1).usage(3, 31, 8)
         kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
         sent = sum(map(sum, usage.sent.values()))
-        assert told == [str(kept), str(sent), str(sum(usage.messages))]
+        assert cells == [str(kept), str(sent), str(sum(usage.messages))]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def record(*swapped: int) -> Any:
 
 
 def held(run: Any) -> str:
-    return "\n".join(of_record(run)[-1])
+    return "\n".join(told(*of_record(run)))
 
 
 def test_a_run_is_held_to_its_plan() -> None:
