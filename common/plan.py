@@ -22,6 +22,7 @@ if not __package__:  # run as a file, as an editor does
 
 from common.base.errors import RequestError
 from common.base.files import require_apart, require_svg, write_text
+from common.chapters.spec import Flags, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.drawing.plans import step
 from common.parallel import plans
@@ -34,7 +35,7 @@ from common.records.record import Record, Split
 from common.records.store import read_record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, path
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, path
 
 SIZES: Final = {"lenet": ("depth",), "resnet18": ("width",), "dense": ("parameters", "layers")}
 """The nets, and the flags that give the size of each."""
@@ -48,31 +49,47 @@ In mixed precision weights, gradients and activations have 16 bits.
 OPTIMIZERS: Final = {"sgd": 0, "momentum": 1, "adam": 2}
 """Elements of optimizer state for each weight."""
 
-LAYERS: Final = 200
-"""The most dense layers."""
-
 PARAMETERS: Final = 10**13
 
-EXAMPLES: Final = 2**20
+
+def large(text: str) -> int:
+    """A number of parameters, as 7e9 or 7000000000."""
+    found = above_zero(text)
+    if found > PARAMETERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {PARAMETERS:,}")
+    return int(found)
+
+
+def size(default: int, text: str, most: int, metavar: str = "N", **about: Any) -> Any:
+    """A flag that takes a number."""
+    text = f"{text} (%(default)s)".strip()
+    return option(default, text, most=most, metavar=metavar, **about)
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    net: str = "lenet"
-    depth: int = 0
-    width: int = 64
-    parameters: int = 100_000_000
-    layers: int = 24
-    strategy: str = "data"
-    devices: int = 4
-    replicas: int = 1
-    microbatches: int = 1
-    schedule: str = "1f1b"
-    examples: int = 256
-    precision: str = "float32"
-    optimizer: str = "momentum"
+    strategy: str = option(
+        "data",
+        "how training is split (else all strategies, side by side)",
+        known=STRATEGIES,
+        unset=True,
+    )
+    devices: int = size(4, "", DEVICES)
+    replicas: int = size(1, "groups of devices", DEVICES, "R")
+    microbatches: int = size(1, "of a minibatch", MICROBATCHES, "M")
+    schedule: str = option("1f1b", "of a pipeline (1f1b)", known=SCHEDULES, unset=True)
+    examples: int = size(256, "in a minibatch", 2**20)
+    net: str = option("lenet", "dense: equal layers in a row (%(default)s)", known=SIZES)
+    depth: int = size(0, "lenet: more layers", DEPTH, "D", least=0)
+    width: int = size(64, "resnet18: channels", WIDTH, "W")
+    parameters: int = size(100_000_000, "dense", PARAMETERS, "P", type=large)
+    layers: int = size(24, "dense", 200, "L")
+    precision: str = option(
+        "float32", "mixed: 16 bits, and 32 for optimizer state (%(default)s)", known=PRECISIONS
+    )
+    optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
 
     def network(self) -> Net:
         """The net."""
@@ -184,29 +201,10 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
-    def add(name: str, text: str = "", **how: Any) -> None:
-        """A flag of a plan; its help ends with its default, which only the scenario sets."""
-        text = f"{text} ({getattr(Scenario, name)})".strip()
-        made.add_argument(f"--{name}", help=text, default=argparse.SUPPRESS, **how)
-
     record = "take the plan of a run from its record, without other flags of plans"
     made.add_argument("--of", type=path, metavar="FILE", help=record)
     made.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
-    ways = "how training is split (else all strategies, side by side)"
-    made.add_argument("--strategy", choices=STRATEGIES, default=argparse.SUPPRESS, help=ways)
-    add("devices", type=count(DEVICES), metavar="N")
-    add("replicas", "groups of devices", type=count(DEVICES), metavar="R")
-    add("microbatches", "of a minibatch", type=count(MICROBATCHES), metavar="M")
-    add("schedule", "of a pipeline", choices=SCHEDULES)
-    add("examples", "in a minibatch", type=count(EXAMPLES), metavar="N")
-    add("net", "dense: equal layers in a row", choices=SIZES)
-    add("depth", "lenet: more layers", type=count(DEPTH, least=0), metavar="D")
-    add("width", "resnet18: channels", type=count(WIDTH), metavar="W")
-    add("parameters", "dense", type=large, metavar="P")
-    add("layers", "dense", type=count(LAYERS), metavar="L")
-    precision = "mixed: 16 bits, and 32 for optimizer state"
-    add("precision", precision, choices=PRECISIONS)
-    add("optimizer", choices=OPTIMIZERS)
+    Scenario.add_flags(made.add_argument_group("the plan"), "")
     return made
 
 
@@ -222,18 +220,12 @@ def require_meaning(given: Mapping[str, Any]) -> None:
             raise RequestError(f"--{name} means nothing for --strategy {strategy}")
 
 
-def large(text: str) -> int:
-    """A number of parameters, as 7e9 or 7000000000."""
-    found = above_zero(text)
-    if found > PARAMETERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is more than {PARAMETERS:,}")
-    return int(found)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError, RunError or OSError."""
-    flags = parser().parse_args(argv)
-    given = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
+    made = parser()
+    flags = made.parse_args(argv)
+    settings = {name: value for name, value in vars(flags).items() if name not in ("of", "out")}
+    given = {k: value for k, value in settings.items() if value != made.get_default(k)}
     if flags.out is not None:
         require_svg(flags.out, "--out")
     if flags.of is not None:

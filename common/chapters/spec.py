@@ -48,23 +48,8 @@ def told(known: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class Options:
-    """What only one chapter asks: its subclass has a field for each of the chapter's own flags.
-
-    None: the preset decides.
-    """
-
-    # Pydantic reads it: a record with an option that there is not is no record.
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    MEANS: ClassVar[tuple[str, ...]] = ()
-    """Options that say by which means a run computes, as opposed to what."""
-
-    momentum = 0.0
-    """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
-
-    native = False
-    """Whether training is split by the framework's own means, whose messages no run counts."""
+class Flags:
+    """Settings of which each is an `option`."""
 
     def __post_init__(self) -> None:
         """Raises ValueError if an option has a value that its flag would not take."""
@@ -92,6 +77,26 @@ class Options:
                 made["metavar"] = about["metavar"]
             default = None if about.get("unset") else each.default
             group.add_argument(flag, default=default, help=about["text"], **made)
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    """What only one chapter asks: its subclass has a field for each of the chapter's own flags.
+
+    None: the preset decides.
+    """
+
+    # Pydantic reads it: a record with an option that there is not is no record.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    MEANS: ClassVar[tuple[str, ...]] = ()
+    """Options that say by which means a run computes, as opposed to what."""
+
+    momentum = 0.0
+    """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
+
+    native = False
+    """Whether training is split by the framework's own means, whose messages no run counts."""
 
     def net(self) -> str:
         """The net, in words."""
