@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.base.arrays import Array
-from common.compare.checks import Run, head, numerical_checks
+from common.compare.checks import head
 from common.compare.collect import LoadedRecord
-from common.compare.distances import distance
 from common.compare.suite import SuiteResult
 from common.diagnose.divergence import ENDED, NEVER, Divergence, first_divergence
-from common.diagnose.explanations import explanations
+from common.diagnose.explanations import Explanation, explanations
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,25 @@ class FailedRun:
         run = self.found.run
         rounded = run is not None and run.record.config.dtype != "float64"
         return self.divergence.rank, rounded, self.found.devices
+
+    def explanations(self) -> list[Explanation]:
+        """What the run's arrays tell."""
+        run = self.found.run
+        if run is None or not self.divergence.array:
+            return []
+        diverged = [x for check in self.examined.checks(self.found) for x in check.diverged]
+        return explanations(run, head(run, self.examined.references[run.shards].arrays), diverged)
+
+    def decided(self) -> bool:
+        """Whether float64 runs, or most of the suite's runs, agree on something else."""
+        run = self.found.run
+        if run is None or not self.divergence.array:
+            return True
+        others = [
+            each for each in self.examined.found if each.run and each.run.shards == run.shards
+        ]
+        passed = [x for x in others if all(check.passed for check in self.examined.checks(x))]
+        return self.examined.references[run.shards].independent or 2 * len(passed) > len(others)
 
 
 @dataclass(frozen=True)
@@ -66,54 +83,14 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
             if divergence := first_divergence(found, each):
                 key = found.framework, each.comparison.chapter
                 groups.setdefault(key, []).append(FailedRun(found, each, divergence))
-    made = [
-        _suspect(framework, chapter, sorted(failures, key=FailedRun.order))
-        for (framework, chapter), failures in groups.items()
-    ]
+    made = []
+    for (framework, chapter), runs in groups.items():
+        first, *rest = sorted(runs, key=FailedRun.order)
+        told, shown = first.explanations(), first.divergence
+        tensors = [each.tensor for each in told if each.tensor]
+        tensor = [*tensors, shown.tensor or shown.array][0]
+        evidence = [each.text for each in told]
+        suspect = Suspect(framework, chapter, [first, *rest], tensor, evidence, first.decided())
+        made.append(suspect)
     # Where no tensor is wrong, it may be the machine that failed.
     return sorted(made, key=lambda each: (not each.tensor, each.failures[0].order()))
-
-
-def _suspect(framework: str, chapter: str, failures: list[FailedRun]) -> Suspect:
-    """What is known of the framework, by the most telling of its failures."""
-    first = failures[0]
-    run, divergence, examined = first.found.run, first.divergence, first.examined
-    told, decided = [], True
-    if run is not None and divergence.array:
-        reference = examined.references[run.shards]
-        diverged = [name for check in examined.checks(first.found) for name in check.diverged]
-        told = explanations(run, head(run, reference.arrays), diverged)
-        decided = reference.independent or _majority(run, first)
-    tensors = [each.tensor for each in told if each.tensor]
-    return Suspect(
-        framework,
-        chapter,
-        failures,
-        tensor=[*tensors, divergence.tensor or divergence.array][0],
-        evidence=[each.text for each in told],
-        decided=decided,
-    )
-
-
-def _majority(run: Run, failure: FailedRun) -> bool:
-    """Whether most runs of the suite agree with each other in an array, and not with this one."""
-    divergence = failure.divergence
-    peers = [
-        each.run
-        for each in failure.examined.found
-        if each.run and each.run.shards == run.shards and divergence.array in each.run.arrays
-    ]
-    limits = (
-        tolerance.limit
-        for prefix, tolerance in numerical_checks(run).values()
-        if divergence.array.startswith(prefix)
-    )
-    limit, parts = next(limits, 0.0), {}
-    for peer in peers:
-        parts[peer.name] = peer.arrays[divergence.array][: divergence.steps or None]
-
-    def agreeing(one: Array) -> set[str]:
-        return {name for name, part in parts.items() if distance(part, one)[0] <= 2 * limit}
-
-    camps = [agreeing(part) for part in parts.values()]
-    return any(2 * len(camp) > len(peers) and run.name not in camp for camp in camps)

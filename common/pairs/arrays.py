@@ -172,21 +172,23 @@ def _joined(*said: str) -> str:
 
 
 def likeness(ours: Array, expected: Array, limit: float) -> str:
-    """Whether `expected` is `ours` transposed or reshaped, in words.
+    """Whether `expected` is `ours` as it is, transposed or reshaped, in words.
 
-    Empty if it is neither, if it is equal as it is, or if several transpositions fit.
+    Empty if it is none of these, or if several transpositions fit.
     """
     limit = min(limit, SURE)
-    if _close(ours, expected, limit) or not _alike(ours, expected, limit):
+    if not _alike(ours, expected, limit):
         return ""
     axes = permutations(range(ours.ndim))
     fits = [each for each in axes if _close(ours.transpose(each), expected, limit)]
-    if fits:  # to exchange axes of length 1 moves nothing
-        moves = {tuple(axis for axis in each if ours.shape[axis] > 1) for each in fits}
+    # To exchange axes of length 1 moves nothing.
+    moves = {tuple(axis for axis in each if ours.shape[axis] > 1) for each in fits}
+    if _close(ours, expected, limit):
+        return "equal"
+    if fits:
         return f"equal after .transpose{fits[0]}" if len(moves) == 1 else ""
-    if ours.shape != expected.shape and _close(ours.reshape(expected.shape), expected, limit):
-        return f"equal after .reshape{expected.shape}"
-    return ""
+    reshaped = _close(ours.reshape(expected.shape), expected, limit)
+    return f"equal after .reshape{expected.shape}" if reshaped else ""
 
 
 def counterparts(
@@ -200,21 +202,10 @@ def counterparts(
         (name, other, how)
         for other, wanted in expected.items()
         for name, values in ours.items()
-        if (how := _renamed(values, wanted, min(limit(values, wanted), SURE)))
+        if (how := likeness(values, wanted, limit(values, wanted)))
     ]
-    times = Counter(("ours", name) for name, _, _ in found)
-    times += Counter(("expected", other) for _, other, _ in found)
-    return [
-        (name, other, how)
-        for name, other, how in found
-        if times["ours", name] == times["expected", other] == 1
-    ]
-
-
-def _renamed(ours: Array, expected: Array, limit: float) -> str:
-    if _close(ours, expected, limit):
-        return "equal" if _alike(ours, expected, limit) else ""
-    return likeness(ours, expected, limit)
+    times = [Counter(each[place] for each in found) for place in (0, 1)]
+    return [each for each in found if times[0][each[0]] == times[1][each[1]] == 1]
 
 
 def _close(ours: Array, expected: Array, limit: float) -> bool:
