@@ -67,15 +67,8 @@ def parser() -> Parser:
     add("--framework", choices=FRAMEWORKS, help="(the first that is installed)")
     threads = "threads that all devices share (every core: %(default)s)"
     add("--threads", type=count(THREADS), default=cores(), metavar="N", help=threads)
-    add(
-        "--sizes",
-        type=count(ENTRIES),
-        nargs="+",
-        default=GRADIENTS,
-        metavar="N",
-        help="float32 numbers in the vectors that are summed (the gradients of LeNet, 129068, and "
-        "ResNet-18, 11175818)",
-    )
+    sizes = "float32 numbers in the vectors that are summed (the gradients of LeNet and ResNet-18)"
+    add("--sizes", type=count(ENTRIES), nargs="+", default=GRADIENTS, metavar="N", help=sizes)
     place = "where scaling.json is written (%(default)s)"
     add("--out", type=path, default=Path("results"), metavar="DIR", help=place)
     add = made.add_argument_group("the cluster").add_argument

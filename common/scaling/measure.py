@@ -24,26 +24,22 @@ from common.parallel.shards import shard_sizes
 from common.records.fingerprint import versions
 
 COUNTS: Final = (2, 3, 4)
-"""The numbers of devices whose allreduces are timed."""
+"""The numbers of devices of the allreduces that are timed."""
 
 CHUNKS: Final = (1, 2, 3, 4)
-"""The numbers of chunks of which cutting and joining are timed."""
+"""The numbers of chunks, of which cutting and joining are timed."""
 
 LONG: Final = 2**20
 """The entries beyond which a vector, of 4.2 MB, is timed once a round."""
 
 ROUNDS: Final = range(3, 25)
-"""Rounds of timing, after one to warm up: at least the start of the range, fewer than its stop."""
+"""Rounds of timing, after one to warm up."""
 
 SWEEPS: Final = 4
-"""How often a round times what is not long: what slows the machine for a moment hits one sweep."""
+"""How often a round times what is not long."""
 
 QUARTILE: Final = 0.25
-"""The quantile of a call's times that counts.
-
-Other programs only add time. A short call may escape them all, but a long one cannot. So the least
-of many times would make the parts of an allreduce cheaper than the whole.
-"""
+"""The quantile of a call's times that counts: the least would favour short calls over long ones."""
 
 BUDGET: Final = 42.0
 """The seconds that all this may take, importing and compiling included."""
@@ -127,9 +123,13 @@ class Laboratory:
     devices: Sequence[Any]
 
     def calls(self, sizes: Sequence[int]) -> dict[Timed, Call]:
-        """All calls that are timed for allreduces of vectors of these numbers of entries."""
+        """All calls that are timed for allreduces of vectors of these lengths.
+
+        Single messages are as long as whole vectors, as their chunks, or have one entry.
+        """
+        parts = {max(1, size // chunks) for size in sizes for chunks in CHUNKS}
         calls: dict[Timed, Call] = {}
-        for entries in lengths(sizes):
+        for entries in sorted({1} | parts):
             calls |= self.trials(entries)
         for entries in sizes:
             vectors = self.vectors(max(COUNTS), entries)
@@ -159,11 +159,6 @@ class Laboratory:
         begun = time.perf_counter()
         self.chapter.synchronize([{"vector": vector} for vector in call()])
         return time.perf_counter() - begun
-
-
-def lengths(sizes: Sequence[int]) -> list[int]:
-    """The entries of single messages that are timed: 1, and the parts of whole vectors."""
-    return sorted({1} | {max(1, size // chunks) for size in sizes for chunks in CHUNKS})
 
 
 def trials(entries: int) -> list[Trial]:
