@@ -6,10 +6,9 @@ from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
-from common.parallel.layouts import Part
 from common.parallel.ledger import KEPT, Event, Usage
 from common.parallel.pipelines import ORDERS, Pass, TimedPass, bubble, most_live, simulate
-from common.parallel.plans import Plan
+from common.parallel.plans import Part, Plan
 
 WIDTH: Final = 480
 MARGIN: Final = 16

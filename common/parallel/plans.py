@@ -1,14 +1,41 @@
 """Plans: how a net is split over devices, as data that runs and predictions share."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from common.parallel.layouts import Layout, Layouts, flat, on_stage, replicated, sharded
 from common.parallel.nets import Net
 from common.parallel.pipelines import ORDERS, Order, Pass, TimedPass, balanced, by_hand, simulate
 from common.parallel.shards import shard_bounds
+
+
+@dataclass(frozen=True)
+class Part:
+    """The entries from `start` to `stop` of a tensor along `axis`; of None: of the flat tensor."""
+
+    axis: int | None
+    start: int
+    stop: int
+
+    def of(self, values: Any) -> Any:
+        """The part of an array, as a view."""
+        if self.axis is None:
+            return values.reshape(-1)[self.start : self.stop]
+        return values[(slice(None),) * self.axis + (slice(self.start, self.stop),)]
+
+    def size(self, shape: Sequence[int]) -> int:
+        """The number of elements of the part of a tensor of this shape."""
+        length = math.prod(shape) if self.axis is None else shape[self.axis]
+        return math.prod(shape) // length * (self.stop - self.start)
+
+
+Layout = tuple[Part | None, ...]
+"""The part of each device; None: it has nothing of the tensor."""
+
+Layouts = Mapping[str, Layout]
+"""The layout of each tensor."""
 
 
 @dataclass(frozen=True)
@@ -74,36 +101,45 @@ class Plan(Net):
     @cached_property
     def weights(self) -> Layouts:
         """Which device has which part of which weight."""
-        match self.strategy:
-            case "pipeline":
-                stage_of = {name: i for i, names in enumerate(self.stages) for name in names}
-                return {
-                    name: on_stage(shape, stage_of[name.rpartition(".")[0]], self.devices)
-                    for name, shape in self.shapes.items()
-                }
-            case "tensor":
-                return {name: self._sliced(name, shape) for name, shape in self.shapes.items()}
-            case "zero3":
-                return self.updated
-        return {name: replicated(shape, self.devices) for name, shape in self.shapes.items()}
+        if self.strategy == "zero3":
+            return self.updated
+        stages, axes = dict[str, int](), dict[str, int]()
+        if self.strategy == "pipeline":
+            homes = ((i, self.tensors[x]) for i, names in enumerate(self.stages) for x in names)
+            stages = {name: i for i, tensors in homes for name in tensors}
+        if self.strategy == "tensor":
+            axes = self._axes()
+        return {
+            name: self._slices(shape[axes[name]], axes[name])
+            if name in axes
+            else self._whole(shape, stages.get(name))
+            for name, shape in self.shapes.items()
+        }
 
     @cached_property
     def updated(self) -> Layouts:
         """Which device updates which part of which weight, and so has its velocity."""
         if self.strategy.startswith("zero"):
-            return {name: flat(shape, self.devices) for name, shape in self.shapes.items()}
+            return {k: self._slices(math.prod(shape), None) for k, shape in self.shapes.items()}
         return self.weights
 
-    def _sliced(self, name: str, shape: tuple[int, ...]) -> Layout:
-        """The layout of a weight or bias in tensor parallelism."""
-        layer, _, kind = name.rpartition(".")
-        column, row = (layer in {pair[i] for pair in self.pairs} for i in (0, 1))
-        out, into = (0, 1) if len(shape) == 4 else (1, 0)
-        if column:
-            return sharded(shape, out if kind == "weight" else 0, self.devices)
-        if row and kind == "weight":
-            return sharded(shape, into, self.devices)
-        return replicated(shape, self.devices)
+    def _whole(self, shape: Sequence[int], stage: int | None) -> Layout:
+        """The whole tensor on one device, or on every one."""
+        whole = Part(0, 0, shape[0])
+        return tuple(whole if stage in (None, device) else None for device in range(self.devices))
+
+    def _slices(self, length: int, axis: int | None) -> Layout:
+        """A slice along an axis, or of the flat tensor, for each device."""
+        return tuple(Part(axis, *bounds) for bounds in shard_bounds(length, self.devices))
+
+    def _axes(self) -> dict[str, int]:
+        """The axis along which tensor parallelism slices a weight or bias, where it does."""
+        axes: dict[str, int] = {}
+        for column, row in self.pairs:
+            axes |= dict.fromkeys(self.tensors[column], 0)
+            for name, dense in ((f"{column}.weight", 1), (f"{row}.weight", 0)):
+                axes[name] = dense if len(self.shapes[name]) == 2 else 1 - dense
+        return axes
 
 
 def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> Plan:

@@ -9,7 +9,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.models.nets import Shapes, trainable
-from common.parallel.layouts import Layouts, Part
+from common.parallel.plans import Layouts, Part
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-// Plans and what they cost: shards.py, layouts.py, nets.py, plans.py and costs.py of
+// Plans and what they cost: shards.py, nets.py, plans.py and costs.py of
 // common/parallel in JavaScript. A test walks both over many settings and compares every number.
 globalThis.plans = (() => {
   "use strict";
@@ -28,7 +28,7 @@ globalThis.plans = (() => {
     return shardSizes(examples, shards).map((size) => [stop, (stop += size)]);
   }
 
-  // --- layouts.py: a layout has a part for each device, or null.
+  // --- plans.py: a layout has a part for each device, or null.
 
   const part = (axis, start, stop) => ({ axis, start, stop });
 
