@@ -5,7 +5,7 @@ Without the option, the others run, which need no framework.
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,45 +72,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects what needs another framework than was asked for, if any: that is no skip."""
-    framework, handover = config.getoption("--framework"), config.getoption("--handover")
-    alone = {
-        "faults": config.getoption("--kills") is not None,
-        "gpu": config.getoption("--gpus") is not None,
-    }
-    foreign = {
-        item
-        for item in items
-        if any((item.get_closest_marker(name) is not None) != alone[name] for name in alone)
-        or not _suits(item, framework, handover)
-        or (config.getoption("--short") and not _is_short(item, framework))
-    }
-    config.hook.pytest_deselected(items=list(foreign))
-    items[:] = [item for item in items if item not in foreign]
+    foreign = [item for item in items if not _is_asked_for(item, config.getoption)]
+    config.hook.pytest_deselected(items=foreign)
+    items[:] = [item for item in items if item not in {*foreign}]
 
 
-def _suits(item: pytest.Item, framework: str | None, handover: str | None) -> bool:
-    """Whether a test is about what is tested, and has what it needs."""
-    only = item.get_closest_marker("only")
-    needs = getattr(item, "fixturenames", ())
-    about_one = "framework" in needs or only is not None
+def _is_asked_for(item: pytest.Item, option: Callable[[str], Any]) -> bool:
+    framework, needs = option("--framework"), getattr(item, "fixturenames", ())
+    only, short = item.get_closest_marker("only"), item.get_closest_marker("short")
+    about_one = only is not None or "framework" in needs
     return (
-        about_one == (framework is not None)
+        (item.get_closest_marker("faults") is None) == (option("--kills") is None)
+        and (item.get_closest_marker("gpu") is None) == (option("--gpus") is None)
+        and about_one == (framework is not None)
         and (only is None or framework in only.args)
-        and (handover is not None or "handover" not in needs)
+        and (short is None or framework in short.args or not option("--short"))
+        and ("handover" not in needs or option("--handover") is not None)
     )
-
-
-def _is_short(item: pytest.Item, framework: str | None) -> bool:
-    """Whether the short form has a test, too: one that is marked so, in one framework alone."""
-    short = item.get_closest_marker("short")
-    return short is None or framework in short.args
-
-
-@pytest.fixture(scope="session")
-def kills(request: pytest.FixtureRequest) -> int:
-    """How often each run is killed."""
-    number: int = request.config.getoption("--kills")
-    return number
 
 
 @pytest.fixture(scope="session")
@@ -120,28 +98,18 @@ def framework(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="session")
-def scratch(framework: str) -> Any:
-    """The scratch chapter in the framework under test; it must be installed."""
-    return backend(framework, "scratch")
+def _chapter(name: str) -> Any:
+    """A fixture: a chapter in the framework under test, which must be installed."""
+    return pytest.fixture(scope="session", name=name)(lambda framework: backend(framework, name))
+
+
+scratch, concise, strategies = map(_chapter, ("scratch", "concise", "strategies"))
 
 
 @pytest.fixture(scope="session")
 def listing(scratch: Any) -> Any:
     """The book's functions of the scratch chapter."""
     return scratch.listing
-
-
-@pytest.fixture(scope="session")
-def concise(framework: str) -> Any:
-    """The concise chapter in the framework under test; it must be installed."""
-    return backend(framework, "concise")
-
-
-@pytest.fixture(scope="session")
-def strategies(framework: str) -> Any:
-    """The chapter of strategies in the framework under test; it must be installed."""
-    return backend(framework, "strategies")
 
 
 @pytest.fixture(scope="session")

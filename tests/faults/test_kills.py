@@ -20,13 +20,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_a_killed_run_ends_with_the_same_bits(
-    framework: str, case: Case, tmp_path: Path, kills: int
+    framework: str, case: Case, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     runner = Runner(framework, case, tmp_path)
     life, training = runner.finish("whole")
     moments = random.Random(f"{framework} {case}")
     done = 0
-    while done < kills:
+    while done < pytestconfig.getoption("--kills"):
         # Most of so short a life goes by before it trains. The first kill comes later, so that all
         # others, and the end, have a checkpoint to resume from.
         later = not runner.newest("killed")
