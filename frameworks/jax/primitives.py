@@ -1,6 +1,6 @@
 """The primitives of `frameworks/strategies`, in JAX: each function on tensors is one program."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import jax
@@ -12,7 +12,9 @@ from common.parallel.shards import shard_bounds
 from frameworks.jax.kernels import avg_pool2d, conv2d, dense, images, relu
 from frameworks.jax.scratch import loss
 from frameworks.strategies import layers
-from frameworks.strategies.layers import partial
+from frameworks.strategies.layers import on_each_device, partial
+
+__all__ = ["on_each_device"]
 
 Device: TypeAlias = jax.Device
 Params = dict[str, Tensor]
@@ -20,15 +22,6 @@ Params = dict[str, Tensor]
 R = TypeVar("R")
 T = TypeVar("T", Tensor, Params)
 """A tensor, or several by their names."""
-
-
-def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """The results of `function` for the arguments of each device.
-
-    Each device has a program of its own. That of the first chapter is compiled once for several,
-    but a call takes 0.3 ms, where this takes 0.02 a device: here are ten calls a step.
-    """
-    return [function(*local, **same) for local in zip(*arguments, strict=True)]
 
 
 def place(values: Array, device: Device) -> Tensor:

@@ -5,16 +5,22 @@ what it needs from other devices can be asked for.
 """
 
 import functools
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar
 
 from frameworks.strategies.primitives import Params, Primitives, Tensor
 
+R = TypeVar("R")
 T = TypeVar("T", Tensor, Params)
 """A tensor, or several by their names."""
 
 partial = functools.cache(functools.partial)
 """The same object for the same arguments: a compiler would compile every other one again."""
+
+
+def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
+    """The results of `function` for the arguments of each device, one after the other."""
+    return [function(*local, **same) for local in zip(*arguments, strict=True)]
 
 
 def layer_params(name: str, params: Mapping[str, Tensor]) -> Params:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -13,8 +13,11 @@ from common.base.arrays import Array
 from common.models.nets import Shapes
 from common.parallel.shards import shard_sizes
 from frameworks.strategies import layers
+from frameworks.strategies.layers import on_each_device
 from frameworks.tensorflow.kernels import avg_pool2d, conv2d, dense, images, relu, to_device
 from frameworks.tensorflow.scratch import loss
+
+__all__ = ["on_each_device"]
 
 Device = str
 Params = dict[str, Tensor]
@@ -61,11 +64,6 @@ def program(function: Callable[..., R]) -> Callable[..., R]:
 def partial(function: Callable[..., R], *first: Any) -> Callable[..., R]:
     """`function` with its first arguments, as one program."""
     return program(functools.partial(function, *first))
-
-
-def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """The results of `function` for the arguments of each device."""
-    return [function(*local, **same) for local in zip(*arguments, strict=True)]
 
 
 def place(values: Array, device: Device) -> Tensor:

@@ -1,7 +1,6 @@
 """What all of PyTorch's own ways to split share: the step, and what it leaves on each process."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, distributed as dist, nn
@@ -74,33 +73,27 @@ class Training:
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""
-        buffers = self.buffers
-        return self.together({name: buffers[p] for name, p in self.net.named_parameters()})
+        return self.together({name: self.velocity(p) for name, p in self.net.named_parameters()})
+
+    def velocity(self, param: nn.Parameter) -> Tensor:
+        """A parameter's velocity in this process: SGD makes one at its first step."""
+        return velocity(self.optimizer, param)
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
         """Gives this process its part of the weights and of their velocities."""
-        buffers = self.buffers
         for name, param in self.net.named_parameters():
             fill(weights[name], param)
-            fill(velocities[name], buffers[param])
+            fill(velocities[name], self.velocity(param))
 
     def together(self, tensors: Mapping[str, Tensor]) -> Weights:
         """Whole tensors, of what each process has."""
         return whole(tensors)
 
-    @property
-    def buffers(self) -> dict[Any, Tensor]:
-        """The velocity of each parameter that this process updates."""
-        return {param: self._buffer(self.optimizer, param) for param in self.net.parameters()}
 
-    @staticmethod
-    def _buffer(optimizer: torch.optim.Optimizer, param: Any) -> Tensor:
-        """A parameter's velocity: SGD makes one at its first step."""
-        state = optimizer.state[param]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(param)
-        buffer: Tensor = state["momentum_buffer"]
-        return buffer
+def velocity(optimizer: torch.optim.Optimizer, param: nn.Parameter) -> Tensor:
+    """What an optimizer keeps of a parameter's momentum."""
+    kept: Tensor = optimizer.state[param].setdefault("momentum_buffer", torch.zeros_like(param))
+    return kept
 
 
 def cross_entropy(logits: Tensor, y: Tensor, examples: int) -> Tensor:

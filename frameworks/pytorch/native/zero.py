@@ -16,7 +16,7 @@ from common.parallel.replicas import joined
 from common.parallel.shards import shard_bounds
 from frameworks.pytorch import hosts
 from frameworks.pytorch.layouts import on_host
-from frameworks.pytorch.native.training import Training, cross_entropy, on_device
+from frameworks.pytorch.native.training import Training, cross_entropy, on_device, velocity
 
 
 class Replicated(Training):
@@ -74,22 +74,17 @@ class Zero1(Replicated):
         params, sgd = self.net.parameters(), torch.optim.SGD
         return ZeroRedundancyOptimizer(params, sgd, process_group=self.group)
 
-    @property
-    def buffers(self) -> dict[Any, Tensor]:
-        """The velocity of each parameter that this process updates, and room for the others."""
+    def velocity(self, param: nn.Parameter) -> Tensor:
+        """The velocity of a parameter that this process updates, or zeros."""
         optimizer: Any = self.optimizer
-        own = {id(param) for group in optimizer.optim.param_groups for param in group["params"]}
-        return {
-            param: self._buffer(optimizer.optim, param)
-            if id(param) in own
-            else torch.zeros_like(param)
-            for param in self.net.parameters()
-        }
+        own = [each for group in optimizer.optim.param_groups for each in group["params"]]
+        if any(param is each for each in own):
+            return velocity(optimizer.optim, param)
+        return torch.zeros_like(param)
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""
-        buffers = self.buffers
-        summed = {name: buffers[param].clone() for name, param in self.net.named_parameters()}
+        summed = {name: self.velocity(p).clone() for name, p in self.net.named_parameters()}
         for each in summed.values():
             dist.all_reduce(each, group=self.group)
         return self.together(summed)
