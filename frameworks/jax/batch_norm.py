@@ -22,9 +22,9 @@ class BatchNorm(nnx.Module):
         self.axis = axis
 
     def __call__(self, X: Tensor, mask: Tensor | None) -> Tensor:
-        """Normalizes `X` (n, rows, columns, channels), by running statistics without a mask.
+        """Normalizes `X` (n, rows, columns, channels); `mask` (n,) is 0 for padding.
 
-        `mask` (n,) is 1 for an example and 0 for padding, which becomes 0 and counts nowhere.
+        Without a mask it normalizes by the running statistics.
         """
         if mask is None:
             centred, var = X - self.running_mean[...], self.running_var[...]

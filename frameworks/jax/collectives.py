@@ -84,10 +84,7 @@ def with_others(parts: Tensor, mesh: Mesh, schedule: Schedule) -> Tensor:
 
 
 def at_once(transfers: Round) -> list[list[Transfer]]:
-    """A round in parts, in each of which a device sends to one other and receives from one.
-
-    What a device receives comes in the order of the round.
-    """
+    """A round in parts, in order, in each of which a device sends and receives at most once."""
     parts: list[list[Transfer]] = []
     for t in transfers:
         earlier = [i for i, part in enumerate(parts) if t.target in {each.target for each in part}]
@@ -103,10 +100,8 @@ def at_once(transfers: Round) -> list[list[Transfer]]:
 def moved(
     transfers: Sequence[Transfer], before: Tensor, vector: Tensor, bounds: Sequence[tuple[int, int]]
 ) -> Tensor:
-    """What a device has of a vector (n,) after messages that carry what was there `before` a round.
-
-    All devices run this one program: where each one's message begins is a number in a table.
-    """
+    """A device's vector (n,) after messages that carry what was there `before` the round."""
+    # All devices run this one program: where each one's message begins is a number in a table.
     k = jax.lax.axis_size(AXIS)
     sends, takes, sizes, adds = (np.zeros(k, np.int32) for _ in range(4))
     for t in transfers:

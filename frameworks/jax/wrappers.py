@@ -34,11 +34,8 @@ def shard_loss(
 def one_program(
     loss: Loss, mesh: Mesh, graph: Graph, params: State, statistics: State, shards: Shards
 ) -> Step:
-    """One program for the whole minibatch: the compiler finds the collectives its layout needs.
-
-    Between processes it leaves the order of sums to gloo: from three devices on, they differ in the
-    last bits from those of one process.
-    """
+    """One program for the whole minibatch: the compiler finds the collectives its layout needs."""
+    # Between processes gloo chooses the order of its sums.
 
     @partial(jax.value_and_grad, has_aux=True)
     def mean_loss(params: State) -> tuple[Tensor, State]:

@@ -10,10 +10,7 @@ from common.base.machine import native_errors_held_back
 
 
 def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
-    """The devices that are asked for. Raises RequestError if there are fewer GPUs.
-
-    Threads have been set already: MXNet reads OMP_NUM_THREADS when it is loaded.
-    """
+    """The devices that are asked for. Raises RequestError if there are fewer GPUs."""
     npx.set_np()
     with native_errors_held_back():  # of a driver that is not there
         gpus = mx.context.num_gpus()

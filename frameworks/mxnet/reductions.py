@@ -35,10 +35,7 @@ def means_over(shards: Shards) -> Shards:
 
 
 def means_over_hosts(shards: Shards, devices: int) -> Shards:
-    """The mean over the shards of all processes, on each device of this one that has a shard.
-
-    It has so many devices; those without a shard are the last ones.
-    """
+    """The mean over the shards of all processes, on each of its `devices` that has a shard."""
     sums, pixels = sums_of(shards)
     summing = SumOverHosts(pixels, devices)
     totals = summing(np.stack([each.as_in_ctx(sums[0].ctx) for each in sums]))
@@ -47,10 +44,7 @@ def means_over_hosts(shards: Shards, devices: int) -> Shards:
 
 
 class SumOverHosts(autograd.Function):  # type: ignore[misc]
-    """Makes of the rows (m, n) of this process's devices as many copies of the sum over all rows.
-
-    The gradient is such a sum, too; it is added up in the order in which one process does it.
-    """
+    """The sum of the rows (m, n) of all processes, m times; its gradient is such a sum, too."""
 
     def __init__(self, pixels: Sequence[int], devices: int) -> None:
         """`pixels` tells of how many numbers each row is the sum, and then that of all rows."""

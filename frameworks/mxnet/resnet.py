@@ -1,7 +1,4 @@
-"""The book's ResNet-18 in MXNet; its parameters have the canonical names.
-
-Layers take the shards of all devices at once: synchronized batch norm has to see them all.
-"""
+"""The book's ResNet-18 in MXNet, on the shards of all devices at once, with canonical names."""
 
 from collections.abc import Callable
 from typing import Any

@@ -13,10 +13,7 @@ from frameworks.mxnet.optimizer import SGD
 
 
 class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
-    """A trainer that adds up the gradients of all hosts' devices in a kvstore of this process.
-
-    So it adds in the order in which this kvstore does, and has the bits that one host has.
-    """
+    """A trainer that sums all hosts' gradients in a kvstore of this process, as one host does."""
 
     def __init__(self, params: gluon.ParameterDict, optimizer: SGD, kvstore: str) -> None:
         super().__init__(params, optimizer, kvstore=None)
@@ -34,8 +31,7 @@ class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
 class TrainerByServers(gluon.Trainer):  # type: ignore[misc]
     """A trainer whose gradients servers add up, once they have sent the first weights back.
 
-    By itself it asks for weights and sums at once, and a server that takes the sum first sends it
-    as a weight, too.
+    By itself it asks for both at once, and may get a sum as a weight.
     """
 
     def _init_params(self) -> None:

@@ -31,10 +31,7 @@ def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
 
 
 def execute_with_others(schedule: Schedule, held: dict[int, list[Tensor]]) -> None:
-    """Does what the schedule says; `held` tells what each device of this process has, by number.
-
-    The others' chunks come and go as messages from process to process.
-    """
+    """Runs a schedule on the chunks of this process's devices, by number, by messages to others."""
     for transfers in schedule.rounds:
         messages, arrived = [], []
         for t, i in [(each, i) for each in transfers for i in each.chunks]:

@@ -68,10 +68,7 @@ class DataParallel(nn.DataParallel[nn.Module]):
 
 
 class FullySharded(nn.Module):
-    """A net with its weights split over the processes; `module`, as other wrappers call it.
-
-    A residual block's weights are gathered for its forward pass, and again for its backward pass.
-    """
+    """A net with its weights split over the processes, gathered block by block in each pass."""
 
     def __init__(self, net: nn.Module, device: torch.device) -> None:
         super().__init__()

@@ -18,10 +18,7 @@ KEYS = itertools.count(1_000_000, step=5)
 
 
 class BatchNorm(tf.keras.layers.Layer):  # type: ignore[misc]
-    """Batch normalization over a device's shard.
-
-    Each device has running statistics of its own; Keras's layer would average them.
-    """
+    """Batch normalization over a shard, each device with its own statistics: Keras averages."""
 
     def build(self, input_shape: Shape) -> None:
         """Makes the variables for images of this shape (n, rows, columns, channels)."""

@@ -13,10 +13,7 @@ from frameworks.tensorflow.hosts import cluster_of
 
 
 class AllHosts(tf.distribute.MultiWorkerMirroredStrategy):  # type: ignore[misc]
-    """TensorFlow's strategy for several processes, each with the devices that it is told.
-
-    By itself it would take every GPU, or one CPU device.
-    """
+    """TensorFlow's strategy for several processes, with chosen devices, not one CPU or all GPUs."""
 
     def __init__(self, cluster: tf.train.ClusterSpec, rank: int, devices: Sequence[str]) -> None:
         """Joins the other processes; returns once all are there."""

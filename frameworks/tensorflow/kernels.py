@@ -49,10 +49,8 @@ def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def add(ours: Tensor, theirs: Tensor) -> Tensor:
-    """The sum of two tensors, on the device of `ours`.
-
-    A `Snapshot` keeps TensorFlow from fusing several sums, in an order that depends on free memory.
-    """
+    """The sum of two tensors, on the device of `ours`."""
+    # TensorFlow would fuse several sums, in an order that depends on free memory.
     with tf.device(ours.device):
         return tf.raw_ops.Snapshot(input=ours + theirs)
 

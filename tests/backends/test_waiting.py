@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,23 +22,12 @@ loading.import_backend({framework!r}, "scratch", 2)
 pytestmark = pytest.mark.only("pytorch", "mxnet")
 
 
-def run(*command: str, **variables: str) -> str:
-    """What a command prints on standard error, with nothing said of waiting but `variables`."""
-    environment = {k: v for k, v in os.environ.items() if k not in OWN} | variables
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stderr
-
-
 @pytest.mark.parametrize("own", ["", "7"])
 def test_threads_look_for_work_for_a_moment_or_as_the_user_says(framework: str, own: str) -> None:
     variables = {"OMP_DISPLAY_ENV": "verbose", **({"GOMP_SPINCOUNT": own} if own else {})}
-    said = run("-c", LOAD.format(framework=framework), **variables)
+    environment = {k: v for k, v in os.environ.items() if k not in OWN} | variables
+    command = [sys.executable, "-c", LOAD.format(framework=framework)]
+    options: Any = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
+    said = subprocess.run(command, check=True, **options).stderr
     found = {int(number) for number in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", said)}
     assert found == {int(own) if own else 0 if framework == "mxnet" else LOOKS}

@@ -40,11 +40,6 @@ def test_every_example_is_in_one_shard_in_order_and_larger_shards_come_first(
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_no_shards_are_an_error() -> None:
-    with pytest.raises(ValueError, match="cannot split 5 examples into 0 shards"):
-        shard_bounds(5, 0)
-
-
 @pytest.mark.parametrize("devices", range(1, 6))
 @pytest.mark.parametrize("processes", range(1, 6))
 def test_shards_of_a_process_are_those_of_all_devices(processes: int, devices: int) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from importlib import import_module
 from math import prod
 from typing import Any, Final
@@ -93,41 +92,25 @@ COLLECTIVE = re.compile(rf" = (\([^()]*\)|\S+) ({KIND})\(")
 TENSOR = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
 ALONE = re.compile(r"replica_groups=\{(\{\d+\},?)+\}")  # each device with itself
 PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)+)\}")
-COMPUTATION = re.compile(r"(ENTRY )?%(\S+) \(.*\{$")
-CALLED = re.compile(r"\w=\{?(%[^\s,}]+(?:, %[^\s,}]+)*)")
-TRIPS = re.compile(r'known_trip_count":\{"n":"(\d+)"')
+COMPUTATION = re.compile(r"(?:ENTRY )?%(\S+) \(.*\{$")
+LOOP = re.compile(r'body=%(\S+?),.*known_trip_count":\{"n":"(\d+)"')
 
 
 def compiled(trainer: Any, X: Array, y: Array) -> Sizes:
-    """JAX's compiled program names its collectives: those of loops count as often as they run."""
+    """JAX's compiled program names its collectives: those of a loop count as often as it runs."""
     given = trainer.params, trainer.momenta, trainer._batch(X, y), 0.1, 0.9
     text = trainer._step.lower(*given).compile().as_text()
     assert "-start(" not in text  # of a collective that is not waited for: no CPU has one
-    computations: dict[str, list[str]] = {}
-    entry, lines = "", list[str]()
+    loops, times, sizes = dict(LOOP.findall(text)), 1, Sizes()
     for line in text.splitlines():
-        if header := COMPUTATION.match(line):
-            lines = computations.setdefault(header[2], [])
-            entry = header[2] if header[1] else entry
-        lines.append(line)
-
-    def within(name: str, times: int) -> Iterator[tuple[str, int]]:
-        for line in computations[name][1:]:
-            found = COLLECTIVE.search(line)
-            if found and not ALONE.search(line):
-                # Each pair of a device and its neighbour is a message of its own.
-                pairs = PAIRS.search(line)
-                messages = pairs[1].count(",{") + 1 if pairs else 1
-                yield "send" if pairs else found[2], times * messages * bytes_of(found[1])
-            trips = TRIPS.search(line)
-            for called in CALLED.findall(line):
-                for each in called.replace("%", "").split(", "):
-                    if each in computations:
-                        yield from within(each, times * int(trips[1] if trips else 1))
-
-    sizes = Sizes()
-    for kind, size in within(entry, 1):
-        sizes[kind] += size
+        if computation := COMPUTATION.match(line):
+            times = int(loops.get(computation[1], 1))
+        found = COLLECTIVE.search(line)
+        if found and not ALONE.search(line):
+            # Each pair of a device and its neighbour is a message of its own.
+            pairs = PAIRS.search(line)
+            messages = pairs[1].count(",{") + 1 if pairs else 1
+            sizes["send" if pairs else found[2]] += times * messages * bytes_of(found[1])
     return sizes
 
 

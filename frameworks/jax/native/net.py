@@ -1,7 +1,6 @@
-"""LeNet, written once for a whole minibatch: where its numbers lie, no line here says.
+"""LeNet for a whole minibatch, examples last; layouts are said elsewhere.
 
-Examples come last. No two axes are merged of which the second one may be split: the compiler would
-bring all of it to each device.
+No axis that may be split is merged with one before it: the compiler would gather it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,6 @@
-"""Stages on devices by context groups: MXNet's executor copies what one hands to the next.
+"""Stages on devices by context groups: MXNet's executor copies activations between them.
 
-A microbatch goes there and back before the next one begins. With several groups of devices, a
-kvstore adds up their gradients.
+A microbatch goes forward and back before the next one. A kvstore sums over replicas.
 """
 
 from collections import ChainMap

@@ -16,10 +16,7 @@ from frameworks.pytorch.native.lenet import fill, lenet, whole
 
 
 class Training:
-    """A net of which this process trains its part, and the optimizer of this part.
-
-    All processes are a `mesh`: a row is a group that shares a net.
-    """
+    """The part of a net that this process trains; rows of the mesh share a net."""
 
     def __init__(
         self,

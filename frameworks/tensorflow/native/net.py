@@ -1,8 +1,7 @@
-"""LeNet, written once for a whole minibatch: where its numbers lie, no line here says.
+"""LeNet for a whole minibatch (groups, parts, n, ...); layouts are said elsewhere.
 
-Examples are a table: a row for each group of devices, a column for each part. An axis can be cut
-along one axis of a mesh alone. All is made of slices, sums and products of matrices: DTensor
-refuses to split the filters of TensorFlow's convolution, and the gradient of its pooling.
+All is made of slices, sums and products of matrices: DTensor refuses to split the filters of
+TensorFlow's convolution, and the gradient of its pooling.
 """
 
 from collections.abc import Callable, Mapping, Sequence
