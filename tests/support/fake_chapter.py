@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import SETTINGS, config_of
 from numpy_chapter import PLACE, NumpyChapter, standing_in
 
 from common.base.arrays import Array, Weights
-from common.chapters.scratch import ScratchOptions
 from common.data.synthetic import synthetic
-from common.settings.config import Config
 from common.training.cli import main
 
 RECORD = Path("out", "pytorch-scratch-3dev.json")
@@ -47,9 +46,7 @@ class FakeChapter(NumpyChapter):
                 values += lr
         return self.loss(len(self.batches))
 
-    def gradients(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any
-    ) -> Weights:
+    def gradients(self, X: Array, y: Array, replicas: list[Weights], *_: Any) -> Weights:
         self.calls.append("gradients")
         self.first = (X, y)
         return {name: np.full_like(values, 3) for name, values in replicas[0].items()}
@@ -111,22 +108,8 @@ def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[in
     return loss
 
 
-CONFIG = Config(
-    framework="pytorch",
-    chapter="scratch",
-    devices=2,
-    device_kind="cpu",
-    threads=1,
-    preset="book",
-    batch_size=20,
-    lr=0.5,
-    epochs=2,
-    steps=None,
-    seed=5,
-    dtype="float64",
-    options=ScratchOptions(),
-    dataset="synthetic",
-    train_examples=50,
-    test_examples=2300,
-    init_weights=None,
+CONFIG = config_of(
+    SETTINGS
+    | {"framework": "pytorch", "devices": 2, "batch_size": 20, "lr": 0.5, "epochs": 2, "seed": 5}
+    | {"steps": None, "train_examples": 50, "test_examples": 2300, "init_weights": None}
 )
