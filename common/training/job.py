@@ -26,9 +26,8 @@ from common.settings.files import Files
 from common.terminal.streams import open_streams
 from common.training.checkpoints import Checkpoints
 from common.training.loop import Outcome, Training
-from common.training.process_agreement import require_same
 from common.training.reporter import Reporter, closing_line, introduction
-from common.training.resume import chosen, resumed, resumption
+from common.training.resume import chosen, require_same, resumed, resumption
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,7 @@ class Training:
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)
         tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
-        tensors["logits/before"] = self.chapter.predict(probe, replicas, self.devices)
-        tensors |= self._layers(probe, "before")
+        tensors |= self._activations(probe, "before")
         # A run that resumes does this, too: PyTorch's DDP sums otherwise in its very first pass.
         X, y = numbers(*next(self._minibatches(0)), self.config.dtype)
         gradients = self.chapter.gradients(X, y, replicas, self.devices, options)
@@ -92,18 +91,18 @@ class Training:
         trained = exported(self.chapter, replicas, len(progress.losses))
         require_finite(trained, len(progress.losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
-        tensors["logits/after"] = self.chapter.predict(probe, replicas, self.devices)
-        tensors |= self._layers(probe, "after")
+        tensors |= self._activations(probe, "after")
         tensors["test/predictions"] = np.stack(progress.predictions)
         return Outcome(progress.losses, progress.epochs, tensors | self.trace.tensors, self.split)
 
-    def _layers(self, probe: Array, when: str) -> Weights:
-        """What each layer makes of the first images of the probe batch, if that is asked for."""
-        if not self.config.options.layer_shapes():
-            return {}
-        chapter: Any = self.chapter
-        found = chapter.activations(probe[:LAYERS_PROBE], self.replicas, self.devices)
-        return {f"layers/{when}/{name}": found[name] for name in found}
+    def _activations(self, probe: Array, when: str) -> Weights:
+        """The logits of the probe batch and, if asked for, the outputs of layers."""
+        tensors = {f"logits/{when}": self.chapter.predict(probe, self.replicas, self.devices)}
+        if self.config.options.layer_shapes():
+            chapter: Any = self.chapter
+            outputs = chapter.activations(probe[:LAYERS_PROBE], self.replicas, self.devices)
+            tensors |= {f"layers/{when}/{name}": values for name, values in outputs.items()}
+        return tensors
 
     def _run(self) -> None:
         """Trains epoch by epoch, from where it stands to the end.
@@ -159,15 +158,10 @@ class Training:
             self.chapter.synchronize(self.replicas)  # what is queued is training
             self.progress.stop()
             weights = exported(self.chapter, self.replicas, step)
-            self.trace.after(step, weights, self._velocities())
+            saved = self.chapter.save(self.replicas) if self.config.velocities() else {}
+            self.trace.after(step, weights, part(saved, "momentum/"))
             self.progress.start()
         return loss
-
-    def _velocities(self) -> Weights:
-        """What momentum keeps, by the weights' names."""
-        if not self.config.velocities():
-            return {}
-        return part(self.chapter.save(self.replicas), "momentum/")
 
     def _settle(self, queued: list[SupportsFloat]) -> None:
         """Waits for what is queued; its losses count from now on, if they are numbers."""

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 from typing import SupportsFloat
 
 from rich.console import Console
@@ -76,29 +77,20 @@ class Bar:
 def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:
     """What is about to happen, in a line; `preset` is the one that was asked for."""
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
-    options = config.options.in_words()
-    reason = f" (auto: {why(config)})" if preset == "auto" else ""
-    return (
-        f"{config.framework} {config.chapter}, preset {config.preset}{reason}: "
-        f"{f'{options}, ' if options else ''}{length} of "
-        f"{config.train_examples:,} {config.dataset} images, batch {config.batch_size}, "
-        f"{config.rates()}, {config.dtype}, on {names(devices)}"
-    )
-
-
-def why(config: Config) -> str:
-    """Why `auto` chose this preset."""
+    why = "without a GPU the book's own, --preset book, takes hours"
     if config.preset == "book":
-        return "the book's own setting; --preset quick is shorter"
-    return "without a GPU the book's own, --preset book, takes hours"
+        why = "the book's own setting; --preset quick is shorter"
+    parts = [
+        config.options.in_words(),
+        f"{length} of {config.train_examples:,} {config.dataset} images",
+        f"batch {config.batch_size}, {config.rates()}, {config.dtype}, on [{', '.join(devices)}]",
+    ]
+    auto = f" (auto: {why})" if preset == "auto" else ""
+    what = f"{config.framework} {config.chapter}, preset {config.preset}{auto}"
+    return f"{what}: {', '.join(filter(None, parts))}"
 
 
 def closing_line(epochs: Sequence[Epoch], devices: Sequence[str]) -> str:
     """The book's closing line."""
-    seconds = sum(epoch.seconds for epoch in epochs) / len(epochs)
-    return f"test acc: {epochs[-1].test_accuracy:.2f}, {seconds:.1f} sec/epoch on {names(devices)}"
-
-
-def names(devices: Sequence[str]) -> str:
-    """The devices as the book prints them."""
-    return f"[{', '.join(devices)}]"
+    accuracy, seconds = epochs[-1].test_accuracy, fmean(epoch.seconds for epoch in epochs)
+    return f"test acc: {accuracy:.2f}, {seconds:.1f} sec/epoch on [{', '.join(devices)}]"

@@ -1,11 +1,12 @@
-"""From which checkpoint a run resumes, and whether it may."""
+"""From which checkpoint a run resumes, whether it may, and whether all processes do the same."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from common.backends.devices import Process
 from common.base.errors import RequestError, RunError
 from common.records.fingerprint import source_digest
 from common.records.record import ANY, Record, Resumption, run_name
@@ -13,6 +14,14 @@ from common.records.store import read_record
 from common.settings.files import Files
 from common.training.checkpoints import Checkpoint, checkpoints_in, read_checkpoint
 from common.training.reporter import Reporter
+
+SHARED: Final = {
+    "devices": "--devices and --device-kind",
+    "data": "--dataset and --data-dir",
+    "initial weights": "--init-weights",
+    "checkpoint": "--checkpoint-dir",
+}
+"""The flags on which depends what all processes of a run must have alike."""
 
 
 def chosen(files: Files, record: Record, report: Reporter) -> Checkpoint | None:
@@ -90,6 +99,30 @@ def require_alike(path: Path, theirs: Record, ours: Record, *, same_bits: bool) 
             f"{path} comes from a run with another setup: {difference}; set it as it was, "
             "or choose another --checkpoint-dir, to start over or to --resume-from that file"
         )
+
+
+def require_same(record: Record, found: Checkpoint | None, process: Process) -> None:
+    """Raises RequestError unless all processes start from the same. All call it.
+
+    Each has found its own: the devices, on which the setting may depend, the data and weights that
+    it has read, and the checkpoint that it resumes from.
+    """
+    data = record.data
+    settled = {
+        "devices": f"{record.config.devices} devices, {record.config.device_kind}",
+        "data": f"{data.name} {data.sha256[:12]}",
+        "initial weights": record.initial_weights_sha256[:12],
+        "checkpoint": found.record.sha256[:12] if found else "none",
+    }
+    first, *others = process.gather(settled)
+    for rank, theirs in enumerate(others, start=1):
+        for name in settled:
+            if theirs[name] != first[name]:
+                where = f" on {process.hosts[rank]}" if process.hosts else ""
+                raise RequestError(
+                    f"process {rank}{where} does not have the {name} of the first one "
+                    f"({theirs[name]}, not {first[name]}): all hosts need the same {SHARED[name]}"
+                )
 
 
 def _on_other_devices(folder: Path, record: Record) -> Iterator[tuple[Path, Record]]:

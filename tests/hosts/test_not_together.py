@@ -56,7 +56,7 @@ def test_a_folder_of_checkpoints_that_hosts_do_not_share_is_refused(together: To
         for rank, place in enumerate(["kept", "own", "own"])
     ]
     said = "does not have the checkpoint of the first one ("
-    require_refused(again, said, "): all hosts have to share --checkpoint-dir\n")
+    require_refused(again, said, "): all hosts need the same --checkpoint-dir\n")
 
 
 def other_data(*given: Any, **named: Any) -> Dataset:
