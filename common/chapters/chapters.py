@@ -5,7 +5,7 @@ from typing import Final
 from common.chapters.concise import CONCISE
 from common.chapters.scratch import SCRATCH
 from common.chapters.spec import ChapterSpec
-from common.chapters.strategies import SPLIT
+from common.chapters.split import SPLIT
 from common.chapters.suites import on_gpus
 
 SPECS: Final[dict[str, ChapterSpec]] = {each.name: each for each in (SCRATCH, CONCISE, SPLIT)}

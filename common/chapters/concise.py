@@ -6,9 +6,10 @@ from itertools import chain
 from typing import ClassVar, Final
 
 from common.backends.frameworks import IN_PROCESSES, WRAPPERS
-from common.chapters.spec import ChapterSpec, Options, Preset, option
+from common.chapters.spec import ChapterSpec, Options, option
 from common.chapters.suites import Settings, Suite, over_hosts
-from common.models.nets import Shapes, layer_shapes, resnet18_shapes, stage_of
+from common.models.nets import Shapes, layer_shapes, resnet18_shapes
+from common.parallel.nets import Net, resnet18
 from common.terminal.values import WIDTH
 
 BATCH_NORMS: Final = ("per-device", "sync")
@@ -24,7 +25,7 @@ class ConciseOptions(Options):
 
     MEANS: ClassVar = ("wrapper", "layers")
 
-    width: int | None = option(
+    width: int = option(
         None,
         f"channels of the first stage, at most {WIDTH}; the book's: 64",
         most=WIDTH,
@@ -54,23 +55,17 @@ class ConciseOptions(Options):
         """The net, in words."""
         return f"ResNet-18, width {self.width}"
 
-    def channels(self) -> int:
-        """Channels of the first stage. Raises ValueError if no preset has been asked yet."""
-        if self.width is None:
-            raise ValueError("the preset decides the width")
-        return self.width
+    def network(self) -> Net:
+        """ResNet-18, without running statistics."""
+        return resnet18(self.width)
 
     def shapes(self) -> Shapes:
         """Canonical names and shapes of ResNet-18's weights and running statistics."""
-        return resnet18_shapes(self.channels())
-
-    def positions(self, layer: str) -> int:
-        """At how many positions of an image a layer is applied."""
-        return 1 if layer == "fc" else (28, 14, 7, 4)[stage_of(layer) - 1] ** 2
+        return resnet18_shapes(self.width)
 
     def layer_shapes(self) -> Shapes:
         """The shape of what each layer makes of one image, if the run keeps that."""
-        return layer_shapes(self.channels()) if self.layers else {}
+        return layer_shapes(self.width) if self.layers else {}
 
     def shards(self, devices: int) -> int | None:
         """Per device, each one's shard is normalized for itself."""
@@ -79,10 +74,6 @@ class ConciseOptions(Options):
     def in_processes(self) -> bool:
         """Whether each device has a process of its own."""
         return self.wrapper in IN_PROCESSES
-
-    def set_apart(self, suite: str) -> list[str]:
-        """How it normalizes."""
-        return [f"batch norm {self.batch_norm}"]
 
     def in_words(self) -> str:
         """What an introduction says of the options."""
@@ -119,19 +110,20 @@ CONCISE: Final = ChapterSpec(
     heading="ResNet-18, concise",
     options=ConciseOptions,
     presets={
-        "book": Preset(batch_size=256, lr=0.1, epochs=10, options={"width": 64}, per_device=True),
+        "book": {"batch_size": 256, "lr": 0.1, "epochs": 10, "width": 64},
         # At a constant rate the running statistics lag behind weights that move: the accuracy after
         # an epoch then swings by ten points at times, for rounding alone.
-        "quick": Preset(
-            batch_size=32,
-            lr=0.06,
-            lr_decay="linear",
-            epochs=3,
-            train_examples=2560,
-            test_examples=2000,
-            options={"width": 8},
-        ),
+        "quick": {
+            "batch_size": 32,
+            "lr": 0.06,
+            "lr_decay": "linear",
+            "epochs": 3,
+            "train_examples": 2560,
+            "test_examples": 2000,
+            "width": 8,
+        },
     },
+    per_device=("book",),
     without_gpu="quick",
     suites=(
         Suite("concise", "quick", ".", (1, 2), (), {"preset": "quick"}),

@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from common.chapters.spec import ChapterSpec, Options, Preset, option, told
+from common.chapters.spec import ChapterSpec, Options, option, told
 from common.chapters.suites import Settings, Suite, over_hosts
-from common.models.nets import LENET, Shapes
-from common.parallel.nets import lenet
+from common.parallel.nets import Net, lenet
 from common.parallel.schedules import SCHEDULES, Traffic
 
 ALLREDUCES: Final = {
@@ -33,17 +32,9 @@ class ScratchOptions(Options):
         """The net, in words."""
         return "LeNet"
 
-    def shapes(self) -> Shapes:
-        """Canonical names and shapes of LeNet's weights."""
-        return LENET
-
-    def positions(self, layer: str) -> int:
-        """At how many positions of an image a layer is applied."""
-        return lenet(0).positions[layer]
-
-    def set_apart(self, suite: str) -> list[str]:
-        """The allreduce, in the suite that is there for it."""
-        return [f"allreduce {suite}"] if self.allreduce == suite else []
+    def network(self) -> Net:
+        """LeNet."""
+        return lenet(0)
 
     def traffic(self, devices: int, itemsize: int) -> Traffic | None:
         """What a schedule moves; a framework's own collective does not tell."""
@@ -79,15 +70,15 @@ SCRATCH: Final = ChapterSpec(
     heading="LeNet, from scratch",
     options=ScratchOptions,
     presets={
-        "book": Preset(batch_size=256, lr=0.2, epochs=10),
-        "quick": Preset(
-            batch_size=16,
-            lr=0.3,
-            lr_decay="linear",
-            epochs=4,
-            train_examples=4800,
-            test_examples=2000,
-        ),
+        "book": {"batch_size": 256, "lr": 0.2, "epochs": 10},
+        "quick": {
+            "batch_size": 16,
+            "lr": 0.3,
+            "lr_decay": "linear",
+            "epochs": 4,
+            "train_examples": 4800,
+            "test_examples": 2000,
+        },
     },
     # Float64 shows that the algorithm is the same, float32 after it what rounding adds. A batch of
     # 100 is uneven on three devices.

@@ -11,26 +11,9 @@ from typing import Any, ClassVar
 from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
+from common.parallel.nets import Net
 from common.parallel.schedules import Traffic
 from common.terminal.values import count
-
-
-@dataclass(frozen=True)
-class Preset:
-    """What a preset sets; None for examples means all that the data set has.
-
-    With `per_device`, batch size and learning rate are those of one device, and grow with the
-    number of devices. `options` are the chapter's own.
-    """
-
-    batch_size: int
-    lr: float
-    epochs: int
-    train_examples: int | None = None
-    test_examples: int | None = None
-    per_device: bool = False
-    lr_decay: str = "none"
-    options: Settings = field(default_factory=dict)
 
 
 def option(default: Any, text: str, **about: Any) -> Any:
@@ -102,13 +85,13 @@ class Options(Flags):
         """The net, in words."""
         raise NotImplementedError
 
-    def shapes(self) -> Shapes:
-        """Canonical names and shapes of the net's weights."""
+    def network(self) -> Net:
+        """The net, as its layers."""
         raise NotImplementedError
 
-    def positions(self, layer: str) -> int:
-        """At how many positions of an image a layer is applied."""
-        raise NotImplementedError
+    def shapes(self) -> Shapes:
+        """Canonical names and shapes of the net's weights."""
+        return self.network().shapes
 
     def layer_shapes(self) -> Shapes:
         """The shape of what each layer makes of one image, if the run keeps that."""
@@ -153,10 +136,6 @@ class Options(Flags):
         """Whether each device has a process of its own."""
         return False
 
-    def set_apart(self, suite: str) -> list[str]:
-        """What of the options sets the runs of a suite apart from others of the chapter."""
-        return []
-
     def in_words(self) -> str:
         """What an introduction says of the options; empty if nothing."""
         return ""
@@ -166,9 +145,10 @@ class Options(Flags):
 class ChapterSpec:
     """All that is known of a chapter as such.
 
-    `heading` is what a report calls it. `without_gpu` names the preset that `auto` is where there
-    is no GPU; else it is "book". `of_weights` tells the options that the shapes in a file of
-    weights decide.
+    `heading` is what a report calls it. A preset has settings, by the names of the flags; batch
+    size and learning rate of those `per_device` are for one device. `without_gpu` names the preset
+    that `auto` is where there is no GPU; else it is "book". `of_weights` returns the options that
+    the shapes in a file of weights decide.
     """
 
     name: str
@@ -176,21 +156,28 @@ class ChapterSpec:
     title: str
     heading: str
     options: type[Options]
-    presets: Mapping[str, Preset]
+    presets: Mapping[str, Settings]
     suites: tuple[Suite, ...]
+    per_device: tuple[str, ...] = ()
     without_gpu: str = "book"
     of_weights: Callable[[Callable[[str], tuple[int, ...]]], Settings] = lambda shape_in: {}
 
-    def given(self, settings: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
-        """The chapter's options among some settings; what they leave open, a preset decides."""
+    def preset(self, name: str, devices: int) -> dict[str, Any]:
+        """The settings of a preset on so many devices."""
+        found: dict[str, Any] = {"lr_decay": "none", **self.presets[name]}
+        share = devices if name in self.per_device else 1
+        return found | {key: found[key] * share for key in ("batch_size", "lr")}
+
+    def given(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The chapter's own options among some settings, as far as they are set."""
         own = {each.name for each in fields(self.options)}
-        asked = {k: v for k, v in settings.items() if k in own and v is not None}
-        return {**(self.presets[preset].options if preset else {}), **asked}
+        return {k: v for k, v in settings.items() if k in own and v is not None}
+
+    def chosen(self, settings: Mapping[str, Any], preset: str = "") -> Any:
+        """The same as `Options`; a preset decides what the settings leave open."""
+        decided = self.given(self.presets[preset]) if preset else {}
+        return self.options(**decided | self.given(settings))
 
     def way(self, settings: Mapping[str, Any]) -> str:
         """The way to split of runs with these settings: see `Options.way`."""
         return str(self.chosen(settings).way())
-
-    def chosen(self, settings: Mapping[str, Any], preset: str = "") -> Any:
-        """The same as `Options`."""
-        return self.options(**self.given(settings, preset))

@@ -102,11 +102,11 @@ def _shared(run: Run) -> dict[str, Any]:
     """What all runs of a suite have in common, also those that normalize other shards."""
     config = run.record.config
     shared = {name: value for name, value in identity(run.record).items() if name != "shards"}
-    preset = SPECS[config.chapter].presets.get(config.preset)
+    spec = SPECS[config.chapter]
     # With more devices, such a preset takes larger minibatches, and larger steps.
-    for name in ("batch_size", "lr") if preset and preset.per_device else ():
-        if shared[name] == getattr(preset, name) * config.devices:
-            shared[name] = f"{getattr(preset, name)} a device"
+    for name in ("batch_size", "lr") if config.preset in spec.per_device else ():
+        if shared[name] == spec.preset(config.preset, config.devices)[name]:
+            shared[name] = f"{spec.presets[config.preset][name]} a device"
     return {**shared, "minibatches": _minibatches(run)}
 
 

@@ -1,6 +1,7 @@
 """The command line of every chapter. Only the standard library, so that `--help` is instant."""
 
 import argparse
+from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from common.chapters.chapters import LR_DECAYS, SPECS
 from common.chapters.spec import ChapterSpec
 from common.terminal.command import Parser
 from common.terminal.values import (
+    COUNT,
     DEVICES,
     JOIN,
     STEPS,
@@ -50,13 +52,13 @@ def parser(framework: str, chapter: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_devices(made)
-    _add_training(made, spec)
+    _add_devices(made.add_argument_group("devices"))
+    _add_training(made.add_argument_group("training"), spec)
     spec.options.add_flags(made.add_argument_group(f"the {chapter} chapter"), framework)
-    _add_data(made)
-    _add_files(made)
-    _add_checkpoints(made)
-    add_hosts(made)
+    _add_data(made.add_argument_group("data"))
+    _add_files(made.add_argument_group("files"))
+    _add_checkpoints(made.add_argument_group("checkpoints"))
+    _add_hosts(made.add_argument_group("several hosts"))
     made.set_defaults(framework=framework, chapter=chapter)
     return made
 
@@ -83,164 +85,124 @@ def as_flags(given: Mapping[str, Any]) -> list[str]:
     return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
 
 
-def _add_devices(made: Parser) -> None:
-    group = made.add_argument_group("devices")
-    add = group.add_argument
-    add(
-        "--devices",
-        type=count(DEVICES),
-        metavar="N",
-        help=f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)",
-    )
-    add(
+def _count(group: ArgumentGroup, flag: str, text: str, most: int = COUNT, **more: Any) -> None:
+    group.add_argument(flag, **{"type": count(most), "metavar": "N", "help": text, **more})
+
+
+def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **more: Any) -> None:
+    group.add_argument(flag, type=path, metavar=metavar, help=text, **more)
+
+
+def _add_devices(group: ArgumentGroup) -> None:
+    all_of_them = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
+    _count(group, "--devices", all_of_them, DEVICES)
+    group.add_argument(
         "--device-kind",
         choices=("auto", "cpu", "gpu"),
         default="auto",
         help="auto: GPUs if there are any, otherwise virtual CPU devices; "
         "gpu: an error if there are none (%(default)s)",
     )
-    add(
-        "--tf32",
-        action="store_true",
-        help="GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact",
-    )
-    add(
-        "--deterministic",
-        action="store_true",
-        help="GPUs give the same bits each time, and are slower",
-    )
-    add(
-        "--threads",
-        type=count(THREADS),
-        default=cores(),
-        metavar="N",
-        help=f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)",
-    )
+    fast = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
+    group.add_argument("--tf32", action="store_true", help=fast)
+    same = "GPUs give the same bits each time, and are slower"
+    group.add_argument("--deterministic", action="store_true", help=same)
+    shared = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
+    _count(group, "--threads", shared, THREADS, default=cores())
 
 
-def _add_training(made: Parser, spec: ChapterSpec) -> None:
-    group = made.add_argument_group("training")
-    add = group.add_argument
-    presets = "; ".join(
-        f"{name}:{''.join(f' {key} {value},' for key, value in p.options.items())}"
-        f" batch {p.batch_size}, lr {p.lr}"
-        f"{', falling to 0' if p.lr_decay == 'linear' else ''}"
-        f"{' (both for each device)' if p.per_device else ''}, {p.epochs} epochs"
-        f" of {p.train_examples or 'all'} examples"
-        for name, p in spec.presets.items()
-    )
+def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
+    presets = "; ".join(_described(spec, name) for name in spec.presets)
     auto = "book" if spec.without_gpu == "book" else f"book on GPUs, else {spec.without_gpu}"
-    add(
+    group.add_argument(
         "--preset",
         choices=("auto", *spec.presets),
         default="auto",
         help=f"{presets}; auto: {auto}. Other flags override it (%(default)s)",
     )
-    add("--batch-size", type=count(), metavar="N", help="examples in the global minibatch")
-    add("--lr", type=above_zero, metavar="X", help="learning rate")
-    add(
+    _count(group, "--batch-size", "examples in the global minibatch")
+    group.add_argument("--lr", type=above_zero, metavar="X", help="learning rate")
+    group.add_argument(
         "--lr-decay",
         choices=LR_DECAYS,
         help="linear: the rate falls to 0 over the run (the preset's; with --steps: none)",
     )
     length = group.add_mutually_exclusive_group()
-    length.add_argument("--epochs", type=count(STEPS), metavar="N", help="passes over the data")
-    length.add_argument(
-        "--steps", type=count(STEPS), metavar="N", help="exactly N minibatches, in place of epochs"
-    )
-    add(
-        "--seed",
-        type=seed,
-        default=SEED,
-        metavar="N",
-        help="seed of the initial weights and of the minibatch order (%(default)s)",
-    )
-    add("--dtype", choices=("float32", "float64"), default="float32", help="(%(default)s)")
+    _count(length, "--epochs", "passes over the data", STEPS)
+    _count(length, "--steps", "exactly N minibatches, in place of epochs", STEPS)
+    text = "seed of the initial weights and of the minibatch order (%(default)s)"
+    _count(group, "--seed", text, type=seed, default=SEED)
+    numbers = ("float32", "float64")
+    group.add_argument("--dtype", choices=numbers, default="float32", help="(%(default)s)")
 
 
-def _add_data(made: Parser) -> None:
-    add = made.add_argument_group("data").add_argument
-    add(
+def _described(spec: ChapterSpec, name: str) -> str:
+    """A preset, in words."""
+    preset = spec.presets[name]
+    own = "".join(f" {key} {value}," for key, value in spec.given(preset).items())
+    falls = ", falling to 0" if preset.get("lr_decay") == "linear" else ""
+    each = " (both for each device)" if name in spec.per_device else ""
+    return (
+        f"{name}:{own} batch {preset['batch_size']}, lr {preset['lr']}{falls}{each}, "
+        f"{preset['epochs']} epochs of {preset.get('train_examples', 'all')} examples"
+    )
+
+
+def _add_data(group: ArgumentGroup) -> None:
+    group.add_argument(
         "--dataset",
         choices=("auto", "fashion-mnist", "synthetic"),
         default="auto",
         help="auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)",
     )
-    add(
-        "--data-dir",
-        type=path,
-        metavar="DIR",
-        help="where the four files of Fashion-MNIST are "
-        "(else $FASHION_MNIST_DIR, the user's cache, a download)",
-    )
-    add("--train-examples", type=count(), metavar="N", help="train on the first N")
-    add("--test-examples", type=count(), metavar="N", help="test on the first N")
+    else_where = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
+    four = f"where the four files of Fashion-MNIST are {else_where}"
+    _path(group, "--data-dir", "DIR", four)
+    _count(group, "--train-examples", "train on the first N")
+    _count(group, "--test-examples", "test on the first N")
 
 
-def _add_files(made: Parser) -> None:
-    add = made.add_argument_group("files").add_argument
-    add("--init-weights", type=path, metavar="FILE", help="start from these .safetensors")
-    add("--save-weights", type=path, metavar="FILE", help="write the final weights there")
-    add(
-        "--out",
-        type=path,
-        default=Path("results"),
-        metavar="DIR",
-        help="where the record goes (%(default)s)",
-    )
-    add("--quiet", action="store_true", help="print the closing line alone")
+def _add_files(group: ArgumentGroup) -> None:
+    _path(group, "--init-weights", "FILE", "start from these .safetensors")
+    _path(group, "--save-weights", "FILE", "write the final weights there")
+    _path(group, "--out", "DIR", "where the record goes (%(default)s)", default=Path("results"))
+    group.add_argument("--quiet", action="store_true", help="print the closing line alone")
 
 
-def _add_checkpoints(made: Parser) -> None:
-    add = made.add_argument_group("checkpoints").add_argument
-    add(
-        "--checkpoint-dir",
-        type=path,
-        metavar="DIR",
-        help="keep the last two checkpoints of a run there",
-    )
-    add(
-        "--checkpoint-every",
-        type=count(STEPS),
-        metavar="N",
-        help="steps between two checkpoints (else one at the end of each epoch)",
-    )
-    add(
+def _add_checkpoints(group: ArgumentGroup) -> None:
+    _path(group, "--checkpoint-dir", "DIR", "keep the last two checkpoints of a run there")
+    every = "steps between two checkpoints (else one at the end of each epoch)"
+    _count(group, "--checkpoint-every", every, STEPS)
+    group.add_argument(
         "--resume",
         action="store_true",
         help="resume from the newest checkpoint there, or start from the beginning if there is "
         "none: the run ends with the same bits as one that was never stopped",
     )
-    add(
+    _path(
+        group,
         "--resume-from",
-        type=path,
-        metavar="FILE",
-        help="resume from this checkpoint, of any framework and any number of devices: "
+        "FILE",
+        "resume from this checkpoint, of any framework and any number of devices: "
         "the numbers are the same except for rounding",
     )
 
 
-def add_hosts(made: Parser) -> None:
-    """Adds the flags by which a process finds the others of its run."""
-    add = made.add_argument_group("several hosts").add_argument
-    add(
+def _add_hosts(group: ArgumentGroup) -> None:
+    group.add_argument(
         "--launcher",
         choices=("auto", "none"),
         default="auto",
         help="auto: train together with the other processes that a launcher has started; "
         "none: run alone (%(default)s)",
     )
-    add(
+    group.add_argument(
         "--coordinator",
         metavar="HOST:PORT",
         help="by hand, the same on each host: where the first process listens",
     )
-    add("--hosts", type=count(DEVICES), metavar="N", help="by hand: how many hosts there are")
-    add("--host-rank", type=rank, metavar="R", help="by hand: the number of this host, from 0")
-    add(
-        "--join-timeout",
-        type=count(JOIN),
-        default=300,
-        metavar="S",
-        help="all processes have to start within so many seconds (%(default)s)",
-    )
+    _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)
+    first = "by hand: the number of this host, from 0"
+    _count(group, "--host-rank", first, type=rank, metavar="R")
+    wait = "all processes have to start within so many seconds (%(default)s)"
+    _count(group, "--join-timeout", wait, JOIN, default=300, metavar="S")

@@ -113,29 +113,24 @@ class Config(BaseModel):
             raise RequestError(reason)
         if name == "auto":  # the book's, where that is no matter of hours
             name = "book" if kind == "gpu" else spec.without_gpu
-        preset, whole = spec.presets[name], settings["steps"] is None
-        share = devices if preset.per_device else 1
+        preset = spec.preset(name, devices)
+        if settings["steps"] is not None:  # single steps are to be what they are in the book
+            preset |= {"epochs": None, "lr_decay": "none"}
+        for key, most in zip(("train_examples", "test_examples"), available, strict=True):
+            preset[key] = min(preset.get(key, most), most)
         start = settings["init_weights"]
-        by_preset = {
-            "batch_size": preset.batch_size * share,
-            "lr": preset.lr * share,
-            # Single steps are to be what they are in the book.
-            "lr_decay": preset.lr_decay if whole else "none",
-            "epochs": preset.epochs if whole else None,
-            "train_examples": min(preset.train_examples or COUNT, available[0]),
-            "test_examples": min(preset.test_examples or COUNT, available[1]),
-        }
+        chosen = {"steps": None, **preset, **{k: v for k, v in settings.items() if v is not None}}
         decided = {
             "devices": devices,
             "device_kind": kind,
             "preset": name,
             "dataset": dataset,
-            "options": spec.given(settings, name),
+            "options": spec.given(chosen),
             "init_weights": start and storable(str(start)),
         }
-        asked = {k: v for k, v in settings.items() if k in cls.model_fields and v is not None}
+        known = {k: v for k, v in chosen.items() if k in cls.model_fields}
         try:
-            return cls(**{"steps": None, **by_preset, **asked, **decided})
+            return cls(**known | decided)
         except ValidationError as error:
             raise RequestError(_refusal(error)) from None
 
