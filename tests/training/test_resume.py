@@ -146,6 +146,7 @@ def changed(**changes: Any) -> Callable[[], object]:
         (changed(versions={"numpy": "0"}), ["--resume"], "another setup: numpy 0 there"),
         (changed(devices=["a x", "b x", "b y"]), ["--resume"], "by host 1 + 2 there, 3 here"),
         (Path, ["--resume", "--devices=2"], "another setup: devices 3 there, 2 here"),
+        (Path, ["--resume", "--device-kind=cpu", "--tf32"], "--tf32 needs GPUs: CPUs multiply all"),
         (Path, ["--resume-from=nowhere"], "--resume-from: nowhere.json cannot be read"),
         (Path, [f"--resume-from={RECORD}"], "no checkpoint to resume from: the run is interrupted"),
     ],
@@ -171,25 +172,6 @@ def test_what_a_run_may_not_resume_from_is_refused_and_stays(
 def test_runs_on_other_devices_share_a_folder_once_none_has_steps_left(start: CommandLine) -> None:
     assert start(*EVERY) == 0
     assert start(*EVERY, "--resume", "--devices=2") == 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (["--resume"], "--resume needs --checkpoint-dir"),
-        (["--checkpoint-every=2"], "--checkpoint-every needs --checkpoint-dir"),
-        (["--resume-from=."], "--resume-from: . is a folder: name a file in it"),
-        (["--checkpoint-dir=a.txt"], "cannot write to a.txt: Not a directory"),
-        (["--device-kind=cpu", "--tf32"], "--tf32 needs GPUs: CPUs multiply all bits"),
-    ],
-)
-def test_flags_that_cannot_be_are_refused(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
-) -> None:
-    Path("a.txt").write_text("")
-    assert start("--quiet", *flags) == 2
-    assert why in capsys.readouterr().err
-    assert not RECORD.exists()
 
 
 @pytest.mark.parametrize(
