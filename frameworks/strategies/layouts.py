@@ -13,7 +13,8 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.parallel.plans import Plan
 
-REPLICA, PART = "replica", "part"
+REPLICA: Final = "replica"
+PART: Final = "part"
 """The axes of the mesh: model-parallel groups, and the devices of each group."""
 
 
