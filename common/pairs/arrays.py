@@ -29,8 +29,7 @@ Allowed = Callable[[Array, Array], float]
 class ArrayPair(BaseModel):
     """One array of both; its distance is relative to the largest entry of the second.
 
-    There is no distance for NaN, another shape, or an array of only one, and no limit where
-    training amplifies rounding too much.
+    None: no distance for NaN or another shape, no limit where training amplifies rounding.
     """
 
     array: str
@@ -43,10 +42,7 @@ class ArrayPair(BaseModel):
 
 
 class PairVerdict(BaseModel):
-    """The verdict on two: if `passed`, the same, as far as the limits tell.
-
-    If two runs have `differences` in their setting, no array is compared.
-    """
+    """The verdict on two; with `differences` in their setting, no array is compared."""
 
     passed: bool
     conclusion: str

@@ -15,29 +15,26 @@ T = TypeVar("T")
 
 
 class Communicator(Protocol):
-    """How the processes of a run reach each other: the `hosts.py` of each framework is one."""
+    """The process group of a run: `hosts.py` of each framework."""
 
     def processes(self) -> int:
-        """How many there are."""
+        """The world size."""
 
     def rank(self) -> int:
-        """The number of this one, from 0."""
+        """The rank of this process."""
 
     def gathered(self, values: Array) -> Array:
-        """What each process has as `values`, by rank, (processes, ...).
-
-        All call it, with floating-point numbers of one shape and dtype.
-        """
+        """All processes' `values` of one shape and floating-point dtype, (processes, ...)."""
 
 
 def share_of(parts: Sequence[T], hosts: Communicator) -> Sequence[T]:
-    """The share of this process in what there is for each device, in the order of all."""
+    """The parts of this process's devices, of those of all devices."""
     share = len(parts) // hosts.processes()
     return parts[hosts.rank() * share : (hosts.rank() + 1) * share]
 
 
 def joined(rows: Array, hosts: Communicator) -> Array:
-    """What all processes have as rows (n, ...), one after the other; each has its own n."""
+    """The rows (n, ...) of all processes by rank; each has its own n."""
     if hosts.processes() == 1:
         return rows
     counts = hosts.gathered(np.array([len(rows)], np.float64)).astype(int).ravel()
@@ -48,11 +45,10 @@ def joined(rows: Array, hosts: Communicator) -> Array:
 
 
 def same_everywhere(copies: Sequence[Weights], hosts: Communicator) -> Weights:
-    """The first of the copies, once those of all processes are the same bit for bit.
+    """The first of the copies of this process's devices, if those of all processes are the same.
 
-    `copies` are those of this process's devices; between processes digests travel in their place.
-    Every device applies the same summed gradient to the same weights, so any difference is an
-    error in allreduce or in the update. Raises RunError that names the device and the tensor.
+    Between processes, digests are compared. Any difference is an error of the allreduce or of the
+    update. Raises RunError that names the device and the tensor.
     """
     first, *others = copies
     for index, copy in enumerate(others, start=1):
@@ -77,7 +73,7 @@ def diverged(name: str, device: int) -> RunError:
 
 
 def split_statistics(copies: Sequence[Weights]) -> tuple[list[Weights], list[Weights]]:
-    """The weights of each copy, and its running statistics: each device has its own of these."""
+    """The weights of each copy, and its running statistics."""
     weights = [{name: copy[name] for name in copy if trainable(name)} for copy in copies]
     statistics = [{name: copy[name] for name in copy if not trainable(name)} for copy in copies]
     return weights, statistics
@@ -90,10 +86,9 @@ def stacked(statistics: Sequence[Weights], hosts: Communicator) -> Weights:
 
 
 def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
-    """What was saved of one device: the weights, and running statistics of its own.
+    """The saved weights, and the running statistics (channels,) of one of k devices.
 
-    They are (k, channels) in `saved`, and (channels,) here. Those of device 0, if there was no such
-    device.
+    Those of device 0, if there was no such device.
     """
     return {
         name: values if trainable(name) else values[device if device < len(values) else 0]

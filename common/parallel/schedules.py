@@ -107,10 +107,7 @@ def sharded(k: int) -> Schedule:
 
 
 def ring(k: int) -> Schedule:
-    """Each device sends to the next: sums that grow travel around once, then the finished ones.
-
-    That is a reduce-scatter and an all-gather.
-    """
+    """Each device sends to the next: a reduce-scatter, then an all-gather."""
 
     def step(offset: int, *, adds: bool) -> Iterable[Transfer]:
         for device in range(k):
@@ -134,8 +131,8 @@ def tree(k: int) -> Schedule:
 def halving(k: int) -> Schedule:
     """Recursive halving and doubling: in each round, pairs exchange half of what is to be summed.
 
-    Then they exchange the sums, in rounds of the reverse order. It takes a power of two: devices
-    beyond the largest one hand their vector to another one before, and get the sum from it after.
+    Then they exchange the sums. Devices beyond the largest power of two send their vector to
+    another one before, and get the sum from it after.
     """
     inner = 1 << (k.bit_length() - 1)
     whole, pairs = range(inner), [(inner + i, i) for i in range(k - inner)]

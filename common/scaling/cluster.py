@@ -1,8 +1,7 @@
 """The alpha-beta model: what an allreduce costs on a cluster.
 
-Every device has one full-duplex link. What it sends in a round goes out one after the other, what
-it receives comes in so at the same time, and then it adds. The round ends with the slowest device.
-Between the links, nothing gets in the way of anything.
+Every device has one full-duplex link. In a round it sends and receives one message after the other
+each way, then it adds. The round ends with the slowest device.
 """
 
 from collections import Counter

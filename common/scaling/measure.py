@@ -1,8 +1,4 @@
-"""Measures messages, additions and whole allreduces between virtual devices, and predicts these.
-
-Messages and additions go through the same `by_schedule` that carries out the allreduces. The
-prediction of an allreduce is the sum of its parts.
-"""
+"""Measures messages, additions and allreduces of virtual devices, and predicts the latter."""
 
 import logging
 import time
@@ -75,10 +71,9 @@ Timed = Trial | Allreduce
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds for vectors of each of some numbers of `entries`, in ascending order.
+    """Seconds for vectors of some numbers of `entries`, in ascending order.
 
-    `message` and `addition` are those of one, `cut` those of a device that cuts its vector into 1,
-    2, 3 and 4 chunks and joins them.
+    `cut` has those of a device that cuts its vector into 1, 2, 3 and 4 chunks and joins them.
     """
 
     entries: list[int]
@@ -123,10 +118,7 @@ class Laboratory:
     devices: Sequence[Any]
 
     def calls(self, sizes: Sequence[int]) -> dict[Timed, Call]:
-        """All calls that are timed for allreduces of vectors of these lengths.
-
-        Single messages are as long as whole vectors, as their chunks, or have one entry.
-        """
+        """The calls that are timed: messages of 1 entry and of all chunks, and allreduces."""
         parts = {max(1, size // chunks) for size in sizes for chunks in CHUNKS}
         calls: dict[Timed, Call] = {}
         for entries in sorted({1} | parts):
@@ -239,12 +231,10 @@ def predicted(costs: Costs, call: Allreduce) -> float | None:
 def predict(costs: Costs, schedule: Schedule, entries: int) -> float:
     """The seconds of all messages and additions, one after the other, and of cutting and joining.
 
-    Virtual devices share one processor. Each chunk counts as one message, whatever is sent
-    together; cutting into more than 4 chunks counts as cutting into 4.
+    Virtual devices share one processor. Each chunk is a message of its own.
     """
     sizes = shard_sizes(entries, schedule.chunks)
-    cut = costs.cut[min(schedule.chunks, len(CHUNKS)) - 1]
-    total = schedule.devices * costs.of(cut, entries)
+    total = schedule.devices * costs.of(costs.cut[schedule.chunks - 1], entries)
     for transfer in (transfer for one in schedule.rounds for transfer in one):
         for size in (sizes[chunk] for chunk in transfer.chunks):
             total += costs.of(costs.message, size)

@@ -76,7 +76,9 @@ def test_interleaved_stages_wait_half_as_long(p: int, groups: int) -> None:
     assert bubble(simulate(order), p) == pytest.approx(wait / (m + wait))
 
 
-def test_stages_that_wait_for_each_other_are_seen() -> None:
+def test_orders_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="10 microbatches are no groups of 3"):
+        interleaved(3, 10)
     first, second = one_forward_one_backward(2, 2)
     with pytest.raises(ValueError, match="for ever"):
         simulate([list(first)[::-1], second])
