@@ -22,13 +22,10 @@ class Net(torch.nn.Module):
 
 
 if __name__ == "__main__":
-    X, came, instead = torch.zeros(4, 1), list[int](), list[int]()
-    torch.nn.DataParallel(Net(came), device_ids=[0, 1])(X)
-    nets = [Net(instead), Net(instead)]
+    X, given, by_hand = torch.zeros(4, 1), list[int](), list[int]()
+    torch.nn.DataParallel(Net(given), device_ids=[0, 1])(X)
+    nets = [Net(by_hand), Net(by_hand)]
     torch.cat([net(shard) for net, shard in zip(nets, X.tensor_split(2), strict=True)])
-    tell(
-        f"torch {torch.__version__}",
-        [2, 2],
-        {"images of each copy, DataParallel": came},
-        {"a copy for each part of tensor_split": instead},
-    )
+    came = {"images of each copy, DataParallel": given}
+    instead = {"a copy for each part of tensor_split": by_hand}
+    tell(f"torch {torch.__version__}", [2, 2], came, instead)

@@ -19,11 +19,10 @@ SHARDS = X[:2], X[2:]
 
 def gradient(wrapper: str, scale: float, rank: int) -> float:
     net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
-    wrapped = (
-        DistributedDataParallel(net)
-        if wrapper == "DistributedDataParallel"
-        else fully_shard(net, mesh=init_device_mesh("cpu", (2,)))
-    )
+    if wrapper == "fully_shard":
+        wrapped = fully_shard(net, mesh=init_device_mesh("cpu", (2,)))
+    else:
+        wrapped = DistributedDataParallel(net)
     (wrapped(torch.from_numpy(SHARDS[rank])).mean() * scale).backward()
     grad = net.weight.grad
     return (grad.full_tensor() if hasattr(grad, "full_tensor") else grad).item()

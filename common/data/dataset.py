@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,9 @@ from common.data.synthetic import synthetic
 from common.terminal import values
 
 Bytes = NDArray[np.uint8]
+
+First = tuple[int | None, int | None]
+"""How many examples to take for training and for testing; None: all."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +34,13 @@ class Dataset:
 
     def first(self, train_examples: int | None, test_examples: int | None) -> "Dataset":
         """The first examples of each part; None: all. Raises RequestError if there are fewer."""
-        for flag, wanted, labels in (
-            ("--train-examples", train_examples, self.train_labels),
-            ("--test-examples", test_examples, self.test_labels),
-        ):
-            if wanted is not None and wanted > len(labels):
-                raise RequestError(f"{flag} {wanted}: {self.name} has only {len(labels)}")
-        return replace(
-            self,
-            train_images=self.train_images[:train_examples],
-            train_labels=self.train_labels[:train_examples],
-            test_images=self.test_images[:test_examples],
-            test_labels=self.test_labels[:test_examples],
-        )
+        counts = {"--train-examples": train_examples, "--test-examples": test_examples}
+        for (flag, count), there in zip(counts.items(), self.sizes(), strict=True):
+            if count is not None and count > there:
+                raise RequestError(f"{flag} {count}: {self.name} has only {there}")
+        train = self.train_images[:train_examples], self.train_labels[:train_examples]
+        test = self.test_images[:test_examples], self.test_labels[:test_examples]
+        return Dataset(self.name, *train, *test)
 
     def sizes(self) -> tuple[int, int]:
         """How many examples there are for training and for testing."""
@@ -64,14 +61,14 @@ def load(
     notify: Callable[[str], None],
     *,
     progress: bool,
-    first: tuple[int | None, int | None] = (None, None),
+    first: First = (None, None),
 ) -> Dataset:
     """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
 
     Fashion-MNIST is looked for in `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's
     cache, and then downloaded. A named folder without the right files is an error, even if another
-    place has them. `notify` is told of a download and of falling back, with the reason. `first`:
-    how many examples to take for training and for testing; None: all. Raises RequestError.
+    place has them. `notify` is told of a download and of falling back, with the reason. Raises
+    RequestError.
     """
     if name != "synthetic":
         try:
@@ -118,25 +115,18 @@ def _intact(path: Path) -> bool:
         raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def read_fashion_mnist(
-    folder: Path, first: tuple[int | None, int | None] = (None, None)
-) -> Dataset:
+def read_fashion_mnist(folder: Path, first: First = (None, None)) -> Dataset:
     """The data set in `folder`, of each part so many examples, or as many as there are; None: all.
 
     The files are taken for what they are once `check_files` has seen them.
     """
-    train = _read_part(folder, "train", first[0])
-    return Dataset("fashion-mnist", *train, *_read_part(folder, "t10k", first[1]))
-
-
-def _read_part(folder: Path, part: str, first: int | None) -> tuple[Bytes, Bytes]:
-    count = -1 if first is None else first
-    with (
-        gzip.open(folder / f"{part}-images-idx3-ubyte.gz") as images,
-        gzip.open(folder / f"{part}-labels-idx1-ubyte.gz") as labels,
-    ):
-        # Four bytes say what it is, and four more each how many there are in a dimension.
-        images.seek(16)
-        labels.seek(8)
-        pixels = np.frombuffer(images.read(max(-1, count * 28 * 28)), np.uint8)
-        return pixels.reshape(-1, 28, 28), np.frombuffer(labels.read(count), np.uint8)
+    parts = []
+    for name in SHA256:
+        count, images = first[name.startswith("t10k")], "images" in name
+        with gzip.open(folder / name) as file:
+            # Four bytes say what it is, and four more each how many there are in a dimension.
+            file.seek(16 if images else 8)
+            content = file.read(-1 if count is None else count * (28 * 28 if images else 1))
+        part = np.frombuffer(content, np.uint8)
+        parts.append(part.reshape(-1, 28, 28) if images else part)
+    return Dataset("fashion-mnist", *parts)
