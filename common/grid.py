@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection, wait
@@ -27,20 +27,20 @@ from common.chapters.chapters import CHAPTERS, SUITES
 from common.settings.arguments import as_flags
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count, path
-from common.training.cli import main as run_chapter
+from common.training.cli import train
 
-Command = tuple[str, list[str]]
-"""A chapter and its flags."""
+Planned = tuple[str, Mapping[str, Any]]
+"""A run: its chapter, and the settings that are given."""
 
 
-def commands(
+def runs(
     framework: str,
     results: Path,
     *,
     more_devices: bool = False,
     over_hosts: int = 0,
     gpus: int = 0,
-) -> list[Command]:
+) -> list[Planned]:
     """The runs of a framework: those of plain `nox`, or those that `nox -s grid` adds.
 
     With `gpus`, these on GPUs, as far as there are so many. Or, instead, those on one host with
@@ -52,17 +52,17 @@ def commands(
         if over_hosts:
             counts = [k for k in suite.counts(over_hosts=over_hosts) if suite.hosts[k] == 1]
         if framework not in suite.lacking and suite.kind == ("gpu" if gpus else "cpu"):
-            given = [suite.given(k, results) for k in counts if k <= (gpus or k)]
-            planned += [(suite.chapter, as_flags(each)) for each in given]
+            few = (k for k in counts if k <= (gpus or k))
+            planned += [(suite.chapter, suite.given(k, results)) for k in few]
     # The presets train longest: begun first, they leave no core idle at the end.
-    return sorted(planned, key=lambda command: "--preset=quick" not in command[1])
+    return sorted(planned, key=lambda run: run[1].get("preset") != "quick")
 
 
-def seed_commands(results: Path, chapter: str, seeds: int) -> list[Command]:
+def seed_runs(results: Path, chapter: str, seeds: int) -> list[Planned]:
     """The runs of one framework that show what the seed does: the quick preset with 0, 1, 2, ..."""
     given = {"preset": "quick", "devices": 1, "threads": 1}
     own = ({"seed": seed, "out": results / str(seed)} for seed in range(seeds))
-    return [(chapter, as_flags(given | each)) for each in own]
+    return [(chapter, given | each) for each in own]
 
 
 @dataclass(frozen=True)
@@ -83,24 +83,24 @@ class Run:
         return abs(code), text if code >= 0 else f"{text}\nended by {signal.Signals(-code).name}"
 
 
-def begin(framework: str, chapter: str, flags: list[str]) -> Run:
+def begin(framework: str, chapter: str, given: Mapping[str, Any]) -> Run:
     """Begins a run in a process of its own."""
     printed = tempfile.TemporaryFile()  # noqa: SIM115
-    command = f"python -m frameworks.{framework}.{chapter} {' '.join(flags)}"
+    command = f"python -m frameworks.{framework}.{chapter} {' '.join(as_flags(given))}"
     # A new process gets what a pipe is made of; a bare number would mean nothing there.
     output = Connection(os.dup(printed.fileno()), readable=False)
-    return Run(command, printed, start(work, framework, chapter, flags, output))
+    return Run(command, printed, start(work, framework, chapter, given, output))
 
 
-def work(framework: str, chapter: str, flags: list[str], output: Connection) -> None:
+def work(framework: str, chapter: str, given: Mapping[str, Any], output: Connection) -> None:
     """What the process of a run does: what the command does, with its output in a file."""
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
-    raise SystemExit(run_chapter(framework, chapter, flags))
+    raise SystemExit(train(framework, chapter, given))
 
 
-def run_all(framework: str, todo: Sequence[Command], at_once: int) -> int:
-    """Runs all commands and prints what each has printed, with its number.
+def run_all(framework: str, todo: Sequence[Planned], at_once: int) -> int:
+    """Makes all runs and prints what each has printed, with its number.
 
     Returns 0, or the status of the first that failed: no more begin then.
     """
@@ -115,8 +115,8 @@ def run_all(framework: str, todo: Sequence[Command], at_once: int) -> int:
     running: dict[Any, Run] = {}  # by what becomes ready when it ends
     try:
         while True:
-            for command in islice(waiting, 0 if failed else at_once - len(running)):
-                run = begin(framework, *command)
+            for planned in islice(waiting, 0 if failed else at_once - len(running)):
+                run = begin(framework, *planned)
                 running[run.process.sentinel] = run
             if not running:
                 return failed
@@ -159,10 +159,10 @@ def run_grid(flags: argparse.Namespace) -> int:
         others = "--seeds and --over-hosts"
         raise RequestError(f"--gpus means nothing for {others}: those runs are on the CPU")
     if flags.seeds:
-        todo = [each for c in flags.chapter for each in seed_commands(flags.out, c, flags.seeds)]
+        todo = [each for c in flags.chapter for each in seed_runs(flags.out, c, flags.seeds)]
     else:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
-        planned = commands(flags.framework, flags.out, **extent)
+        planned = runs(flags.framework, flags.out, **extent)
         todo = [each for each in planned if each[0] in flags.chapter]
     workers = min(4, cores())
     print(f"{len(todo)} runs, {workers} at a time", flush=True)

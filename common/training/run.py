@@ -57,7 +57,7 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     with first_speaks(process):
         require_limits()
         DeviceRequest.of(settings).on_each(process)
-        Config.of(settings, devices or 1, "cpu")
+        Config.of(settings, 1 if devices is None else devices, "cpu")
         files = Files.of(settings)
         report = Reporter(quiet=(quiet := files.quiet or process.rank > 0))
         if process.rank == 0:  # it writes for all

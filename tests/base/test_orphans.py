@@ -14,19 +14,25 @@ from pathlib import Path
 import pytest
 from started import SECONDS, descendants, heard, require_gone
 
+from common.settings.arguments import as_flags
+
 pytestmark = pytest.mark.only("pytorch")
 
 ROOT = Path(__file__).parents[2]
-SMALL = "--dataset=synthetic --train-examples=60 --test-examples=20 --batch-size=15 --quiet"
-ENDLESS = [*SMALL.split(), "--devices=2", "--threads=1", "--steps=1000000", "--width=4"]
+ENDLESS: dict[str, object] = {
+    "dataset": "synthetic",
+    "train_examples": 60,
+    "test_examples": 20,
+    "batch_size": 15,
+}
+ENDLESS |= {"quiet": True, "devices": 2, "threads": 1, "steps": 1_000_000, "width": 4}
 GRID = """
 from pathlib import Path
 from common import grid
-framework, chapter, *flags = {arguments}
 grid.cores = lambda: 2
 outs = [Path({out!r}, name) for name in "abc"]
-grid.commands = lambda *_, **__: [(chapter, [*flags, f"--out={{out}}"]) for out in outs]
-raise SystemExit(grid.main([framework]))
+grid.runs = lambda *_, **__: [("concise", dict({endless}, out=out)) for out in outs]
+raise SystemExit(grid.main(["pytorch"]))
 """
 
 
@@ -82,8 +88,7 @@ def require_nothing_left(folder: Path, processes: list[int]) -> None:
 
 
 def test_a_killed_grid_takes_the_processes_of_its_runs_along(start: Start, tmp_path: Path) -> None:
-    arguments = ["pytorch", "concise", *ENDLESS]
-    grid = start("-c", GRID.format(arguments=arguments, out=str(tmp_path / "out")))
+    grid = start("-c", GRID.format(endless=ENDLESS, out=str(tmp_path / "out")))
     wait_for(grid, lambda: len(records(tmp_path)) == 2)
     processes = descendants(grid.pid)
     assert len(processes) >= 2 * (1 + 1 + 2)  # run, server and devices
@@ -96,7 +101,8 @@ def test_a_killed_grid_takes_the_processes_of_its_runs_along(start: Start, tmp_p
 def test_a_run_that_is_stopped_takes_its_processes_along(
     start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    run = start("-m", "frameworks.pytorch.concise", *ENDLESS, f"--out={tmp_path / 'out' / 'a'}")
+    flags = as_flags({**ENDLESS, "out": tmp_path / "out" / "a"})
+    run = start("-m", "frameworks.pytorch.concise", *flags)
     wait_for(run, lambda: records(tmp_path))
     processes = descendants(run.pid)
     assert len(processes) >= 3

@@ -4,19 +4,18 @@ from pathlib import Path
 
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.compare.folder import only_in_grid, verdict_on
-from common.grid import commands
+from common.grid import runs
 from common.report.text import left_to_grid
 
 
 def folders_run(*, more_devices: bool) -> set[str]:
-    planned = commands("pytorch", Path(), more_devices=more_devices)
-    return {flag for _, flags in planned for flag in flags if flag.startswith("--out=")}
+    planned = runs("pytorch", Path(), more_devices=more_devices)
+    return {str(given["out"]) for _, given in planned}
 
 
 def test_every_suite_is_run_by_plain_nox_or_named() -> None:
     plain, added = (folders_run(more_devices=more) for more in (False, True))
-    only_added = {folder.removeprefix("--out=") for folder in added - plain}
-    assert only_added == {
+    assert added - plain == {
         suite.folder
         for suite in SUITES
         if f"{suite.chapter} {suite.name}" in only_in_grid(CHAPTERS)

@@ -5,6 +5,7 @@ PYTHONPATH=. python tests/support/handover.py jax results/handover
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from common.base.machine import cores
 from common.chapters.chapters import CHAPTERS
@@ -12,19 +13,19 @@ from common.grid import run_all
 from common.terminal.command import status
 
 
-def flags(framework: str, chapter: str, folder: Path) -> list[str]:
-    """The flags of such a run, which leaves all in one folder."""
-    data = "--dataset=synthetic --train-examples=60 --test-examples=20 --batch-size=20"
-    run = "--devices=1 --device-kind=cpu --threads=1 --dtype=float64 --steps=3 --quiet"
+def given(framework: str, chapter: str, folder: Path) -> dict[str, Any]:
+    """The settings of such a run, which leaves all in one folder."""
+    data = {"dataset": "synthetic", "train_examples": 60, "test_examples": 20, "batch_size": 20}
+    run = {"devices": 1, "device_kind": "cpu", "threads": 1, "dtype": "float64", "steps": 3}
     weights = folder / f"{framework}-{chapter}.safetensors"
-    files = [f"--out={folder}", f"--save-weights={weights}", f"--checkpoint-dir={folder / 'kept'}"]
-    narrow = ["--width=4"] if chapter == "concise" else []
-    return [*data.split(), *run.split(), *narrow, "--checkpoint-every=2", *files]
+    files = {"out": folder, "save_weights": weights, "checkpoint_dir": folder / "kept"}
+    narrow = {"width": 4} if chapter == "concise" else {}
+    return {**data, **run, **narrow, **files, "checkpoint_every": 2, "quiet": True}
 
 
 def main(framework: str, folder: str) -> int:
     """Runs both chapters. Returns 0, or the status of the first that failed."""
-    todo = [(chapter, flags(framework, chapter, Path(folder))) for chapter in CHAPTERS]
+    todo = [(chapter, given(framework, chapter, Path(folder))) for chapter in CHAPTERS]
     return status("handover", lambda: run_all(framework, todo, min(2, cores())))
 
 

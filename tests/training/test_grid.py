@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,47 +12,46 @@ from common import grid
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
 from common.chapters.chapters import SUITES
 from common.chapters.strategies import STRATEGIES
-from common.settings.arguments import parser
+from common.settings.arguments import all_settings, as_flags, parser
 
 ROOT = Path(__file__).parents[2]
-FLAGS = "--dataset=synthetic --train-examples=60 --test-examples=50 --batch-size=20 --steps=3"
+SETTINGS = {"devices": 2, "threads": 1, "dataset": "synthetic", "train_examples": 60}
+SETTINGS |= {"test_examples": 50, "batch_size": 20, "steps": 3}
 
 
-def flags_of(name: str, gpus: int = 0) -> list[list[str]]:
-    """The flags of all runs of a framework's grid, on few devices and on more."""
-    few, many = (
-        grid.commands(name, Path("r"), more_devices=more, gpus=gpus) for more in (False, True)
-    )
-    return [flags for _, flags in few + many]
+def given(name: str, gpus: int = 0) -> list[grid.Planned]:
+    """All runs of a framework's grid, on few devices and on more."""
+    few, many = (grid.runs(name, Path("r"), more_devices=more, gpus=gpus) for more in (False, True))
+    return few + many
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_every_suite_that_a_framework_has_runs_on_its_devices(name: str) -> None:
     planned = [suite for suite in SUITES if suite.kind == "cpu" and name not in suite.lacking]
-    found = flags_of(name)
+    found = given(name)
     assert len(found) == sum(len(suite.counts(more_devices=True)) for suite in planned)
-    native = {flag for flags in found for flag in flags if "--native" in flags}
-    strategies = {f"--strategy={each}" for each in STRATEGIES if each not in NO_NATIVE[name]}
-    assert {flag for flag in native if flag.startswith("--strategy")} == strategies
-    for chapter, flags in grid.commands(name, Path("r")):
-        parser(name, chapter).parse_args(flags)
+    native = {each.get("strategy") for _, each in found if each.get("native")}
+    assert native == {each for each in STRATEGIES if each not in NO_NATIVE[name]}
+    for chapter, each in found:  # the command line that is printed asks for the same
+        flags = parser(name, chapter).parse_args(as_flags(each))
+        assert vars(flags) == all_settings(name, chapter, each)
 
 
 @pytest.mark.parametrize("gpus", [1, 3])
 def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) -> None:
-    found = flags_of("jax", gpus=gpus)
-    assert all({"--device-kind=gpu", "--deterministic"} <= {*flags} for flags in found)
-    on_cpus = [flags[0] for flags in flags_of("jax")]
-    expected = [flag for flag in on_cpus if int(flag.removeprefix("--devices=")) <= gpus]
-    assert sorted(flags[0] for flags in found) == sorted(expected)
+    found = given("jax", gpus=gpus)
+    assert all((each["device_kind"], each["deterministic"]) == ("gpu", True) for _, each in found)
+    expected = [each["devices"] for _, each in given("jax") if each["devices"] <= gpus]
+    assert sorted(each["devices"] for _, each in found) == sorted(expected)
 
 
-def run_grid(framework: str, *todo: list[str]) -> "subprocess.CompletedProcess[str]":
+def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
     """Runs `todo` on one core: the grid forks, so it has to be a process of its own."""
     lines = [
+        "from pathlib import PosixPath",
         "from common import grid",
         "grid.cores = lambda: 1",
-        f"grid.commands = lambda *_, **__: [('scratch', flags) for flags in {todo}]",
+        f"grid.runs = lambda *_, **__: [('scratch', each) for each in {todo}]",
         f"raise SystemExit(grid.main(['{framework}']))",
     ]
     command = [sys.executable, "-c", "\n".join(lines)]
@@ -59,9 +59,9 @@ def run_grid(framework: str, *todo: list[str]) -> "subprocess.CompletedProcess[s
 
 
 def test_what_fails_is_said_and_ends_the_grid(tmp_path: Path) -> None:
-    done = run_grid("pytorch", *[["--devices=0", f"--out={tmp_path}"]] * 20)
+    done = run_grid("pytorch", *[{"devices": 0, "out": tmp_path}] * 20)
     assert done.returncode == 2
-    assert done.stdout.count("'0' is not a whole number") == 1
+    assert done.stdout.count("error: --devices 0: Input should be greater than 0") == 1
     assert f"python -m frameworks.pytorch.scratch --devices=0 --out={tmp_path}" in done.stdout
     assert not list(tmp_path.iterdir())
 
@@ -70,9 +70,10 @@ def test_what_fails_is_said_and_ends_the_grid(tmp_path: Path) -> None:
 def test_a_run_is_what_its_command_does(framework: str, tmp_path: Path) -> None:
     ran = {}
     for name in ("forked", "command"):
-        flags = [*FLAGS.split(), "--devices=2", "--threads=1", f"--out={tmp_path / name}"]
+        settings = {**SETTINGS, "out": tmp_path / name}
+        flags = as_flags(settings)
         if name == "forked":
-            done = run_grid(framework, flags)
+            done = run_grid(framework, settings)
             assert (done.returncode, done.stderr) == (0, "")
             assert "test acc: " in done.stdout
         else:
