@@ -78,10 +78,9 @@ def silence() -> Iterator[None]:
 
 
 def add_in_order() -> None:
-    """From now on `lax.psum`, and its gradient, adds over processes as it does in one.
+    """From now on `lax.psum`, and its gradient, adds over processes in the order of the devices.
 
-    Within a process XLA adds what devices have in their order. Between processes gloo begins each
-    part of a sum with another device, and from three devices on gives other bits.
+    So XLA adds in one process. Gloo begins each part of a sum with another device.
     """
     for primitive in primitives():
         mlir.register_lowering(primitive, lowered, platform="cpu")

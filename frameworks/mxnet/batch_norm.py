@@ -37,10 +37,7 @@ def affine(X: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 
 class BatchNorm(HybridBlock):  # type: ignore[misc]
-    """Batch normalization over a device's shard, in double precision, as MXNet adds up naively.
-
-    A backward pass in training mode moves the running statistics.
-    """
+    """Batch normalization over a shard, in double precision; a backward pass moves statistics."""
 
     def __init__(self, channels: int, prefix: str) -> None:
         super().__init__(prefix=prefix)

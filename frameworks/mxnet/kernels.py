@@ -42,10 +42,7 @@ def avg_pool2d(X: Tensor) -> Tensor:
 
 
 def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`X` (n, in) times `weight` (in, out), plus `bias` (out,).
-
-    `X` may be (n, channels, rows, columns), too, with further channels of zeros.
-    """
+    """`X` (n, in), or images flattened channels first, times `weight` (in, out), plus `bias`."""
     if X.ndim == 4:
         X = X.reshape(len(X), -1)
     return np.dot(X, padded(weight, X.shape[1], weight.shape[1])) + bias
@@ -76,11 +73,8 @@ def scatter(array: Array, devices: Sequence[mx.Context]) -> list[Tensor]:
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
-    """The results of `function` for the arguments of each device.
-
-    MXNet's engine queues operations, so all devices compute at the same time. Each waits for its
-    last gradient first: a long queue would hold the images of many minibatches.
-    """
+    """The results of `function` for the arguments of each device; the engine queues operations."""
+    # Each waits for its last gradient: a long queue would hold the images of many minibatches.
     results = []
     for call in zip(*arguments, strict=True):
         for params in (each for each in call if isinstance(each, dict)):

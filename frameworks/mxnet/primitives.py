@@ -60,10 +60,8 @@ def padded_conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def first(Y: Tensor, channels: int) -> Tensor:
-    """The first channels of `Y` (n, channels, rows, columns): devices keep and send no others.
-
-    `Y[:, :channels]` fails: oneDNN, which computes it, cuts channels at multiples of 8 alone.
-    """
+    """The first channels of `Y` (n, channels, rows, columns): devices keep and send no others."""
+    # `Y[:, :channels]` fails: oneDNN cuts channels only at multiples of 8.
     cut = mx.nd.slice_axis(Y.as_nd_ndarray(), axis=1, begin=0, end=channels)
     return cut.as_np_ndarray()
 

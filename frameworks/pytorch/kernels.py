@@ -52,10 +52,7 @@ def avg_pool2d(X: Tensor) -> Tensor:
 
 
 def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`X` (n, in) times `weight` (in, out), plus `bias` (out,).
-
-    `X` may be (n, channels, rows, columns), too, which are flattened in this order.
-    """
+    """`X` (n, in), or images flattened channels first, times `weight` (in, out), plus `bias`."""
     if X.dim() == 4:
         X, weight = channels_last(X, weight)
     return X @ weight + bias

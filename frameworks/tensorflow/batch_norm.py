@@ -78,10 +78,7 @@ class BatchNorm(tf.keras.layers.Layer):  # type: ignore[misc]
         return averaged(X)
 
     def total(self, values: Tensor, turn: int) -> Tensor:
-        """Sums over the local shard to those over all that is normalized together.
-
-        A layer takes five such sums in a step; `turn` (0 to 4) is which one it is.
-        """
+        """Sums over a shard to those over all: `turn` is which of a layer's five in a step."""
         return values
 
 

@@ -39,10 +39,7 @@ def avg_pool2d(X: Tensor) -> Tensor:
 
 
 def dense(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`X` (n, in) times `weight` (in, out), plus `bias` (out,).
-
-    `X` may be (n, rows, columns, channels), too; it is flattened with its channels first.
-    """
+    """`X` (n, in), or images flattened channels first, times `weight` (in, out), plus `bias`."""
     if len(X.shape) == 4:
         X = tf.reshape(tf.transpose(X, (0, 3, 1, 2)), (-1, weight.shape[0]))
     return X @ weight + bias

@@ -1,7 +1,4 @@
-"""Replicas of the net, and what of training they share out: DDP, a ZeRO optimizer, FSDP.
-
-With replicas of a whole group, FSDP's mesh has two dimensions: it splits along the second one.
-"""
+"""Data parallelism and ZeRO: DDP, a ZeRO optimizer, and FSDP, on a mesh with replicas of groups."""
 
 import warnings
 from contextlib import AbstractContextManager, nullcontext

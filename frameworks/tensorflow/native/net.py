@@ -1,7 +1,6 @@
-"""LeNet for a whole minibatch (groups, parts, n, ...); layouts are said elsewhere.
+"""LeNet for a whole minibatch (groups, parts, n, ...) by slices, sums and products of matrices.
 
-All is made of slices, sums and products of matrices: DTensor refuses to split the filters of
-TensorFlow's convolution, and the gradient of its pooling.
+DTensor refuses to split the filters of a convolution, and the gradient of pooling.
 """
 
 from collections.abc import Callable, Mapping, Sequence
