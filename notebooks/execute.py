@@ -30,7 +30,6 @@ from common.terminal.command import Parser, status
 from common.terminal.values import path
 from notebooks.text.chapter import CHAPTERS, SHARED
 from notebooks.text.notebook import (
-    Notebook,
     all_notebooks,
     code_digest,
     failure,
@@ -44,50 +43,38 @@ TIMEOUT: Final = 600
 """Seconds that one cell may take."""
 
 
-def execute(made: Notebook, folder: Path) -> None:
-    """Runs all cells, as Jupyter does in this folder. Raises RunError that names what failed."""
-    folder.mkdir(parents=True, exist_ok=True)
+def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
+    """Runs one notebook in its folder and writes what came of it, also if it failed.
+
+    Raises RunError that names the cell that failed.
+    """
+    made, path, title = notebook(name, framework), path_of(name, framework), framework or "all"
+    copy, started = out / (framework or "") / path.name, time.monotonic()
+    path.parent.mkdir(parents=True, exist_ok=True)
     client = NotebookClient(
         made,
         timeout=TIMEOUT,
         kernel_name="python3",
         record_timing=False,
         extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": str(folder)}},
+        resources={"metadata": {"path": str(path.parent)}},
     )
+    problem = ""
     try:
-        client.execute()
+        with Console(stderr=True, highlight=False).status(f"{title}: {name}"):
+            client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        raise RunError(failure(made) or str(error)) from None
-    if complaint := failure(made):
-        raise RunError(complaint)
-
-
-def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
-    """Runs one notebook and writes what came of it, also if it failed."""
-    made = notebook(name, framework)
-    path = path_of(name, framework)
-    copy = out / (framework or "") / path.name
-    console = Console(stderr=True, highlight=False)
-    started = time.monotonic()
-    try:
-        with console.status(f"{framework or 'all'}: {name}"):
-            execute(made, path.parent)
-    except RunError as error:
+        problem = str(error)
+    if problem := failure(made) or problem:
         write(copy, made)
-        raise RunError(f"{framework or ''} {name}: {error}; see {copy}") from None
+        raise RunError(f"{title} {name}: {problem}; see {copy}")
     made = nbformat.reads(nbformat.writes(made), as_version=4)
-    made.metadata["executed"] = nbformat.from_dict(
-        {
-            "code": code_digest(made),
-            "outputs": outputs_digest(made),
-            "date": now()[:10],
-            "machine": str(describe_machine()["processor"]),
-        }
-    )
+    digests = {"code": code_digest(made), "outputs": outputs_digest(made)}
+    where = {"date": now()[:10], "machine": str(describe_machine()["processor"])}
+    made.metadata["executed"] = nbformat.from_dict({**digests, **where})
     for place in [path, copy] if keep else [copy]:
         write(place, made)
-    print(f"{framework or 'all'}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
+    print(f"{title}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

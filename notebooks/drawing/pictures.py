@@ -1,7 +1,9 @@
 """The pictures of the chapters, as SVG: how training is split, and what an allreduce does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
+from xml.sax.saxutils import escape
 
 from common.base.errors import RunError
 from common.drawing import svg
@@ -11,6 +13,7 @@ from common.drawing.plans import (
     timelines as timelines,
     who_has_what as who_has_what,
 )
+from common.drawing.theme import style
 from common.parallel.costs import predicted
 from common.parallel.nets import dense
 from common.parallel.plans import split
@@ -19,21 +22,6 @@ from notebooks.drawing.storyboard import allreduce as allreduce
 
 WIDTH: Final = 480
 LEFT: Final = 16
-
-LAYERS: Final = 4
-ROWS: Final = 8
-"""The examples in the small drawing of a minibatch."""
-
-BAR: Final = 44
-"""The height of a whole layer, and of a whole minibatch."""
-
-FRAME: Final = 74
-"""The height of a device with a layer in it."""
-
-BETWEEN: Final = 30
-"""From one device to the next one below."""
-
-Point = tuple[float, float]
 
 
 def planned_pipeline() -> str:
@@ -44,118 +32,8 @@ def planned_pipeline() -> str:
 
 def three_splits() -> str:
     """The ways to split training over two devices: by layers, within layers, by data."""
-    panels = (
-        ("By layers (pipeline parallelism)", "some of the layers, the whole minibatch", _pipeline),
-        (
-            "Within layers (tensor parallelism)",
-            "a part of every layer, the whole minibatch",
-            _tensor,
-        ),
-        ("By data (data parallelism)", "all the layers, a part of the minibatch", _data),
-    )
-    parts: list[str] = []
-    y = 12.0
-    for title, holds, draw in panels:
-        parts.append(svg.text(LEFT, y + 18, title, "bold", size=15, anchor="start"))
-        parts.append(svg.text(LEFT, y + 37, f"Each device: {holds}.", "muted", anchor="start"))
-        drawn, y = draw(y + 50)
-        parts += drawn
-        if draw is not _data:
-            parts.append(svg.path(f"M{LEFT} {svg.number(y + 14)}H{WIDTH - LEFT}", "rule"))
-        y += 18
-    described = (
-        "By layers, activations go from device to device, and their gradients come back. "
-        "Within layers, parts of the activations of every layer go between devices. "
-        "By data, only gradients go between devices, once a step."
-    )
-    return svg.picture(WIDTH, y, "Three ways to split training over devices", described, parts)
-
-
-def _pipeline(y: float) -> tuple[list[str], float]:
-    """Two devices beside each other, with two layers each; the height where it ends."""
-    parts = _minibatch(y, range(ROWS), "minibatch")
-    for device, x in enumerate((92, 344)):
-        parts.append(_device(x, y, 120, device))
-        for place in range(2):
-            parts += _layer(x + 18 + 54 * place, y, 2 * device + place + 1, (0, 1))
-    forward, back = y + 34, y + 52
-    parts.append(svg.arrow([(216, forward), (340, forward)], "adds", "head"))
-    parts.append(svg.arrow([(340, back), (216, back)], "adds", "head"))
-    parts.append(svg.text(278, forward - 8, "activations", "sent", "bold"))
-    parts.append(svg.text(278, back + 17, "their gradients", "sent", "bold"))
-    return parts, y + FRAME
-
-
-def _tensor(y: float) -> tuple[list[str], float]:
-    """Two devices above each other, with a half of each layer."""
-    parts: list[str] = []
-    for device in range(2):
-        top = y + device * (FRAME + BETWEEN)
-        held = (device / 2, (device + 1) / 2)
-        parts += _minibatch(top, range(ROWS), "minibatch")
-        parts.append(_device(92, top, 250, device))
-        for layer in range(LAYERS):
-            parts += _layer(120 + 56 * layer, top, layer + 1, held)
-    for layer in range(LAYERS):
-        parts += _both_ways(120 + 56 * layer + 15, y)
-    parts += _label(y, ["parts of the", "activations,", "in every layer"])
-    return parts, y + 2 * FRAME + BETWEEN
-
-
-def _data(y: float) -> tuple[list[str], float]:
-    """Two devices above each other, with all layers and half of the minibatch."""
-    parts: list[str] = []
-    half = ROWS // 2
-    for device, name in enumerate(("one half", "the other")):
-        top = y + device * (FRAME + BETWEEN)
-        parts += _minibatch(top, range(half * device, half * (device + 1)), name)
-        parts.append(_device(92, top, 250, device))
-        for layer in range(LAYERS):
-            parts += _layer(120 + 56 * layer, top, layer + 1, (0, 1))
-    parts += _both_ways(217, y)
-    parts += _label(y, ["gradients,", "once a step"])
-    return parts, y + 2 * FRAME + BETWEEN
-
-
-def _device(x: float, y: float, width: float, device: int) -> str:
-    name = svg.text(x + 8, y + 15, f"device {device}", "muted", anchor="start")
-    return svg.rect(x, y, width, FRAME, "frame", radius=6) + name
-
-
-def _layer(x: float, y: float, layer: int, held: tuple[float, float]) -> Iterator[str]:
-    """A layer from top 0 to bottom 1: what a device has of it, and an outline of the rest."""
-    top, height = y + 22 + BAR * held[0], BAR * (held[1] - held[0])
-    if height < BAR:
-        yield svg.rect(x, y + 22, 30, BAR, "ghost")
-    yield svg.box(x, top, 30, height, [str(layer)], "cell", 0.3)
-
-
-def _minibatch(y: float, held: range, name: str) -> list[str]:
-    """A minibatch as a stack of examples; those that a device does not get are outlines."""
-    step = BAR / ROWS
-    stack = [
-        svg.rect(
-            32, y + 22 + step * row, 30, step - 1.5, "data" if row in held else "ghost", radius=1
-        )
-        for row in range(ROWS)
-    ]
-    into = svg.arrow([(66, y + 22 + BAR / 2), (90, y + 22 + BAR / 2)])
-    return [*stack, into, svg.text(47, y + 15, name)]
-
-
-def _both_ways(x: float, y: float) -> Iterator[str]:
-    """An arrow between the lower edge of one device and the upper edge of the next, two heads."""
-    middle = y + FRAME + BETWEEN / 2
-    for end in (y + FRAME + 3, y + FRAME + BETWEEN - 3):
-        yield svg.arrow([(x, middle), (x, end)], "adds", "head")
-
-
-def _label(y: float, lines: Sequence[str]) -> Iterator[str]:
-    """What goes between two devices, beside the arrows."""
-    top = y + FRAME + BETWEEN / 2 + 4 - svg.LEADING / 2 * (len(lines) - 1)
-    for number, line in enumerate(lines):
-        at = top + svg.LEADING * number
-        yield svg.text(354, at, line, "sent", "bold", anchor="start")
+    drawing = Path(__file__).with_name("three-splits.svg").read_text(encoding="utf-8").rstrip()
+    return drawing.replace("<style/>", f"<style>{escape(style())}</style>")
 
 
 def data_parallelism(k: int = 2, examples: int = 256) -> str:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from base64 import b64encode
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from xml.etree import ElementTree
 
 from docutils import nodes
@@ -30,7 +30,6 @@ TYPES: Final = {
 }
 """Types as they are spelled out, and what common/base/arrays.py calls them."""
 
-
 MATHML: Final = "http://www.w3.org/1998/Math/MathML"
 
 FONT: Final = ROOT / "docs" / "_static" / "stix-two-math.woff2"
@@ -39,8 +38,8 @@ FONT: Final = ROOT / "docs" / "_static" / "stix-two-math.woff2"
 class Picture(SphinxDirective):
     """A picture of notebooks/drawing/pictures.py, as in the texts of the chapters."""
 
-    required_arguments: ClassVar[int] = 1
-    final_argument_whitespace: ClassVar[bool] = True
+    required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """The picture as it is, in the page."""
@@ -51,7 +50,7 @@ class Picture(SphinxDirective):
 class Explorer(SphinxDirective):
     """A figure in which a reader changes a plan or steps through it, by its name."""
 
-    required_arguments: ClassVar[int] = 1
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """The figure; its scripts lie in the folder of assets."""
@@ -62,7 +61,7 @@ class Explorer(SphinxDirective):
 class CommandHelp(Directive):
     """What a command of the project says of its flags, when it is asked as the site is built."""
 
-    required_arguments: ClassVar[int] = 1
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """The help as a block of text."""
@@ -109,16 +108,6 @@ def _named(signature: str | None) -> str:
     return shorter
 
 
-def set_in_type(_app: Sphinx, document: nodes.document) -> None:
-    """Takes away empty lines at the end of code, and keeps a tick beside its number."""
-    for block in document.findall(nodes.literal_block):
-        block.rawsource = block.rawsource.rstrip()
-        block.children[:] = [nodes.Text(block.astext().rstrip())]
-    for entry in document.findall(nodes.entry):
-        for text in list(entry.findall(nodes.Text)):
-            text.parent.replace(text, nodes.Text(re.sub(r" (?=[✓✗])", "\u00a0", text.astext())))
-
-
 def inline_maths(translator: Any, node: nodes.math) -> None:
     """A formula in a line, as MathML: the page needs no script for it."""
     translator.body.append(mathml(node.astext()))
@@ -163,7 +152,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("explorer", Explorer)
     app.add_directive("command-help", CommandHelp)
     app.connect("autodoc-process-signature", shorter_signature)
-    app.connect("doctree-read", set_in_type)
     app.connect("html-page-context", bring_font)
     app.add_html_math_renderer("mathml", (inline_maths, None), (displayed_maths, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
