@@ -33,7 +33,7 @@ class SourceFile:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self.imports |= bound_by(node)
             elif isinstance(node, Definition):
-                self.definitions[name_of(node)] = node
+                self.definitions |= dict.fromkeys(names_of(node), node)
 
     def cut(self, name: str) -> str:
         """The text of a definition, its decorators included. Raises RunError if there is none."""
@@ -48,7 +48,8 @@ class SourceFile:
         """The names of the file's top level that a definition uses, in the order of the file."""
         nodes = list(ast.walk(self.definitions[name]))
         used = {node.id for node in nodes if isinstance(node, ast.Name)}
-        own = {node.arg for node in nodes if isinstance(node, ast.arg)} | {name}
+        own = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        own.update(names_of(self.definitions[name]))
         return [each for each in [*self.imports, *self.definitions] if each in used - own]
 
 
@@ -68,12 +69,14 @@ def bound_by(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     }
 
 
-def name_of(node: Definition) -> str:
-    """The name that a definition binds."""
+def names_of(node: Definition) -> list[str]:
+    """The names that a definition binds: two for `A, B = 1, 2`."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return node.name
-    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    return target.id if isinstance(target, ast.Name) else ""
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [
+        each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+    ]
 
 
 @dataclass
@@ -100,14 +103,15 @@ class Listings:
             here = f"from {file.module} import {name}"
             if name in file.imports:
                 way, places = file.imports[name], imports
-            elif isinstance(node := file.definitions[name], ast.Assign | ast.AnnAssign):
-                inner, before = self._brought(file, file.needs(name_of(node)))
+            elif isinstance(file.definitions[name], ast.Assign | ast.AnnAssign):
+                inner, before = self._brought(file, file.needs(name))
                 imports, aliases = [*imports, *inner], [*aliases, *before]
                 way, places = file.cut(name), aliases
             else:
                 way, places = here, imports
             if self.known.get(name) not in (way, here):
-                self.known[name] = way
+                bound = [name] if places is imports else names_of(file.definitions[name])
+                self.known |= dict.fromkeys(bound, way)
                 places.append(way)
         return imports, aliases
 

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import dedent, indent
 
 import pytest
 
@@ -27,75 +26,54 @@ SETTINGS = {
 }
 
 
-def script(folder: Path, text: str) -> str:
-    """What a program prints that lies anywhere, run from the root."""
-    program = folder / "lesson_script.py"
-    program.write_text(
-        "import json, sys\nsys.path.insert(0, '.')\n"
-        "from notebooks.classroom.lesson import Lesson\n"
-        "if __name__ == '__main__':\n" + indent(dedent(text), "    ")
-    )
-    command = [sys.executable, str(program)]
+PROGRAM = """import json, sys
+sys.path.insert(0, ".")
+from notebooks.classroom.lesson import Lesson
+
+def train_batch(*arguments):
+    calls.append(arguments)
+    return book.train_batch(*arguments)
+
+if __name__ == "__main__":
+    framework, chapter, settings = sys.argv[1:]
+    lesson = Lesson(framework, chapter, device_kind="cpu")
+    book, calls = lesson.made.listing, []
+    outcome = lesson.train(**json.loads(settings))
+    for setting in [("devices", 3), ("nonsense", 1), ("out", "x")]:
+        try:
+            lesson.train(**dict([setting]))
+        except Exception as error:
+            print("refused", type(error).__name__, str(error)[:90])
+    print("ended", json.dumps([len(calls), outcome.losses]))
+"""
+
+
+@pytest.mark.parametrize(("chapter", "own_calls"), [("scratch", 3), ("concise", 0)])
+def test_a_cell_trains_as_the_command_line_does_by_the_functions_of_the_notebook(
+    framework: str, tmp_path: Path, chapter: str, own_calls: int
+) -> None:
+    settings: dict[str, object] = dict(SETTINGS)
+    if chapter == "scratch":
+        save_weights(tmp_path / "given.safetensors", initial_weights(LENET, 5, "float32"))
+        settings["init_weights"] = str(tmp_path / "given.safetensors")
+    program = tmp_path / "lesson_script.py"  # it lies anywhere, and is run from the root
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(program), framework, chapter, json.dumps(settings)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    return ran.stdout
-
-
-def losses(framework: str, chapter: str, folder: Path, *given: str) -> list[float]:
-    """The losses of the command line, with the same flags."""
-    flags = [*given, *as_flags({**SETTINGS, "out": folder})]
-    module = f"frameworks.{framework}.{chapter}"
-    command = [sys.executable, "-m", module, "--preset=quick", "--quiet", *flags]
+    told, ended = ran.stdout.split("\nended ")
+    assert told.count("\ntest acc: ") == 1
+    refused = [line for line in told.splitlines() if line.startswith("refused RequestError ")]
+    assert [each[21:] for each in refused[::2]] == [
+        "this notebook has 2 devices, not 3",
+        "only the command line can set out",
+    ]
+    assert "unrecognized arguments" in refused[1]
+    flags = as_flags({**settings, "out": tmp_path, "preset": "quick", "quiet": True})
+    command = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *flags]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    record = json.loads((folder / f"{framework}-{chapter}-2dev.json").read_text())
-    found: list[float] = record["losses"]
-    return found
-
-
-def test_a_cell_trains_as_the_command_line_does(framework: str, tmp_path: Path) -> None:
-    printed = script(
-        tmp_path,
-        f"""
-        lesson = Lesson("{framework}", "concise", device_kind="cpu")
-        outcome = lesson.train(**{SETTINGS!r})
-        print("losses", json.dumps(outcome.losses))
-        """,
-    )
-    assert printed.count("\ntest acc: ") == 1
-    found = json.loads(printed.partition("\nlosses ")[2])
-    assert found == losses(framework, "concise", tmp_path)
-
-
-def test_the_functions_of_the_notebook_are_those_that_train(framework: str, tmp_path: Path) -> None:
-    save_weights(tmp_path / "given.safetensors", initial_weights(LENET, 5, "float32"))
-    start = f"{tmp_path}/given.safetensors"
-    printed = script(
-        tmp_path,
-        f"""
-        lesson = Lesson("{framework}", "scratch", device_kind="cpu")
-        book, calls = lesson.chapter.listing, []
-
-        def train_batch(*arguments):
-            calls.append(arguments)
-            return book.train_batch(*arguments)
-
-        outcome = lesson.train(**{SETTINGS!r}, init_weights="{start}", quiet=True)
-        print(json.dumps([len(calls), outcome.losses]))
-        for setting in [("devices", 3), ("nonsense", 1), ("out", "x")]:
-            try:
-                lesson.train(**dict([setting]))
-            except Exception as error:
-                print("refused", type(error).__name__, str(error)[:90])
-        """,
-    )
-    trained, devices, nonsense, out = (
-        line for line in printed.splitlines() if line.startswith(("[", "refused RequestError "))
-    )
-    expected = losses(framework, "scratch", tmp_path, f"--init-weights={start}")
-    assert json.loads(trained) == [3, expected]
-    assert devices.endswith("this notebook has 2 devices, not 3")
-    assert "unrecognized arguments" in nonsense
-    assert out.endswith("only the command line can set out")
+    record = json.loads((tmp_path / f"{framework}-{chapter}-2dev.json").read_text())
+    assert json.loads(ended) == [own_calls, record["losses"]]
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
