@@ -41,8 +41,8 @@ def test_a_listing_brings_the_imports_that_none_before_it_has_brought(write: Wri
     assert "Tensor" not in second.split("def ")[0]  # it is known already
     assert "scatter(X, devices)" in last
     assert "import scatter" not in last  # the listing before is what it calls
-    layouts = write("# T\n\n```{listing} frameworks/strategies/layouts.py LAYOUTS\n```")
-    assert '\nREPLICA, PART = "replica", "part"\n' in texts(cells(layouts, "jax"), "listing")[0]
+    name = write("# T\n\n```{listing} common/diagnose/explanations.py _order\n```")
+    assert "\nFITS, DIFFERS = 0.95, 0.5\n" in texts(cells(name, "jax"), "listing")[0]
 
 
 def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy() -> None:

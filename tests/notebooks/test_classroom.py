@@ -1,19 +1,15 @@
 """What cells call, without a framework: commands and distances, counted steps, processes."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import agreement
 import numpy as np
 import pytest
 
-from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import StrategiesOptions
@@ -90,38 +86,27 @@ def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
     assert passes(events, 0) == "F0 F1 B0"
 
 
-LARGE = "x" * 500_000  # more than a pipe holds
-
-
-class Chapter:
-    """A chapter whose process tells something large, and then maybe fails."""
-
-    def __init__(self, fails: bool) -> None:
-        self.fails = fails
-
-    def launch(self, worker: Callable[[Process], None], *_: Any) -> None:
-        process = get_context("fork").Process(target=self.work, args=(worker,))
-        process.start()
-        process.join(20)
-        assert process.exitcode is not None, "it hangs"
-        if process.exitcode:
-            raise RunError("the process of device 0 was ended")
-
-    def work(self, worker: Member) -> None:
-        worker.tell("notice", LARGE)
-        if self.fails:
-            sys.exit(3)
-        worker.line.send(("outcome", "done"))
-
-
 @pytest.mark.parametrize(
-    ("fails", "kind", "words"),
-    [(False, ValueError, "no room to draw"), (True, RunError, "was ended")],
+    ("status", "kind", "words"),
+    [(0, ValueError, "no room to draw"), (3, RunError, "was ended")],
 )
 def test_what_fails_is_an_error_and_nothing_hangs(
-    fails: bool, kind: type[Exception], words: str
+    status: int, kind: type[Exception], words: str
 ) -> None:
-    work: Any = SimpleNamespace(request=SimpleNamespace(wanted=None, options=None))
+    def work(member: Member) -> None:
+        member.tell("notice", "x" * 500_000)  # more than a pipe holds
+        if status:
+            sys.exit(status)
+        member.line.send(("outcome", "done"))
+
+    def launch(member: Member, *_: object) -> None:
+        process = get_context("fork").Process(target=work, args=(member,))
+        process.start()
+        process.join(20)
+        assert process.exitcode == status, "it hangs"
+        if status:
+            raise RunError("the process of device 0 was ended")
+
     broken = Mock(hear=Mock(side_effect=ValueError("no room to draw")))
     with pytest.raises(kind, match=words):
-        in_processes(Chapter(fails), work, broken)  # type: ignore[arg-type]
+        in_processes(Mock(launch=launch), MagicMock(), broken)
