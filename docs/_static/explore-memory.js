@@ -6,7 +6,7 @@
   const { STRATEGIES, MOVED, KEPT, sum } = plans;
   const LANE = 20, HEAD = 20, DIGIT = 7, TOTAL = 64;
 
-  // As in common/drawing/timelines.py: the colour of each kind, and how much of it.
+  // As in common/drawing/plans.py: the colour of each kind, and how much of it.
   const KINDS = {
     weights: ["cell", 0.9, "weights"],
     gradients: ["sent-cell", 0.75, "gradients"],

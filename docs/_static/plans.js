@@ -384,7 +384,7 @@ globalThis.plans = (() => {
     zero3: [zeroMoves, zeroActivations],
   };
 
-  // --- scenarios.py
+  // --- common/plan.py
 
   const PRECISIONS = { float32: [4, 4, 0], float64: [8, 8, 0], mixed: [2, 4, 4] };
   const OPTIMIZERS = { sgd: 0, momentum: 1, adam: 2 };

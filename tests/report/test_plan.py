@@ -113,11 +113,6 @@ def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
     [
         (["--out"], "--out draws one --strategy: name it"),
         (["--strategy=pipeline", "--devices=5", "--out"], "the net can be cut into 4"),
-        (["--strategy=tensor", "--devices=21", "--out"], "21 devices cannot share the 20 channels"),
-        (
-            ["--parameters=7e9", "--layers=32", "--out"],
-            "nothing for --net lenet",
-        ),
         (["--net=resnet18", "--depth=50", "--out"], "--depth means nothing for --net resnet18"),
         (["--strategy=zero3", "--schedule=1f1b", "--out"], "nothing for --strategy zero3"),
         (["--of=x.json", "--devices=3", "--out"], "--devices means nothing beside --of"),
