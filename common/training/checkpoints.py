@@ -15,12 +15,7 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.records.record import Epoch, Record, files_of
-from common.records.store import (
-    read_record,
-    read_tensors,
-    write_failure,
-    write_record,
-)
+from common.records.store import read_record, read_tensors, write_failure, write_record
 
 
 @dataclass
