@@ -27,7 +27,12 @@ from common.terminal.streams import open_streams
 from common.training.checkpoints import Checkpoints
 from common.training.loop import Outcome, Training
 from common.training.reporter import Reporter, closing_line, introduction
-from common.training.resume import chosen, require_same, resumed, resumption
+from common.training.resume import (
+    choose_checkpoint,
+    require_same,
+    resumed_record,
+    resumption_notice,
+)
 
 
 @dataclass(frozen=True)
@@ -68,14 +73,14 @@ class Job:
                 self.hold(record, stack)
             # All look for checkpoints once no other run writes any: an earlier one may just end.
             process.anyone(stop.asked)
-            found = chosen(self.files, record, report)
+            found = choose_checkpoint(self.files, record, report)
             require_same(record, found, process)
             if found is not None:
-                record = resumed(record, found)
+                record = resumed_record(record, found)
             if process.rank == 0:
                 report.notice(introduction(config, self.settings["preset"], devices.names))
                 if found is not None:
-                    report.notice(resumption(record, found))
+                    report.notice(resumption_notice(record, found))
                 # It says "running" at once: should the run die, it is not taken for complete.
                 self.write(record)
             kept = None

@@ -24,7 +24,7 @@ SHARED: Final = {
 """The flags on which depends what all processes of a run must have alike."""
 
 
-def chosen(files: Files, record: Record, report: Reporter) -> Checkpoint | None:
+def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpoint | None:
     """The checkpoint that a run resumes from, if any; `record` is the run's own.
 
     Raises RequestError if there is one that it may not resume from, or that would be lost.
@@ -60,7 +60,7 @@ def chosen(files: Files, record: Record, report: Reporter) -> Checkpoint | None:
     return None
 
 
-def resumed(record: Record, found: Checkpoint) -> Record:
+def resumed_record(record: Record, found: Checkpoint) -> Record:
     """The record of a run that resumes from a checkpoint."""
     theirs, config = found.record, record.config
     differences = list(_unlike(_rounding(theirs, record), _rounding(record, theirs)))
@@ -77,7 +77,7 @@ def resumed(record: Record, found: Checkpoint) -> Record:
     return record.model_copy(update={"resumed": [*theirs.resumed, again], **so_far})
 
 
-def resumption(record: Record, found: Checkpoint) -> str:
+def resumption_notice(record: Record, found: Checkpoint) -> str:
     """What a run says that resumes."""
     last = record.resumed[-1]
     why = f"; from there it may round otherwise: {', '.join(last.differences)}"
