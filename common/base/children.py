@@ -60,38 +60,32 @@ def end(processes: Iterable[BaseProcess]) -> None:
 
 def end_with(parent: int) -> None:
     """Ends this process soon after `parent`, which has started it, is gone."""
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+    def watch() -> None:
+        while os.getppid() == parent:  # else the process that takes in orphans
+            time.sleep(LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
-def end_frozen(parent: int) -> None:
-    """Ends `parent`, which has started this process, once it has been frozen for long.
+def end_frozen(process: int, runs: Callable[[], bool]) -> None:
+    """Ends a process, while it runs, once it has been frozen for long.
 
     Where there is no /proc, that cannot be told.
     """
-    threading.Thread(target=_mind, args=(parent,), daemon=True).start()
 
+    def watch() -> None:
+        frozen, now = 0.0, time.monotonic()
+        while runs():
+            time.sleep(LOOK)
+            before, now = now, time.monotonic()
+            # The time in which this process is frozen itself, as by Ctrl-Z, does not count.
+            frozen = frozen + min(now - before, 5 * LOOK) if is_stopped(process) else 0
+            if frozen > FREEZE:
+                os.kill(process, signal.SIGKILL)
 
-def end_if_frozen(parent: int) -> None:
-    """Ends `parent`, which has started this process, if it is frozen now."""
-    if os.getppid() == parent and is_stopped(parent):
-        os.kill(parent, signal.SIGKILL)
-
-
-def outlive_frozen(parent: int) -> None:
-    """Returns once `parent` is not frozen, or `end_frozen` has ended it."""
-    while os.getppid() == parent and is_stopped(parent):
-        time.sleep(LOOK)
-
-
-def _mind(parent: int) -> None:
-    missed, now = 0.0, time.monotonic()
-    while os.getppid() == parent:
-        time.sleep(LOOK)
-        before, now = now, time.monotonic()
-        # The time in which this process is frozen itself, as by Ctrl-Z, does not count.
-        missed = missed + min(now - before, 5 * LOOK) if is_stopped(parent) else 0
-        if missed > FREEZE:
-            os.kill(parent, signal.SIGKILL)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def is_stopped(process: int) -> bool:
@@ -101,9 +95,3 @@ def is_stopped(process: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] == "T"
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:  # else the process that takes in orphans
-        time.sleep(LOOK)
-    os._exit(1)

@@ -1,22 +1,28 @@
-"""How a process that another one has started ends, and what it tells of that."""
+"""How a process that another one has started ends, and what it says of that."""
 
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from signal import Signals
 from typing import Any, Final, NamedTuple
 
-from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
-from common.base.pulse import Pulse
+from common.base.errors import (
+    BusyError,
+    RequestError,
+    RunError,
+    StoppedError,
+    UnforeseenError,
+)
 from common.base.signals import Stop
-
-GRACE: Final = 5
-"""Seconds that the others have to end by themselves once a process has failed."""
 
 CRASHES: Final = {Signals[f"SIG{name}"] for name in ("ABRT", "BUS", "FPE", "ILL", "SEGV")}
 """The signals by which the system ends a process for what it has done itself."""
+
+KINDS: Final = {
+    kind.__name__: kind
+    for kind in (RequestError, BusyError, RunError, UnforeseenError, StoppedError)
+}
+"""The errors that an ending may have, by name."""
 
 SAID: Final = 0
 KILLED: Final = 1
@@ -36,15 +42,6 @@ class Ending(NamedTuple):
     details: str
 
 
-def tell_ending(work: Callable[[], object], tell: Connection) -> None:
-    """Does the work of a process, and tells meanwhile that it lives, in the end how it ended."""
-    pulse = Pulse(tell)
-    failure = ending_of(work)
-    pulse.end()
-    with suppress(OSError):  # no process listens any more
-        tell.send(failure)
-
-
 def ending_of(work: Callable[[], object]) -> Ending | None:
     """How some work ended: None if it went well."""
     try:
@@ -60,25 +57,19 @@ def ending_of(work: Callable[[], object]) -> Ending | None:
     return None
 
 
-def without_word(who: str, process: BaseProcess) -> Ending:
-    """The ending of a process that will say nothing more, with a name for it."""
-    process.join(GRACE)  # it may not come to its end by itself
-    how = "says nothing more" if process.exitcode is None else how_ended(process)
-    crashed = -(process.exitcode or 0) in CRASHES
-    error = (UnforeseenError if crashed else RunError)(f"{who} {how}".strip())
-    return Ending(KILLED, error, "it did not say")
-
-
-def killed(message: str) -> Ending:
+def killed(message: str, kind: type[RunError] = RunError) -> Ending:
     """The ending of a process that cannot tell of it."""
-    return Ending(KILLED, RunError(message), "it did not say")
+    return Ending(KILLED, kind(message), "it did not say")
 
 
-def how_ended(process: BaseProcess) -> str:
-    """By what a process was ended, in words."""
-    status = process.exitcode or 0
+def without_word(name: str, process: BaseProcess) -> Ending:
+    """The ending of a process that has said nothing of it, by its exit status."""
+    status = process.exitcode
+    if status is None:
+        return killed(f"{name} says nothing more".strip())
     how = f"by {Signals(-status).name}" if status < 0 else f"with status {status}"
-    return f"was ended {how}"
+    kind = UnforeseenError if -status in CRASHES else RunError
+    return killed(f"{name} was ended {how}".strip(), kind)
 
 
 def cause(failure: Ending, stop: Stop) -> RequestError | RunError:
@@ -90,16 +81,19 @@ def cause(failure: Ending, stop: Stop) -> RequestError | RunError:
     return failure.error
 
 
-def to_plain(ending: Ending) -> dict[str, Any]:
-    """An ending as JSON, for other hosts."""
-    error = ending.error
-    told = {"kind": type(error).__name__, "message": str(error), "about": vars(error)}
-    return {**told, "status": error.status, "order": ending.order, "details": ending.details}
+def to_plain(ending: Ending | None, prefix: str = "") -> list[Any] | None:
+    """An ending as JSON, for other processes; the message gets a prefix."""
+    if ending is None:
+        return None
+    order, error, details = ending
+    return [order, type(error).__name__, f"{prefix}{error}", vars(error), details]
 
 
-def from_plain(told: dict[str, Any], prefix: str = "") -> Ending:
-    """The inverse of `to_plain`; the message gets a prefix."""
-    kinds = {each.__name__: each for each in (RunError, UnforeseenError, StoppedError)}
-    error = kinds.get(told["kind"], RequestError)(f"{prefix}{told['message']}")
-    vars(error).update(told["about"])
-    return Ending(told["order"], error, told["details"])
+def from_plain(plain: list[Any] | None) -> Ending | None:
+    """The inverse of `to_plain`."""
+    if plain is None:
+        return None
+    order, kind, message, about, details = plain
+    error = KINDS[kind](message)
+    vars(error).update(about)
+    return Ending(order, error, details)

@@ -1,192 +1,178 @@
-"""The hub: a small process beside a run's first one, through which all hear of each other.
+"""The first process of a run over several hosts: through it all processes hear of each other.
 
-It lets them in until all have come, hands on what each gives, and hears every second that each
-one lives. Once one has failed, or says nothing any more, it tells all others why they have to end.
+It lets them in until all have come, hands on what they gather, and sends and hears heartbeats. Once
+one process has failed, or is silent, it tells all others why they have to end.
 """
 
-import select
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from contextlib import suppress
+from queue import Empty
 from typing import Any, Final
 
-from common.base.endings import GRACE, REST, STOPPED, killed, to_plain
-from common.base.pulse import BEAT, Watch
-from common.hosts.wire import GONE, SILENT, Message, Wire, address, reachable
+from common.base.control import Channel, Message
+from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
+from common.base.errors import RequestError, RunError, StoppedError
+from common.base.group import Child, Group
+from common.base.signals import Stop
+from common.hosts.connections import Meeting, address, authenticated, name_of, reachable
 
 FAREWELL: Final = 5
 """Seconds in which all others take note of the end."""
 
-DOUBT: Final = 3
-"""As many words that have not come leave it open whether a process lives."""
+NOTICE: Final = 2
+"""Seconds after which it says which processes are missing."""
+
+NEW: Final = -1
+"""In the place of a rank: a process that has come."""
 
 
-class Hub:
-    """Who has come, by rank, what they have given, and how they have ended.
+class Hub(Group):
+    """All processes of a run, of which the first one is a child of this process."""
 
-    `first` is what the first process will say, `limit` is in seconds, in which all have to come.
-    """
+    def __init__(self, meeting: Meeting, listener: socket.socket, child: Child, stop: Stop) -> None:
+        """The first process is there; all others come by the listener."""
+        super().__init__({0: child}, stop)
+        self.meeting, self.listener, self.hello = meeting, listener, meeting.hello()
+        self.count = self.noticed = meeting.here.process.count
+        self.began, self.begun = time.monotonic(), False
+        self.hellos: dict[int, Message] = {0: self.hello}
+        self.values: dict[int, list[Any]] = {0: []}
+        self.open: set[int] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
 
-    def __init__(self, listener: socket.socket, count: int, first: Message, limit: float) -> None:
-        """None has come yet."""
-        self.listener, self.count, self.first = listener, count, first
-        self.limit = time.monotonic() + limit
-        self.strangers: set[Wire] = set()
-        self.members: dict[int, Wire] = {}
-        self.hellos: dict[int, Message] = {}
-        self.given: dict[int, list[Any]] = {}
-        self.failures: list[Message] = []
-        self.done: set[int] = set()
-        self.watch: Watch[int] = Watch([])
-        self.decide = float("inf")
-        self.over = False
-
-    def run(self) -> None:
-        """Serves until all have ended, and have been told so."""
-        spoken = 0.0
-        while not self.over:
-            for wire in self._ready():
-                for message in wire.receive():
-                    self._hear(wire, message)
-                if wire.closed:
-                    self._lost(wire)
-            if time.monotonic() - spoken >= BEAT:
-                spoken = time.monotonic()
-                self._tell_all(alive=True)
-            self._look()
+    def run(self) -> Ending | None:
+        """Why the run has failed, once all others know; None if it went well."""
+        ending, (rank, _) = super().run(), self.failure()
+        verdicts = {each: to_plain(ending) for each in self.hellos}
+        if ending and rank in self.hellos:
+            name = name_of(rank, self.hellos[rank]["host"])
+            for each in self.hellos:
+                if ending.order == KILLED:
+                    verdicts[each] = to_plain(ending, f"{name} ")
+                elif each != rank:  # which says so itself
+                    verdicts[each] = to_plain(ending, f"{name}: ")
+        for each, channel in self.channels.items():
+            channel.send(ended=verdicts[each])
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self._wait_for_all()
+        self._wait_for_others()
+        return from_plain(verdicts[0])
 
-    def _ready(self) -> Iterator[Wire]:
-        everyone: list[Any] = [self.listener, *self.strangers, *self.members.values()]
-        ready, _, _ = select.select(everyone, [], [], BEAT / 4)
-        for each in ready:
-            if each is self.listener:
-                self.strangers.add(Wire(self.listener.accept()[0]))
-            else:
-                yield each
+    def _accept(self) -> None:
+        with suppress(OSError):  # no more are let in
+            while True:
+                taken, _ = self.listener.accept()
+                threading.Thread(target=self._admit, args=(taken,), daemon=True).start()
 
-    def _hear(self, wire: Wire, message: Message) -> None:
-        if wire in self.strangers:
-            self._welcome(wire, message)
+    def _admit(self, taken: socket.socket) -> None:
+        """Asks who has come; a stranger may keep this thread waiting."""
+        with suppress(OSError):
+            ends = {"address": address(taken.getpeername()), "seen": address(taken.getsockname())}
+            channel = authenticated(taken, accepts=True)
+            if hello := channel.receive():
+                self.mail.put((NEW, {**hello, **ends, "channel": channel}))
+
+    def hear(self, rank: int, message: Message | None) -> None:
+        """Lets a process in, or hands on what all of them have given."""
+        if rank == NEW and message:
+            self._welcome(message)
             return
-        if (rank := self._rank(wire)) is None:  # it was refused, and still speaks
-            return
-        self.watch.missed[rank] = DOUBT if message.get("quiet") else 0  # its trainer may be frozen
-        if "give" in message:
-            self.given[rank].append(message["give"])
-            self._hand_on()
+        super().hear(rank, message)
+        if message is None:
+            self.open.discard(rank)
         elif "stop" in message:
-            self._tell_all(stop=message["stop"])
-        elif "failure" in message:
-            self._fails(rank, message["failure"])
-        elif "done" in message:
-            self.done.add(rank)
+            self._stop(rank)
+        elif "give" in message:
+            self.values[rank].append(message["give"])
+            if all(self.values.values()):
+                self.tell(got=[self.values[each].pop(0) for each in range(self.count)])
 
-    def _welcome(self, wire: Wire, hello: Message) -> None:
+    def _welcome(self, hello: Message) -> None:
         """Lets a process in that belongs to the run, and tells another one why not."""
-        self.strangers.discard(wire)
+        channel: Channel = hello["channel"]
         if refusal := self._refusal(hello):
-            wire.send(refused=refusal)
-            wire.close()
+            channel.send(ended=to_plain(Ending(SAID, RequestError(refusal), "")))
             return
         rank = hello["rank"]
-        hello["address"] = address(wire.connection, "theirs")
-        self.members[rank], self.hellos[rank], self.given[rank] = wire, hello, []
-        self.watch.heard(rank)
-        missing = [each for each in range(self.count) if each not in self.members]
-        if missing:
-            self._tell_all(missing=missing)
-        else:
+        self.channels[rank], self.hellos[rank], self.values[rank] = channel, hello, []
+        self.missed[rank] = 0
+        self.open.add(rank)
+        channel.send(name=name_of(0, self.hello["host"]))
+        self.listen_to(rank, channel)
+        if not self._missing():
             self._begin()
 
     def _refusal(self, hello: Message) -> str:
         """Why a process does not belong to the run; empty if it does."""
-        rank, theirs, ours = hello.get("rank"), hello.get("asked"), self.first["asked"]
-        there = isinstance(rank, int) and 0 <= rank < self.count
-        if not there or not isinstance(theirs, dict):
+        rank, theirs, ours = hello.get("rank"), hello.get("asked"), self.hello["asked"]
+        if rank not in range(self.count) or not isinstance(theirs, dict):
             return f"there is no process {rank} of {self.count} here"
-        if rank in self.members:
+        if rank in self.hellos:
             return f"process {rank} has come already, on {self.hellos[rank]['host']}"
         for name in {**ours, **theirs}:
             if ours.get(name) != theirs.get(name):
                 return (
                     f"{name} is {theirs.get(name)} on {hello.get('host')}, and {ours.get(name)} "
-                    f"on {self.first['host']}: start all processes alike"
+                    f"on {self.hello['host']}: start all processes alike"
                 )
         return ""
 
     def _begin(self) -> None:
         """All have come: each is told of all others."""
-        # Others reach a process of this very host at the address that they see.
-        seen = [address(self.members[rank].connection, "ours") for rank in range(1, self.count)]
         hellos = [self.hellos[rank] for rank in range(self.count)]
-        for hello in hellos:
-            hello["address"] = reachable(hello["address"], seen)
-        names = ("host", "address")
-        self._tell_all(everyone=[{name: each[name] for name in names} for each in hellos])
+        hosts = [hello["host"] for hello in hellos]
+        for host in hosts:
+            if hosts.count(host) != hosts.count(hosts[0]):
+                counts = f"{hosts.count(host)} processes are on {host}, and "
+                counts += f"{hosts.count(hosts[0])} on {hosts[0]}"
+                self._refuse(RequestError(f"{counts}: start the same number on each host"))
+                return
+        # Others reach a process of this very host at the address that they see.
+        seen = [hello["seen"] for hello in hellos[1:]]
+        addresses = [reachable(hello["address"], seen) for hello in hellos]
+        self.begun = True
+        self.tell(got={"hosts": hosts, "addresses": addresses})
 
-    def _hand_on(self) -> None:
-        while len(self.given) == self.count and all(self.given.values()):
-            self._tell_all(got=[self.given[rank].pop(0) for rank in range(self.count)])
+    def _missing(self) -> list[int]:
+        return [rank for rank in range(self.count) if rank not in self.hellos]
 
-    def _lost(self, wire: Wire) -> None:
-        """A process is gone, which may have said why before."""
-        rank = self._rank(wire)
-        wire.close()
-        self.strangers.discard(wire)
-        if rank is not None:
-            del self.members[rank]
-            long = self.watch.missed.pop(rank, 0) > 3 * DOUBT  # its own host has ended it
-            if rank not in self.done:
-                self._fails(rank, to_plain(killed(SILENT if long else GONE)))
+    def beat(self) -> None:
+        """Tells all that this process lives, and the user which are missing."""
+        self.tell(alive=True)
+        if not (missing := self._missing()):
+            return
+        ranks, seconds = ", ".join(map(str, missing)), time.monotonic() - self.began
+        if seconds > NOTICE and len(missing) < self.noticed:
+            self.noticed = len(missing)
+            come = f"{self.count - len(missing)} of {self.count} processes have come"
+            self.meeting.notice(f"{come}; waiting for {ranks}{self.meeting.asked_by}")
+        if seconds > self.meeting.limit:
+            late = f"process {ranks} of {self.count} did not start in time: start all"
+            self._refuse(RunError(f"{late}{self.meeting.asked_by}"))
 
-    def _fails(self, rank: int, failure: Message) -> None:
-        self.done.add(rank)
-        self.failures.append({**failure, "rank": rank, "host": self.hellos[rank]["host"]})
-        # A process that was asked to stop does so: the first one has to leave a checkpoint.
-        if failure["order"] != STOPPED or rank == 0:
-            self.decide = min(self.decide, time.monotonic() + GRACE / 2)
+    def ask_to_stop(self) -> None:
+        """A signal has come to this process."""
+        self._stop(0)
 
-    def _look(self) -> None:
-        """Sees which process says nothing, and whether it is time to end."""
-        now = time.monotonic()
-        for rank in self.watch.silent():
-            self.watch.left(rank)
-            self._fails(rank, to_plain(killed(SILENT)))
-        if self.failures:
-            first = min(self.failures, key=lambda each: each["order"])
-            doubt = any(missed >= DOUBT for missed in self.watch.missed.values())
-            # What is no cause by itself may come of a process that says nothing any more.
-            if len(self.done) == self.count or (
-                now > self.decide and not (first["order"] == REST and doubt)
-            ):
-                self._end(first)
-        elif len(self.done) == self.count:
-            self._end(None)
-        elif len(self.hellos) < self.count and now > self.limit:
-            missing = [str(rank) for rank in range(self.count) if rank not in self.members]
-            self._tell_all(late=missing)
-            self.over = True
+    def _stop(self, rank: int) -> None:
+        """Asks all to stop in order; if not all have come, they need not wait any longer."""
+        if self.begun:
+            self.tell(stop=True)
+        else:
+            self.end(rank, Ending(SAID, StoppedError("stopped before all had started"), ""))
 
-    def _end(self, failure: Message | None) -> None:
-        self._tell_all(over=failure)
-        self.over = True
+    def _refuse(self, error: RequestError | RunError) -> None:
+        """Ends all of them, by the fault of none of them."""
+        self.end(NEW, Ending(SAID, error, ""))
 
-    def _wait_for_all(self) -> None:
-        """Returns once all that live have closed their ends: none may take its own for lost."""
+    def _wait_for_others(self) -> None:
+        """Returns once all that live have closed their ends: none may take this one for lost."""
         limit = time.monotonic() + FAREWELL
-        while self.members.keys() & self.watch.missed and time.monotonic() < limit:
-            ready, _, _ = select.select(list(self.members.values()), [], [], BEAT)
-            for rank, wire in list(self.members.items()):
-                if wire in ready:
-                    list(wire.receive())
-                if wire.closed:
-                    self.members.pop(rank).close()
-
-    def _rank(self, wire: Wire) -> int | None:
-        return next((rank for rank, each in self.members.items() if each is wire), None)
-
-    def _tell_all(self, **message: Any) -> None:
-        for wire in self.members.values():
-            wire.send(**message)
+        while self.open and time.monotonic() < limit:
+            with suppress(Empty):
+                rank, message = self.mail.get(timeout=1)
+                if message is None:
+                    self.open.discard(rank)

@@ -4,25 +4,18 @@ So it hears that another one is lost, whatever a framework waits for, and ends i
 """
 
 import os
-import select
-import signal
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from multiprocessing.connection import Connection, Pipe
-from typing import Any
 
 from common.backends.devices import Process
-from common.base.children import end, end_frozen, outlive_frozen, start
-from common.base.endings import KILLED, Ending, cause, killed, tell_ending, to_plain, without_word
+from common.base.children import end, end_frozen
+from common.base.control import Member
 from common.base.errors import StoppedError
-from common.base.pulse import ALIVE, BEAT, FROZEN, Watch
-from common.base.signals import Stop, stoppable
-from common.hosts.hub import DOUBT
-from common.hosts.meeting import Meeting
-from common.hosts.wire import GONE, SILENT, Message, Wire, failure_in, require_reach
+from common.base.group import Group, Supervisor, start_member
+from common.base.signals import stoppable
+from common.hosts.connections import Meeting, name_of, require_reach
+from common.hosts.hub import Hub
 
 Work = Callable[[Process], None]
 
@@ -30,159 +23,44 @@ Work = Callable[[Process], None]
 def with_others(meeting: Meeting, work: Work) -> None:
     """Does the work as one of several processes.
 
-    Raises RunError if one of them, which it names, has failed or is lost, and what `Meeting.meet`
-    raises.
+    Raises RunError if one of them, which it names, has failed or is lost, or does not come;
+    RequestError if they were not started alike; and StoppedError.
     """
-    with stoppable() as stop, meeting.hub():
-        process, wire = meeting.meet(stop)
+    process = meeting.here.process
+    with stoppable() as stop:
+        listener = None if process.rank else meeting.listener()
+        child = start_member("", partial(train, process, work))  # before there are threads
         try:
-            failure = Supervisor(process, wire, stop, work).supervise()
+            group: Group
+            if listener:
+                group = Hub(meeting, listener, child, stop)
+            else:
+                first = name_of(0, meeting.coordinator[0])
+                group = Supervisor({process.rank: child}, stop, meeting.reach(stop), first)
+            failure = group.run()
         finally:
-            wire.close()
+            end([child.process])
     if failure is not None:
-        raise failure.error from RuntimeError(failure.details)
+        error = failure.error
+        if stop.asked and isinstance(error, StoppedError):  # they do not know by what signal
+            error.status = stop.status
+        raise error from RuntimeError(failure.details)
 
 
-class Supervisor:
-    """A process that starts a child for the work, and listens to it and to the hub."""
-
-    def __init__(self, process: Process, wire: Wire, stop: Stop, work: Work) -> None:
-        """Starts the child."""
-        self.process, self.wire, self.stop = process, wire, stop
-        self.outcome, tell = Pipe(duplex=False)
-        self.asked, ask = Pipe()
-        ours = (self.outcome, self.asked, wire.connection)
-        self.child = start(_work, process, work, ask, tell, ours)
-        tell.close()
-        ask.close()
-        self.watch = Watch(["hub", "child"])
-        self.ending: Ending | None = None
-        self.spoken, self.stops = 0.0, False
-        self.over: Message | None = None
-
-    def supervise(self) -> Ending | None:
-        """Why the run has failed, once all know of it; None if it went well, everywhere."""
-        try:
-            while self.over is None:
-                self._listen()
-                self._speak()
-                self._look()
-        finally:
-            end([self.child])
-        told = self.over["over"]
-        if not told:
-            return None
-        failure = failure_in(told)
-        if told["rank"] == self.process.rank and self.ending:
-            failure = failure if told["order"] == KILLED else self.ending
-            failure = failure._replace(error=cause(failure, self.stop))
-        elif isinstance(failure.error, StoppedError):
-            failure = failure._replace(error=cause(failure, self.stop))
-        return failure
-
-    def _listen(self) -> None:
-        sources: list[Any] = [
-            self.wire,
-            *(each for each in (self.outcome, self.asked) if not each.closed),
-        ]
-        ready = [self.wire] if self.wire.inbox else select.select(sources, [], [], BEAT)[0]
-        if self.wire in ready:
-            self.watch.heard("hub")
-            for message in self.wire.receive():
-                self._hear(message)
-        if self.asked in ready:
-            with suppress(EOFError, OSError):  # it was killed, as `outcome` will tell
-                self.wire.send(give=self.asked.recv())
-        if self.outcome in ready:
-            self._hear_child()
-
-    def _hear(self, message: Message) -> None:
-        if "got" in message:
-            with suppress(OSError):  # it has ended, and will say so
-                self.asked.send(message["got"])
-        elif "stop" in message:
-            self.stops = True
-        elif "over" in message:
-            self.over = message
-
-    def _hear_child(self) -> None:
-        try:
-            word = self.outcome.recv()
-        except EOFError:
-            word = without_word("", self.child)
-        if word == ALIVE:
-            self.watch.heard("child")
-        else:
-            self._ends(word)
-
-    def _ends(self, ending: Ending | None) -> None:
-        """The child has ended so: the hub tells what comes of it."""
-        self.watch.left("child")
-        self.outcome.close()
-        self.asked.close()
-        self.ending = ending
-        if ending:
-            self.wire.send(failure=to_plain(ending))
-        else:
-            self.wire.send(done=True)
-
-    def _speak(self) -> None:
-        if time.monotonic() - self.spoken < BEAT:
-            return
-        self.spoken = time.monotonic()
-        self.wire.send(alive=True, quiet=self.watch.missed.get("child", 0) >= DOUBT)
-        if self.stop.asked and not self.stops:
-            self.wire.send(stop=True)
-            self.stops = True
-        if self.stops and self.child.pid and self.child.is_alive():
-            os.kill(self.child.pid, signal.SIGUSR1)
-
-    def _look(self) -> None:
-        """Sees whether hub or child are gone, or frozen."""
-        silent = self.watch.silent()
-        if self.wire.closed and self.over is None:
-            self._lose(GONE)
-        elif "hub" in silent:
-            self._lose(SILENT)
-        if "child" in silent:
-            self._ends(killed(FROZEN))
-
-    def _lose(self, message: str) -> None:
-        """There is no hub any more, which lives with the first process."""
-        told = to_plain(killed(message))
-        self.over = {"over": {**told, "rank": 0, "host": self.process.hosts[0]}}
-
-
-def _work(
-    process: Process,
-    work: Work,
-    ask: Connection,
-    tell: Connection,
-    others: tuple[Any, ...],
-) -> None:
-    """What the child does."""
-    # Held open here, they would outlive the parent, and the others would not see that it is gone.
-    for each in others:
-        each.close()
+def train(process: Process, work: Work, member: Member) -> None:
+    """What the child does, once all others are known and can be reached."""
     parent = os.getppid()
-    if process.rank:  # the hub minds the first one, and would end with it too soon
-        end_frozen(parent)
-    # The run minds them once it has begun; until then, the parent repeats that all stop.
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda *_: None)
-    ours = replace(process, gather=partial(_gather, ask))
-    tell_ending(partial(_reach_and_work, ours, work), tell)
-    if process.rank:
-        outlive_frozen(parent)  # no other process would end it
-
-
-def _reach_and_work(process: Process, work: Work) -> None:
+    end_frozen(parent, lambda: os.getppid() == parent)
+    there = member.inbox.get()
+    hosts, addresses = tuple(there["hosts"]), tuple(there["addresses"])
+    here = hosts[process.rank]  # no launcher has to tell which processes share a host
+    process = replace(
+        process,
+        local_rank=hosts[: process.rank].count(here),
+        local_count=hosts.count(here),
+        hosts=hosts,
+        addresses=addresses,
+        gather=member.gather,
+    )
     require_reach(process)
     work(process)
-
-
-def _gather(ask: Connection, value: Any) -> list[Any]:
-    """What each process has given, by rank."""
-    ask.send(value)
-    found: list[Any] = ask.recv()
-    return found

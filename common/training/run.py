@@ -24,8 +24,8 @@ from common.base.machine import now
 from common.base.signals import stoppable
 from common.chapters.chapters import SPECS
 from common.data.dataset import load
+from common.hosts.connections import Meeting
 from common.hosts.launchers import ByHand, NothingToDoError, launched
-from common.hosts.meeting import Meeting
 from common.hosts.supervise import with_others
 from common.models.weights_file import bfloat16_note, load_weights, shape_in
 from common.records.fingerprint import source_digest, versions

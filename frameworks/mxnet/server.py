@@ -1,6 +1,6 @@
 """A process that is the scheduler of MXNet's dist kvstore, or one of its servers, which add.
 
-python -m frameworks.mxnet.server ROLE PARENT PIPE
+python -m frameworks.mxnet.server ROLE PARENT
 """
 
 import ctypes
@@ -8,21 +8,18 @@ import os
 import signal
 import sys
 from importlib.util import find_spec
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from common.base.children import end_with
-from common.base.pulse import Pulse
 from common.base.signals import ENDING, let_through
 
 
-def main(role: str, parent: str, tell: str) -> int:
-    """Serves, says meanwhile that it is there, and ends with the parent at the latest."""
+def main(role: str, parent: str) -> int:
+    """Serves, and ends with the parent at the latest."""
     for number in ENDING:  # a launcher may send them to all processes: who trains ends in order
         signal.signal(number, signal.SIG_IGN)
     let_through()
     end_with(int(parent))
-    Pulse(Connection(int(tell), readable=False))
     return serve(role)
 
 

@@ -7,15 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing.connection import Pipe
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from common.backends.devices import Process
+from common.base.children import end_frozen
 from common.base.errors import RequestError, RunError
 from common.base.network import loopback
-from common.base.pulse import BEAT, FROZEN, Watch
 from common.base.signals import held_back
 
 COMING: Final = 25
@@ -64,17 +63,14 @@ class Child:
     def __init__(self, role: str, where: Mapping[str, str]) -> None:
         """Starts it."""
         self.role = role
-        self.pulse, tell = Pipe(duplex=False)
-        arguments = (role, str(os.getpid()), str(tell.fileno()))
         path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
         tunables = ":".join([*filter(None, [os.environ.get("GLIBC_TUNABLES")]), ZEROED])
         with held_back():  # until it ignores them
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "frameworks.mxnet.server", *arguments],
+                [sys.executable, "-m", "frameworks.mxnet.server", role, str(os.getpid())],
                 env={**os.environ, **where, "PYTHONPATH": path, "GLIBC_TUNABLES": tunables},
-                pass_fds=(tell.fileno(),),
             )
-        tell.close()
+        end_frozen(self.process.pid, self.runs)
 
     def runs(self) -> bool:
         """Whether it has not ended."""
@@ -133,24 +129,17 @@ def reached(address: str, port: int, child: Child | None = None) -> bool:
 
 @contextmanager
 def minded(child: Child) -> Iterator[None]:
-    """Meanwhile this process ends if the child does, or is frozen; in the end, it ends the child.
+    """Meanwhile this process ends if the child does; in the end, it ends the child.
 
     All workers would wait for it forever, where no exception reaches them.
     """
     over = threading.Event()
 
     def mind() -> None:
-        watch = Watch([child])
-        while child.runs() and not watch.silent():
-            with suppress(EOFError):
-                if child.pulse.poll(BEAT):
-                    child.pulse.recv()
-                    watch.heard(child)
+        status = child.process.wait()
         # It ends well once all workers have told it that nothing will come any more.
-        if not over.is_set() and child.process.returncode != 0:
-            how = FROZEN if child.runs() else f"ended with status {child.process.returncode}"
-            child.end()
-            give_up(f"MXNet's {child.role} {how}")
+        if status and not over.is_set():
+            give_up(f"MXNet's {child.role} ended with status {status}")
 
     threading.Thread(target=mind, daemon=True).start()
     try:

@@ -10,7 +10,7 @@ import pytest
 from hosts_cluster import Hosts, hosts as hosts, why_not
 from surroundings import FLAGS
 
-from common.hosts.wire import CONNECT_TIMEOUT
+from common.hosts.connections import CONNECT_TIMEOUT
 
 ROOT: Final = Path(__file__).parents[2]
 PORT: Final = 29500
@@ -18,7 +18,7 @@ COME: Final = f"""
 import sys
 from common.base.errors import RunError
 from common.hosts.launchers import ByHand, launched
-from common.hosts.meeting import Meeting
+from common.hosts.connections import Meeting
 from common.hosts.supervise import with_others
 here = launched("jax", "auto", ByHand("n1:{PORT}", 2, int(sys.argv[1])))
 try:

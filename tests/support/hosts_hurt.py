@@ -25,7 +25,7 @@ SOON: Final = 30
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, when, and to what: "supervisor", "trainer" or "hub", of the process `rank`.
+    """What happens, when, and to what: "supervisor" or "trainer", of the process `rank`.
 
     In the middle two steps are done. In the end all of them are, and the record is still to be
     written.
@@ -63,7 +63,7 @@ def waits_after(checkpoint: str, hold: Path) -> dict[str, str]:
 
 
 EVERY: Final = [
-    *(Fault("middle", "killed", who, 0) for who in ("supervisor", "hub")),
+    Fault("middle", "killed", "supervisor", 0),
     Fault("middle", "killed", "trainer", 1),
     *(Fault("middle", "frozen", who, at) for at, who in enumerate(("trainer", "supervisor"))),
     *(Fault("end", "killed", who, at) for at, who in enumerate(("trainer", "supervisor"))),
@@ -106,11 +106,9 @@ class RunOverHosts:
         return self._said(rank).read_text()
 
     def process(self, who: str, rank: int) -> int:
-        """The number of one of the processes: the hub was started before the trainer."""
+        """The number of one of the processes."""
         (supervisor,) = children(self.started[rank].pid)
-        return {"supervisor": [supervisor], "hub": children(supervisor)[:1]}.get(
-            who, children(supervisor)[-1:]
-        )[0]
+        return supervisor if who == "supervisor" else children(supervisor)[0]
 
     def come_to(self, fault: Fault) -> None:
         """Starts, and returns at a fault's moment: the first trainer stands still then."""

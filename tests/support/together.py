@@ -31,15 +31,12 @@ RECORD: Final = Path("out", "pytorch-scratch-3dev.json")
 
 BEAT: Final = 0.2
 FAST: Final = {
-    **{f"common.{name}.BEAT": BEAT for name in ("base.pulse", "hosts.hub", "hosts.meeting")},
-    "common.hosts.supervise.BEAT": BEAT,
-    "common.hosts.meeting.ENOUGH": 0.5,
-    "common.hosts.hub.GRACE": 1.0,
-    "common.hosts.meeting.HUB_TIMEOUT": 3.0,
-    "common.base.endings.GRACE": 1.0,
+    **{f"common.base.{name}.BEAT": BEAT for name in ("control", "group")},
+    "common.base.group.GRACE": 0.5,
     "common.base.children.FREEZE": 14 * BEAT,
+    "common.hosts.hub.NOTICE": 0.5,
 }
-"""A pulse five times as fast: a frozen process is noticed after 3 seconds."""
+"""Heartbeats five times as fast: a frozen process is noticed after 3 seconds."""
 
 LIMIT: Final = 12
 """Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""

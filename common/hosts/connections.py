@@ -1,0 +1,168 @@
+"""How processes of a run reach each other by TCP: who belongs to it, and at which address.
+
+Frameworks connect processes at other ports, too, and behind a firewall they would wait for minutes
+without a word. So `require_reach` tries that before.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import Final
+
+from common.backends.devices import Process
+from common.base.control import Channel, Message
+from common.base.errors import RequestError, RunError, StoppedError
+from common.base.network import connected, family, loopback
+from common.base.signals import Stop
+from common.hosts.launchers import BY_HAND, Launched
+
+KEY: Final = b"a process of a run over several hosts"
+"""It keeps out what is no process of a run; it is no secret."""
+
+CONNECT_TIMEOUT: Final = 10
+"""Seconds in which a host answers that it is there."""
+
+ENOUGH: Final = 2
+"""Seconds of one try to connect to the first process."""
+
+LOOK: Final = 0.2
+"""Seconds between two tries."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """One of the processes of a run, which meets all others within `limit` seconds.
+
+    `asked` is what all have to be asked alike; `notice` tells which are missing.
+    """
+
+    here: Launched
+    asked: Message
+    notice: Callable[[str], None]
+    limit: float
+
+    @property
+    def asked_by(self) -> str:
+        """What asks for other processes, if flags do not: variables may be left over from a job."""
+        if self.here.launcher == BY_HAND:
+            return ""
+        return f", as the environment says ({self.here.launcher}); --launcher none ignores it"
+
+    @property
+    def coordinator(self) -> tuple[str, int]:
+        """Host and port of the first process."""
+        assert self.here.coordinator is not None  # there is one wherever there are several
+        return self.here.coordinator
+
+    def hello(self) -> Message:
+        """What the process says of itself when it comes."""
+        hello = {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
+        return hello if self.here.process.rank else {**hello, "address": loopback()}
+
+    def listener(self) -> socket.socket:
+        """What takes connections, by IPv4 and, where there is any, IPv6.
+
+        Raises RequestError if the port is in use.
+        """
+        _, port = self.coordinator
+        family = socket.AF_INET6 if (both := socket.has_dualstack_ipv6()) else socket.AF_INET
+        try:
+            return socket.create_server(("", port), family=family, dualstack_ipv6=both)
+        except OSError as error:
+            raise RequestError(
+                f"processes cannot connect at port {port} of this host ({error.strerror}): "
+                "name another one in --coordinator"
+            ) from None
+
+    def reach(self, stop: Stop) -> Channel:
+        """A channel to the first process, by which this one has said who it is.
+
+        Raises RunError if there is none in time, and StoppedError.
+        """
+        host, port = self.coordinator
+        began = time.monotonic()
+        while not stop.asked:
+            try:
+                channel = authenticated(connected(host, port, ENOUGH), accepts=False)
+            except OSError as error:
+                if time.monotonic() - began > self.limit:
+                    raise RunError(
+                        f"{name_of(self.here.process.rank, socket.gethostname())} cannot reach "
+                        f"the first process at {host}:{port} ({error.strerror or error}) within "
+                        f"{self.limit:g} seconds: start it{self.asked_by}"
+                    ) from None
+                time.sleep(LOOK)
+            else:
+                channel.send(**self.hello())
+                return channel
+        raise StoppedError("stopped before all had started", status=stop.status)
+
+
+def authenticated(taken: socket.socket, *, accepts: bool) -> Channel:
+    """A channel, once both ends have shown that they know the key. Raises OSError."""
+    taken.settimeout(None)
+    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = Connection(taken.detach())
+    try:
+        if accepts:
+            deliver_challenge(connection, KEY)
+            answer_challenge(connection, KEY)
+        elif connection.poll(CONNECT_TIMEOUT):
+            answer_challenge(connection, KEY)
+            deliver_challenge(connection, KEY)
+        else:
+            raise OSError("it does not answer")
+    except (AuthenticationError, AssertionError, EOFError, OSError) as error:
+        connection.close()
+        raise OSError(f"no process of a run answers: {error}") from None
+    return Channel(connection)
+
+
+def address(end: tuple[object, ...]) -> str:
+    """The IP address of an end of a connection."""
+    return str(end[0]).removeprefix("::ffff:")
+
+
+def reachable(found: str, seen: Iterable[str]) -> str:
+    """An address, or the first one that others see if no other host can reach this one by it."""
+    outside = (each for each in seen if not ip_address(each).is_loopback)
+    return next(outside, found) if ip_address(found).is_loopback else found
+
+
+def name_of(rank: int, host: str) -> str:
+    """What a process is called."""
+    return f"process {rank} on {host}"
+
+
+def require_reach(process: Process) -> None:
+    """Tries to reach each other host at a port that the system chooses. All call it.
+
+    Raises RunError that names the host that cannot be reached.
+    """
+    if len(set(process.hosts)) == 1:
+        return
+    here, mine = process.addresses[process.rank], process.hosts[process.rank]
+    try:
+        taking = socket.create_server((here, 0), family=family(here), backlog=process.count)
+    except OSError as error:
+        raise RunError(
+            f"others see this host at {here}, which is not its own ({error.strerror}): "
+            "give in --coordinator an address of the network that the hosts share"
+        ) from None
+    with taking:
+        ports = process.gather(taking.getsockname()[1])
+        for host in sorted({*process.hosts} - {mine}):
+            rank = process.hosts.index(host)
+            there = process.addresses[rank], ports[rank]
+            try:
+                socket.create_connection(there, timeout=CONNECT_TIMEOUT).close()
+            except OSError as error:
+                raise RunError(
+                    f"cannot reach {name_of(rank, host)} at {there[0]}, port {there[1]} "
+                    f"({error.strerror or error}): open all ports between the hosts"
+                ) from None
+        process.gather(None)  # until then, others may still try to reach this one
