@@ -10,7 +10,7 @@ python -m common.parity mine.safetensors theirs.safetensors
 if __name__ == "__main__":
     import os
 
-    from common.base.malloc import keep_memory
+    from common.base.tuning import keep_memory
 
     # Read when NumPy is loaded: runs are computed again several at a time, each on one core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -25,7 +25,10 @@ FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
 LOADED: Final = Path("/proc/driver/nvidia/version")
 """What a loaded driver leaves there, also where a container has no nvidia-smi."""
 
-VERSION: Final = re.compile(r"\d+(\.\d+)+")
+CARD: Final = re.compile(
+    r"(?P<version>\d+(?:\.\d+)+), (?P<uuid>[^,]*), (?P<name>.+?)(?:, (?:(\d+)\.(\d+)|\[.*\]))?"
+)
+"""A line of its answer, with the compute capability if it is told."""
 
 
 @dataclass(frozen=True)
@@ -59,31 +62,26 @@ def find_driver(visible: str | None) -> Driver | str:
     elsewhere = os.pathsep.join(FOLDERS)
     command = shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=elsewhere)
     if command is None:
-        return _loaded_alone()
+        with suppress(OSError):
+            loaded = LOADED.read_text(encoding="utf-8", errors="replace")
+            if version := re.search(r"\d+(\.\d+)+", loaded):
+                return (
+                    f"the driver {version.group()} is loaded, but there is no nvidia-smi: "
+                    "a container is started with `--gpus all`"
+                )
+        return "there is no NVIDIA driver here"
     status, said = _ask(command, FIELDS)
     if status and FIELDS[-1] in said:
         status, said = _ask(command, FIELDS[:-1])
     # Beside a card that is lost it may tell of others, and ends with a status all the same.
-    found = [each for line in said.splitlines() if (each := _read(line))]
+    found = [each for line in said.splitlines() if (each := CARD.fullmatch(line.strip()))]
     if not found:
         words = printable(gist(said)) if said.strip() else f"nothing, and ends with status {status}"
         return f"no GPU can be used, nvidia-smi says: {words}"
-    version, _ = found[0]
-    cards = tuple(_shown([card for _, card in found], visible))
+    cards = tuple(_shown([_card(each) for each in found], visible))
     if not cards:
         return f"CUDA_VISIBLE_DEVICES={printable(visible or '')} hides all GPUs"
-    return Driver(version, cards)
-
-
-def _loaded_alone() -> str:
-    with suppress(OSError):
-        version = VERSION.search(LOADED.read_text(encoding="utf-8", errors="replace"))
-        if version:
-            return (
-                f"the driver {version.group()} is loaded, but there is no nvidia-smi: "
-                "a container is started with `--gpus all`"
-            )
-    return "there is no NVIDIA driver here"
+    return Driver(found[0]["version"], cards)
 
 
 def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
@@ -103,18 +101,10 @@ def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
     return running.returncode, said.decode(errors="replace")
 
 
-def _read(line: str) -> tuple[str, Card] | None:
-    """The driver's version and the card of a line; None where it tells of something else."""
-    version, _, rest = line.partition(", ")
-    uuid, _, rest = rest.partition(", ")
-    name, comma, capability = rest.rpartition(", ")
-    if not comma:  # it was not asked for
-        name, capability = rest, ""
-    if not VERSION.fullmatch(version) or not name:
-        return None
-    known = re.fullmatch(r"(\d+)\.(\d+)", capability.strip())
-    told = (int(known[1]), int(known[2])) if known else None
-    return version, Card(printable(name), told, uuid)
+def _card(found: re.Match[str]) -> Card:
+    major, minor = found[4], found[5]
+    told = (int(major), int(minor)) if major else None
+    return Card(printable(found["name"]), told, found["uuid"])
 
 
 def _shown(cards: Sequence[Card], visible: str | None) -> Iterator[Card]:

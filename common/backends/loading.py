@@ -13,8 +13,7 @@ from common.backends.environment import Environment
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import native_errors_held_back
-from common.base.malloc import keep_memory
-from common.base.waiting import wait_briefly
+from common.base.tuning import keep_memory, wait_briefly
 from common.terminal.text import gist
 
 

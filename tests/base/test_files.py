@@ -7,35 +7,16 @@ from pathlib import Path
 import pytest
 
 from common.base.errors import RequestError
-from common.base.files import (
-    require_apart,
-    require_file,
-    write_atomically,
-    write_text,
-)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A file that is there already."""
-    path = tmp_path / "file"
-    path.write_text("old and longer")
-    return path
-
-
-def fill(path: Path) -> None:
-    path.write_text("new")
-
-
-def full(*_: object) -> None:
-    raise OSError(28, "No space left on device")
+from common.base.files import require_apart, require_file, write_atomically, write_text
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, None])
 def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_else(
-    path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException] | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException] | None
 ) -> None:
     """It may fail at the very end: some disks say only then that they are full."""
+    path = tmp_path / "file"
+    path.write_text("old and longer")
 
     def write(temporary: Path) -> None:
         temporary.write_text("half of the n")
@@ -43,11 +24,14 @@ def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_else(
         if failure:
             raise failure
 
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr("common.base.files.os.fsync", full)
     with pytest.raises(failure or OSError):
         write_atomically(path, write)
     assert path.read_text() == "old and longer"
-    assert list(path.parent.iterdir()) == [path]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_others_may_read_what_the_umask_allows_and_a_private_file_stays_private(
@@ -56,31 +40,35 @@ def test_others_may_read_what_the_umask_allows_and_a_private_file_stays_private(
     path = tmp_path / "file"
     before = os.umask(0o027)
     try:
-        write_atomically(path, fill)
+        write_text(path, "new")
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o640
     path.chmod(0o600)
-    write_atomically(path, fill)
+    write_text(path, "newer")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-NO_FILES: dict[str, Callable[[Path], object]] = {
-    "a folder": Path.mkdir,
-    "a pipe or a device": os.mkfifo,
+REFUSED: dict[str, Callable[[Path], object]] = {
+    "it is a folder, not": Path.mkdir,
+    "it is a pipe or a device, not": os.mkfifo,
+    "the file is write-protected": Path.touch,
 }
 
 
-@pytest.mark.parametrize("kind", NO_FILES)
-def test_what_is_no_file_is_refused_and_stays(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_may_not_be_replaced_is_refused_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
     path, link = tmp_path / "x", tmp_path / "link"
-    NO_FILES[kind](path)
+    REFUSED[why](path)
     link.symlink_to("x")
     before = path.lstat().st_ino
-    with pytest.raises(OSError, match=f"it is {kind}, not a file: '{link}'"):
+    monkeypatch.setattr("common.base.files.os.access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(OSError, match=f"{why}.*: '{link}'"):
         write_text(link, "new")
-    with pytest.raises(RequestError, match=f"^--flag: cannot write to {link}: it is {kind}, not"):
+    with pytest.raises(RequestError, match=f"^--flag: cannot write to {link}: {why}"):
         require_file(link, "--flag")
     assert path.lstat().st_ino == before
 
@@ -92,16 +80,6 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
         require_file(link, "--flag")
         write_text(link, content)
         assert (link.readlink(), path.read_text()) == (Path("file"), content)
-
-
-def test_a_file_that_is_write_protected_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("common.base.files.os.access", lambda path, mode: mode != os.W_OK)
-    with pytest.raises(RequestError, match=r"--flag: .*file: the file is write-protected"):
-        require_file(path, "--flag")
-    with pytest.raises(PermissionError):
-        write_text(path, "new")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ print(large())
 """
 """Prints how many pages of memory large arrays cost once there have been some before."""
 
-KEEP = "from common.base.malloc import keep_memory\nkeep_memory()\n"
+KEEP = "from common.base.tuning import keep_memory\nkeep_memory()\n"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of GNU's C library")

@@ -1,19 +1,50 @@
 """Processes and hosts that a run over hosts loses end it soon, by name, and leave nothing."""
 
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP
+from typing import Final, NamedTuple
 
 import pytest
-from hosts_cluster import Hosts, why_not
-from hosts_hurt import EVERY, HOSTS, SOON, Fault, RunOverHosts
-from killed_runs import Runner
-from started import SECONDS
+from hosts_cluster import Hosts, processes, send, why_not
+from killed_runs import Runner, first_cases
+from started import SECONDS, alive, children
+from together import wait_until
 
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 pytestmark = [pytest.mark.faults, pytest.mark.short("pytorch")]
 
-SAME_BITS = Fault("middle", "host gone", "host", 1)
+HOSTS: Final = 3
+
+SOON: Final = 30
+"""Seconds in which all that remain have ended."""
+
+
+class Fault(NamedTuple):
+    """What happens to "supervisor", "trainer" or "host" of a process after its second step."""
+
+    what: str
+    who: str
+    rank: int
+
+    def __str__(self) -> str:
+        """As a test is called."""
+        return "-".join(map(str, self))
+
+
+SAME_BITS = Fault("gone", "host", 1)
 """After this one a run over hosts resumes; after those of the first process, one in one process."""
+
+EVERY: Final = [
+    *(Fault("killed", who, rank) for rank, who in enumerate(("supervisor", "trainer"))),
+    *(Fault("frozen", who, rank) for rank, who in enumerate(("trainer", "supervisor"))),
+    *(Fault("gone", "host", rank) for rank in range(2)),
+]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -22,54 +53,97 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("fault", [SAME_BITS] if short else EVERY, ids=str)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _possible() -> None:
-    if missing := why_not():
-        pytest.skip(missing)
+@dataclass
+class RunOverHosts:
+    """A run in the folder "hurt" of a runner, on hosts of its own."""
+
+    runner: Runner
+    hosts: Hosts
+    started: "dict[int, subprocess.Popen[str]]" = field(default_factory=dict)
+
+    def start(self, *flags: str) -> None:
+        """Starts all processes; what each says goes to a file."""
+        for rank, name in enumerate(self.hosts.nodes):
+            places = ["--coordinator=n1:29500", f"--hosts={HOSTS}", f"--host-rank={rank}"]
+            command = self.runner.command("hurt", *flags, *places)
+            with self.file(rank).open("w") as said:
+                self.started[rank] = self.hosts.start(name, *command, stdout=said, stderr=said)
+
+    def file(self, rank: int) -> Path:
+        """What a process says."""
+        return self.runner.folder / f"hurt-{rank}.txt"
+
+    def strike(self, fault: Fault) -> None:
+        """Lets it happen once there is a checkpoint."""
+        while not self.runner.newest("hurt"):
+            for rank, each in self.started.items():
+                assert each.poll() is None, self.file(rank).read_text()
+            time.sleep(0.002)
+        if fault.who == "host":
+            self.hosts.kill(self.hosts.nodes[fault.rank])
+        else:
+            (process,) = children(self.started[fault.rank].pid)
+            if fault.who == "trainer":
+                (process,) = children(process)
+            send(process, SIGKILL if fault.what == "killed" else SIGSTOP)
+
+    def end(self, ranks: Iterable[int], seconds: float) -> dict[int, tuple[int, str]]:
+        """Status and last line of these processes. Raises TimeoutExpired if they do not end."""
+        limit = time.monotonic() + seconds
+        for rank in ranks:
+            self.started[rank].wait(max(0.1, limit - time.monotonic()))
+        last = {rank: self.file(rank).read_text().strip().rpartition("\n")[2] for rank in ranks}
+        return {rank: (self.started[rank].returncode, last[rank]) for rank in ranks}
+
+    def require_nothing_left(self) -> None:
+        """There is no process, port or shared memory on any host that is still there."""
+        for name in self.hosts.inits.keys() - {"switch"}:
+            init = self.hosts.inits[name]
+            wait_until(partial(self._is_empty, init), f"processes left on {name}")
+            for command in (("ss", "-Hltunp"), ("ls", "-A", "/dev/shm")):
+                said = partial(self.hosts.run, name, *command, capture_output=True)
+                wait_until(partial(_says_nothing, said), f"{command} on {name}")
+
+    def _is_empty(self, init: int) -> bool:
+        for each in self.started.values():  # it sees then that what it waited for is gone
+            each.send_signal(SIGCONT)
+        return not any(alive(each) for each in processes(init))
+
+
+def _says_nothing(said: "Callable[[], subprocess.CompletedProcess[bytes]]") -> bool:
+    return not said().stdout
 
 
 def test_a_run_that_loses_a_process_or_a_host_ends_soon(
     framework: str, fault: Fault, tmp_path: Path
 ) -> None:
-    runner = Runner(framework, fault.case(framework), tmp_path)
+    if missing := why_not():
+        pytest.skip(missing)
+    case = first_cases(framework)[fault.rank]
+    case = replace(case, options=(*case.options, "--epochs=9"))
+    runner = Runner(framework, case, tmp_path)
     with Hosts(HOSTS) as hosts:
         run = RunOverHosts(runner, hosts)
-        run.come_to(fault)
+        run.start()
         run.strike(fault)
-        remaining = run.remain(fault)
-        seconds = run.end_of(remaining, 2 * SOON)
-        assert seconds < SOON
-        for rank in remaining:
-            assert run.started[rank].returncode == 1, run.said(rank)
-            assert names(run.said(rank), fault.rank), run.said(rank)
+        lost = {fault.rank} if fault.who in ("supervisor", "host") else set()
+        for status, said in run.end(set(range(HOSTS)) - lost, SOON).values():
+            assert status == 1, said
+            assert ": error: " in said
+            assert f"process {fault.rank} on n{fault.rank + 1}" in said
         run.require_nothing_left()
-    complete = runner.record("hurt").status == "complete"
-    # Trainers may have come to the end before anybody misses a supervisor.
-    assert not complete or (fault.who == "supervisor" and runner.tensors("hurt"))
-    read_checkpoint(checkpoints_in(tmp_path / "hurt", runner.name)[0])
-    if fault.rank == 0 or fault == SAME_BITS:
-        resumes(runner, fault)
-
-
-def names(said: str, rank: int) -> bool:
-    """Whether a command's last line says that it failed, and names a process and its host."""
-    *_, last = said.strip().splitlines()
-    return ": error: " in last and f"process {rank} on n{rank + 1}" in last
-
-
-def resumes(runner: Runner, fault: Fault) -> None:
-    """A run resumes from the checkpoint that is left, and ends well."""
-    if fault != SAME_BITS:
-        newest = checkpoints_in(runner.folder / "hurt", runner.name)[0]
+    assert runner.record("hurt").status != "complete"
+    newest = checkpoints_in(tmp_path / "hurt", runner.name)[0]
+    read_checkpoint(newest)
+    if fault.rank == 0:
         runner.finish("alone", f"--resume-from={newest}")
-        record = runner.record("alone")
-        assert record.status == "complete"
-        assert "devices by host 1 + 1 + 1 there, 3 here" in record.resumed[-1].differences
-        return
-    with Hosts(HOSTS) as hosts:
-        run = RunOverHosts(runner, hosts)
-        run.start(range(HOSTS), "--resume")
-        run.end_of(range(HOSTS), SECONDS)
-        assert [run.started[rank].returncode for rank in range(HOSTS)] == [0] * HOSTS, run.said(0)
-    runner.finish("whole")
-    runner.require_same("whole", "hurt")
+        differences = runner.record("alone").resumed[-1].differences
+        assert "devices by host 1 + 1 + 1 there, 3 here" in differences
+    if fault == SAME_BITS:
+        with Hosts(HOSTS) as hosts:
+            run = RunOverHosts(runner, hosts)
+            run.start("--resume")
+            ends = run.end(range(HOSTS), SECONDS)
+            assert [status for status, _ in ends.values()] == [0] * HOSTS, ends
+        runner.finish("whole")
+        runner.require_same("whole", "hurt")

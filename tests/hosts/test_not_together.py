@@ -2,7 +2,7 @@
 
 import shutil
 import socket
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from together import COUNT, FLAGS, Started, Together, together as together, wait
 
 from common.backends.devices import Process
 from common.data.dataset import Dataset, load
+from common.hosts.connections import authenticated
 from common.hosts.launchers import Launched
 
 HOST = socket.gethostname()
@@ -96,24 +97,24 @@ def test_one_that_waits_by_variables_of_another_job_says_whose_they_are(
         assert said.startswith(f"1 of 3 processes have come; waiting for 1, 2{by}")
 
 
-NONSENSE: Final = (
-    b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n",
-    b'{"give": 1}\n{"done": true}\n{"failure": {"order": 0}}\n{"stop": true}\n',
-    b'{"rank": [2], "asked": {}}\n',
-    b"[" * 100_000,
-    b"x" * (2 << 20),
-)
+NONSENSE: Final = (b"", b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", b"\x7f\xff\xff\xff", b"\0\0\0\x02{}")
+"""One says nothing, another one that two gigabytes follow."""
+
+AUTHENTICATED: Final = (b'{"rank": [2], "asked": {}}', b'{"ended": null}', b"[" * 100_000, b"\x80.")
 
 
 def test_a_stranger_that_talks_nonsense_does_no_harm(together: Together) -> None:
     runs = [together.start(rank) for rank in (0, 1)]
     wait_until(lambda: WAITS in runs[0].err())
-    for said in NONSENSE:
-        stranger = socket.create_connection(("localhost", together.port))
-        with stranger, suppress(OSError):  # it may be shown the door
-            stranger.sendall(said)
-    runs.append(together.start(2))
-    assert [run.ended()[0] for run in runs] == [0] * COUNT
+    where = "localhost", together.port
+    with ExitStack() as stack:
+        for said in NONSENSE:
+            stack.enter_context(socket.create_connection(where)).sendall(said)
+        for said in AUTHENTICATED:
+            channel = authenticated(socket.create_connection(where), accepts=False)
+            stack.enter_context(channel.connection).send_bytes(said)
+        runs.append(together.start(2))
+        assert [run.ended()[0] for run in runs] == [0] * COUNT
 
 
 def test_a_second_run_at_the_same_port_is_refused_and_the_first_continues(
