@@ -3,7 +3,6 @@
 import importlib
 import multiprocessing
 import os
-import pickle
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ from multiprocessing.spawn import get_executable
 
 from common.backends.devices import Process
 from common.base.children import end_with
-from common.base.control import Channel, Member, beating
+from common.base.control import Channel, Member
 from common.base.endings import KILLED, cause, killed
 from common.base.errors import RunError
 from common.base.group import Child, Group, Supervisor, ignore_until_noted, start_member
@@ -29,10 +28,9 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
     """
     name = f"the process of devices {processes[0].rank} to {processes[-1].rank}"
     ours, theirs = Pipe()
-    # They are started by a process that has no thread yet and no GPU, as this one may have. To
-    # read the work loads the framework: it does that when it is listened to.
+    # They are started by a process that has no thread yet and no GPU, as this one may have.
     server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(os.getpid(), preload, pickle.dumps(work), processes, theirs)
+        target=serve, args=(os.getpid(), preload, work, processes, theirs)
     )
     try:
         with uninterrupted():
@@ -52,23 +50,20 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
 def serve(
     parent: int,
     preload: Sequence[str],
-    pickled: bytes,
+    work: Work,
     processes: Sequence[Process],
     connection: Connection,
 ) -> None:
     """Starts a process for each of `processes`, and tells the parent how they ended."""
     ignore_until_noted()
-    parents = Channel(connection)
-    with beating(partial(parents.send, alive=True)):
-        for module in preload:
-            importlib.import_module(module)
-        work: Work = pickle.loads(pickled)
+    for module in preload:
+        importlib.import_module(module)
     children = {
         each.rank: start_member(f"the process of device {each.rank}", partial(as_one, work, each))
         for each in processes
     }
     end_with(parent)
-    Supervisor(children, Stop(), parents).run()
+    Supervisor(children, Stop(), Channel(connection)).run()
 
 
 def as_one(work: Work, process: Process, member: Member) -> None:

@@ -8,16 +8,13 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Final
 
 from common.base.endings import ending_of, to_plain
-
-BEAT: Final = 1.0
-"""Seconds between two heartbeats."""
 
 LONGEST: Final = 1 << 20
 """Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
@@ -51,15 +48,13 @@ class Member:
 
     def __init__(self, channel: Channel) -> None:
         """Begins to listen to the other process."""
-        self.channel, self.stops = channel, False
+        self.channel = channel
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def run(self, work: Callable[[], object]) -> None:
-        """Does the work; sends heartbeats meanwhile, then how it ended."""
-        with beating(self._beat):
-            ending = ending_of(work)
-        self.channel.send(ended=to_plain(ending))
+        """Does the work, then says how it ended."""
+        self.channel.send(ended=to_plain(ending_of(work)))
 
     def gather(self, value: Any) -> list[Any]:
         """What each process has given, by rank."""
@@ -71,30 +66,5 @@ class Member:
         while (message := self.channel.receive()) is not None:
             if "got" in message:
                 self.inbox.put(message["got"])
-            elif "stop" in message:
-                self.stops = True
-                self._beat()
-
-    def _beat(self) -> None:
-        self.channel.send(alive=True)
-        if self.stops:  # again and again: the run notes it only once it has begun
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-
-@contextmanager
-def beating(beat: Callable[[], object]) -> Iterator[None]:
-    """Meanwhile a thread calls `beat` once a BEAT; afterwards it has ended."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.wait(BEAT):
-            beat()
-
-    beat()
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+            elif "stop" in message:  # again and again: the run notes it only once it has begun
+                os.kill(os.getpid(), signal.SIGUSR1)

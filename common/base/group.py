@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from common.base.children import end, is_stopped, start
-from common.base.control import BEAT, Channel, Member, Message
+from common.base.control import Channel, Member, Message
 from common.base.endings import (
     REST,
     SAID,
@@ -26,6 +26,9 @@ from common.base.endings import (
     without_word,
 )
 from common.base.signals import Stop
+
+BEAT: Final = 1.0
+"""Seconds between two heartbeats, and between two looks at whether a child is frozen."""
 
 LIMIT: Final = 15
 """A process that has missed as many heartbeats counts as lost."""
@@ -92,8 +95,9 @@ class Group:
         self.names = {rank: child.name for rank, child in children.items()}
         self.channels = {rank: child.channel for rank, child in children.items()}
         self.endings: dict[int, Ending | None] = {}
-        self.missed: dict[int, int] = {}
-        self.counted, self.limit, self.stops = time.monotonic(), math.inf, False
+        self.missed = dict.fromkeys(children, 0)
+        self.counted, self.limit = time.monotonic(), math.inf
+        self.stops = self.stopping = False
         for rank, channel in self.channels.items():
             self.listen_to(rank, channel)
 
@@ -127,14 +131,22 @@ class Group:
         if now - self.counted >= BEAT:
             # Else what is called a little late each time would count too little in the end.
             self.counted = now if now - self.counted >= 2 * BEAT else self.counted + BEAT
-            self.missed = {rank: times + 1 for rank, times in self.missed.items()}
+            for rank in self.missed:
+                self.missed[rank] = 0 if self._is_there(rank) else self.missed[rank] + 1
             for rank in [rank for rank, times in self.missed.items() if times >= LIMIT]:
                 silent = FROZEN if rank in self.children else SILENT
                 self.end(rank, killed(f"{self.names.get(rank, '')} {silent}".strip()))
             self.beat()
+            if self.stopping:
+                self.tell(stop=True)
         if self.stop.asked and not self.stops:
             self.stops = True
             self.ask_to_stop()
+
+    def _is_there(self, rank: int) -> bool:
+        """Whether it is a child that is not frozen: it may be too busy to send heartbeats."""
+        child = self.children.get(rank)
+        return child is not None and not is_stopped(child.process.pid or 0)
 
     def hear(self, rank: int, message: Message | None) -> None:
         """A process has sent a message; None: it will send no more."""
@@ -144,7 +156,7 @@ class Group:
             self.end(rank, self.lost(rank))
         elif "ended" in message:
             self.end(rank, from_plain(message["ended"]))
-        else:
+        elif rank not in self.children:
             self.missed[rank] = DOUBT if message.get("quiet") else 0
 
     def end(self, rank: int, ending: Ending | None) -> None:
@@ -189,8 +201,8 @@ class Group:
             channel.send(**message)
 
     def ask_to_stop(self) -> None:
-        """Asks all processes of the run to stop in order: after the same step."""
-        self.tell(stop=True)
+        """Asks all processes of the run to stop in order, after the same step: again and again."""
+        self.stopping = True
 
     def beat(self) -> None:
         """Called once a BEAT."""
@@ -226,7 +238,8 @@ class Supervisor(Group):
         super().hear(rank, message)
         if message and rank == UPLINK:
             self.names[UPLINK] = message.get("name", self.names[UPLINK])
-            if "got" in message or "stop" in message:
+            self.stopping = self.stopping or "stop" in message
+            if "got" in message:
                 self.tell(**message)
         elif message and "give" in message:
             self.uplink.send(**message)

@@ -160,7 +160,7 @@ class Hub(Group):
     def _stop(self, rank: int) -> None:
         """Asks all to stop in order; if not all have come, they need not wait any longer."""
         if self.begun:
-            self.tell(stop=True)
+            self.stopping = True
         else:
             self.end(rank, Ending(SAID, StoppedError("stopped before all had started"), ""))
 

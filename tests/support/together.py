@@ -31,7 +31,7 @@ RECORD: Final = Path("out", "pytorch-scratch-3dev.json")
 
 BEAT: Final = 0.2
 FAST: Final = {
-    **{f"common.base.{name}.BEAT": BEAT for name in ("control", "group")},
+    "common.base.group.BEAT": BEAT,
     "common.base.group.GRACE": 0.5,
     "common.base.children.FREEZE": 14 * BEAT,
     "common.hosts.hub.NOTICE": 0.5,
