@@ -11,10 +11,17 @@ from multiprocessing.spawn import get_executable
 
 from common.backends.devices import Process
 from common.base.children import end_with
-from common.base.control import Channel, Member
+from common.base.control import (
+    Channel,
+    Child,
+    Group,
+    Member,
+    Supervisor,
+    ignore_until_noted,
+    start_member,
+)
 from common.base.endings import KILLED, cause, killed
 from common.base.errors import RunError
-from common.base.group import Child, Group, Supervisor, ignore_until_noted, start_member
 from common.base.signals import Stop, stoppable, uninterrupted
 
 Work = Callable[[Process], None]

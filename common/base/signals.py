@@ -5,7 +5,7 @@ SIGUSR1 or SIGUSR2 a while before it. A signal that is ignored, as by nohup, sta
 """
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
@@ -41,10 +41,8 @@ class Stop:
 
 
 @contextmanager
-def stoppable(
-    then: Callable[[int], object] | None = None, *, patient: bool = False
-) -> Iterator[Stop]:
-    """Meanwhile a signal is only noted, and told to `then`; a second one ends the process at once.
+def stoppable(*, patient: bool = False) -> Iterator[Stop]:
+    """Meanwhile a signal is only noted; a second one ends the process at once.
 
     Not so if `patient`: the process that has started this one ends it then.
     """
@@ -53,8 +51,6 @@ def stoppable(
     def note(number: int, frame: FrameType | None) -> None:
         if not stop.asked:
             stop.number = number
-            if then is not None:
-                then(number)
         elif number in AT_ONCE and not patient:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)

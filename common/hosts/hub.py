@@ -11,10 +11,9 @@ from contextlib import suppress
 from queue import Empty
 from typing import Any, Final
 
-from common.base.control import Channel, Message
+from common.base.control import Channel, Child, Group, Message
 from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.group import Child, Group
 from common.base.signals import Stop
 from common.hosts.connections import Meeting, address, authenticated, name_of, reachable
 

@@ -10,9 +10,8 @@ from functools import partial
 
 from common.backends.devices import Process
 from common.base.children import end, end_frozen
-from common.base.control import Member
+from common.base.control import Group, Member, Supervisor, start_member
 from common.base.errors import StoppedError
-from common.base.group import Group, Supervisor, start_member
 from common.base.signals import stoppable
 from common.hosts.connections import Meeting, name_of, require_reach
 from common.hosts.hub import Hub

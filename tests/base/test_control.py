@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from common.base.control import LIMIT, Group, start_member
 from common.base.endings import SAID, Ending, cause, from_plain, killed, to_plain
 from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
-from common.base.group import LIMIT, Group, start_member
 from common.base.signals import Stop
 
 
@@ -76,7 +76,7 @@ def test_a_process_is_silent_fifteen_seconds_after_its_last_word(
 ) -> None:
     """Those do not count in which the watch itself was frozen."""
     now = [1000.0]
-    monkeypatch.setattr("common.base.group.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("common.base.control.time", SimpleNamespace(monotonic=lambda: now[0]))
     group = Group({}, Stop())
     group.mail = SimpleNamespace(get=lambda timeout: (2, {"alive": True}))  # type: ignore[assignment]
     group.missed = {1: 0, 2: 0}

@@ -14,10 +14,11 @@ ROOT = Path(__file__).parents[2]
 WORK = """
 import time
 from common.base.signals import stoppable
-with stoppable(lambda number: print("noted", flush=True), patient={patient}) as stop:
+with stoppable(patient={patient}) as stop:
     print("begun", flush=True)
     while not stop.asked:
         time.sleep(0.01)
+    print("noted", flush=True)
     time.sleep({seconds})
 print(stop.status, flush=True)
 """

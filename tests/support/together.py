@@ -31,8 +31,8 @@ RECORD: Final = Path("out", "pytorch-scratch-3dev.json")
 
 BEAT: Final = 0.2
 FAST: Final = {
-    "common.base.group.BEAT": BEAT,
-    "common.base.group.GRACE": 0.5,
+    "common.base.control.BEAT": BEAT,
+    "common.base.control.GRACE": 0.5,
     "common.base.children.FREEZE": 14 * BEAT,
     "common.hosts.hub.NOTICE": 0.5,
 }
