@@ -59,34 +59,24 @@ COMMANDS: Final = {
 }
 ITSELF: Final = "error: this machine cannot reach itself (127.0.0.1: Network is unreachable): bring"
 IPV4: Final = "error: MXNet's kvstore reaches hosts by IPv4 alone: give IPv4 addresses"
-ALONE: Final = "ip link set lo up; ip address del 127.0.0.1/8 dev lo;"
+IPV6_ALONE: Final = "ip link set lo up; ip address del 127.0.0.1/8 dev lo;"
 
 
-def run_in(network: str, framework: str, command: str, out: Path) -> tuple[int, str]:
-    """The status and the error of a run in a network of its own, which a shell sets up."""
+@pytest.mark.only("pytorch", "mxnet")
+@pytest.mark.parametrize("network", ["", IPV6_ALONE], ids=["down", "IPv6"])
+def test_a_machine_that_does_not_reach_itself_is_told_so(
+    framework: str, network: str, tmp_path: Path
+) -> None:
+    """IPv6 alone is enough except for MXNet."""
     if missing := why_not():
         pytest.skip(missing)
-    chapter, *flags = command.split()
-    words = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *FLAGS, *flags]
-    script = f'{network} exec "$@"'
-    shell = ["unshare", "--net", "sh", "-ec", script, "sh", *words, f"--out={out}"]
-    how: Any = {"capture_output": True, "text": True, "timeout": 60}
-    done = subprocess.run(shell, cwd=ROOT, check=False, **how)
-    return done.returncode, done.stderr
-
-
-@pytest.mark.only("pytorch", "mxnet")
-def test_a_machine_that_does_not_reach_itself_is_told_so(framework: str, tmp_path: Path) -> None:
+    status, words = (1, ITSELF) if not network else (2, IPV4) if framework == "mxnet" else (0, "")
     for command in COMMANDS[framework]:
-        status, said = run_in("", framework, command, tmp_path)
-        assert (status, ITSELF in said, said.count("\n")) == (1, True, 1), said
-
-
-@pytest.mark.only("pytorch", "mxnet")
-def test_ipv6_alone_is_enough_except_for_mxnet(framework: str, tmp_path: Path) -> None:
-    for command in COMMANDS[framework]:
-        status, said = run_in(ALONE, framework, command, tmp_path)
-        if framework == "pytorch":
-            assert (status, said) == (0, "")
-        else:
-            assert (status, IPV4 in said, said.count("\n")) == (2, True, 1), said
+        chapter, *flags = command.split()
+        run = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *FLAGS, *flags]
+        shell = ["unshare", "--net", "sh", "-ec", f'{network} exec "$@"', "sh", *run]
+        how: Any = {"capture_output": True, "text": True, "timeout": 60}
+        done = subprocess.run([*shell, f"--out={tmp_path}"], cwd=ROOT, check=False, **how)
+        lines = int(bool(words))
+        assert (done.returncode, done.stderr.count("\n")) == (status, lines), done.stderr
+        assert words in done.stderr
