@@ -214,7 +214,7 @@ class Group:
             self.end(rank, self.lost(rank))
         elif "ended" in message:
             self.end(rank, from_plain(message["ended"]))
-        elif rank not in self.children:
+        elif "alive" in message:  # those that send no heartbeats are not watched
             self.missed[rank] = DOUBT if message.get("quiet") else 0
 
     def end(self, rank: int, ending: Ending | None) -> None:
@@ -277,7 +277,7 @@ class Supervisor(Group):
     ) -> None:
         """Begins to listen."""
         super().__init__(children, stop)
-        self.uplink, self.names[UPLINK], self.missed[UPLINK] = uplink, above, 0
+        self.uplink, self.names[UPLINK] = uplink, above
         self.listen_to(UPLINK, uplink)
 
     def run(self) -> Ending | None:

@@ -1,17 +1,35 @@
-"""How a run gets its processes: this one, those of a launcher, or one for each device."""
+"""How a run gets its processes, and where they become members of PyTorch's group of them all."""
 
-from collections.abc import Callable
+import gc
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
+from typing import Final
+
+import torch
+
+# Imported while a group is up, as DistributedDataParallel does when this is not yet there, its
+# default arguments would hold that group, and the threads of it, until the process aborts on them.
+import torch.distributed.nn
+from torch import distributed as dist
 
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.backends.forking import in_processes
+from common.base.errors import RequestError
+from common.base.network import family, interface_of, interfaces, loopback
 from frameworks.pytorch import PRELOAD
-from frameworks.pytorch.rendezvous import (
-    Rendezvous,
-    interface_used,
-    run_in_group,
-)
+from frameworks.pytorch.hosts import gathered_values
+
+GLOO: Final = "GLOO_SOCKET_IFNAME"
+NCCL: Final = "NCCL_SOCKET_IFNAME"
+"""The variables that name the network interfaces by which Gloo and NCCL connect."""
+
+PEER_TIMEOUT = timedelta(seconds=120)
+"""How long a process waits for another one that neither answers nor ends."""
 
 
 def launch(
@@ -38,14 +56,13 @@ def launch_processes(
     parts = [_part(process, count, index) for index in range(count)]
     with interface_used(process):
         if process.count * count == 1:
-            run_in_group(worker, process)
+            run_in_group(worker, process, dist.HashStore())
             return
-        rendezvous = Rendezvous.of(process)
+        address, port, store = rendezvous(process)
         if count == 1:
-            run_in_group(worker, process, rendezvous)
-        else:
-            there = replace(rendezvous, store=None)  # which stays in this process
-            in_processes(partial(run_in_group, worker, rendezvous=there), parts, PRELOAD)
+            run_in_group(worker, process, store or (address, port))
+        else:  # the store stays in this process
+            in_processes(partial(run_in_group, worker, store=(address, port)), parts, PRELOAD)
 
 
 def _part(process: Process, count: int, index: int) -> Process:
@@ -58,3 +75,84 @@ def _part(process: Process, count: int, index: int) -> Process:
         hosts=tuple(host for host in process.hosts for _ in range(count)),
         addresses=tuple(address for address in process.addresses for _ in range(count)),
     )
+
+
+def rendezvous(process: Process) -> tuple[str, int, dist.Store | None]:
+    """Where all processes of a run find each other, and the store there, if this one keeps it.
+
+    All processes that a launcher has started call it. On one host, no other host can come there.
+    """
+    address = process.addresses[0] if process.addresses else loopback()
+    if process.rank:
+        return address, process.gather(0)[0], None
+    # The system chooses the port, so two runs never ask for the same one.
+    port, listener = 0, None
+    if not process.addresses:  # by itself a store listens at every address
+        alone = socket.create_server((address, 0), family=family(address))
+        port, listener = alone.getsockname()[1], alone.detach()
+    store = dist.TCPStore(
+        address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener
+    )
+    process.gather(store.port)
+    return address, store.port, store
+
+
+def require_interfaces(over_hosts: bool) -> None:
+    """Raises RequestError if a variable names no network interface that has an address here.
+
+    Gloo would say so in words of its own, once in each process.
+    """
+    here = list(dict.fromkeys(name for name, _ in interfaces()))
+    gloo, nccl = (os.environ.get(each, "") for each in (GLOO, NCCL))
+    wrong = ""
+    if gloo and not set(gloo.split(",")) <= {*here}:
+        wrong = f"{GLOO}={gloo}"
+    elif nccl and over_hosts and torch.cuda.is_available() and not nccl.startswith("^"):
+        begins = tuple(nccl.removeprefix("=").split(","))
+        wrong = "" if any(each.startswith(begins) for each in here) else f"{NCCL}={nccl}"
+    if wrong:
+        raise RequestError(
+            f"{wrong} names no network interface that has an address here, as {', '.join(here)}: "
+            "set it right, or unset it"
+        )
+
+
+@contextmanager
+def interface_used(process: Process) -> Iterator[None]:
+    """Meanwhile Gloo and, over hosts, NCCL take the way by which the others reach this process.
+
+    By themselves they take what the host's name resolves to: over hosts often 127.0.0.1, and on
+    one host often an address that others can reach. Raises RequestError if the environment names
+    an interface that this host does not have, and RunError if it has no way to itself.
+    """
+    several = bool(process.addresses)
+    name = interface_of(process.addresses[process.rank] if several else loopback())
+    variables = [GLOO, *([NCCL] if several else [])]
+    require_interfaces(several)
+    added = {each: name for each in variables if name and not os.environ.get(each)}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for each in added:
+            os.environ.pop(each, None)
+
+
+def run_in_group(
+    worker: Callable[[Process], None], process: Process, store: dist.Store | tuple[str, int]
+) -> None:
+    """Calls `worker` in one of several processes, which find each other by the store."""
+    dist.init_process_group(
+        # By itself a build for GPUs takes NCCL alone, which knows no number on a CPU.
+        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
+        store=dist.TCPStore(*store, is_master=False) if isinstance(store, tuple) else store,
+        rank=process.rank,
+        world_size=process.count,
+        timeout=PEER_TIMEOUT,
+    )
+    try:
+        worker(replace(process, gather=gathered_values))
+    finally:
+        # A wrapper that outlives its group may abort the process at its end.
+        gc.collect()
+        dist.destroy_process_group()

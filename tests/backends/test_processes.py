@@ -48,14 +48,15 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
 
 
 def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    rendezvous: Any = importlib.import_module("frameworks.pytorch.rendezvous")
+    launch: Any = importlib.import_module("frameworks.pytorch.launch")
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    with rendezvous.interface_used(ALONE):
+    with launch.interface_used(ALONE):
         assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
-    meeting = rendezvous.Rendezvous.of(ALONE)
-    socket.create_connection(("127.0.0.1", meeting.port)).close()
+    _, port, store = launch.rendezvous(ALONE)
+    assert store
+    socket.create_connection(("127.0.0.1", port)).close()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", meeting.port))
+        socket.create_connection(("127.0.0.2", port))
 
 
 THREADS: Final = """
