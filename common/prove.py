@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 if not __package__:  # run as a file, as an editor does
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -86,44 +86,45 @@ def lacks(packages: Iterable[str]) -> str:
     return f"this Python lacks {names}: `python -m pip install {names}` adds them" if names else ""
 
 
-def tell(framework: str) -> None:
+def describe(framework: str) -> None:
     """Prints, as JSON, what this Python has of a framework: the fields of `Found`."""
-    from common.backends.loading import distributions as own, import_backend
+    from common.backends.loading import distributions as names_of, import_backend
 
     # As they are asked for, and not as the one or the other installer writes them.
     packages = {each.name.replace("_", "-"): each.version for each in distributions()}
-    told: dict[str, Any] = {"version": platform.python_version(), "packages": packages}
-    told["own"] = {name: packages[name] for name in own(framework) if name in packages}
-    told |= {"trouble": lacks(NEEDED), "untested": lacks(FOR_TESTS)}
-    try:
-        chapters = [] if told["trouble"] else [import_backend(framework, x, 1) for x in CHAPTERS]
-    except RequestError as error:
-        told["trouble"] = str(error)
-    if not told["trouble"]:
-        with suppress(RequestError):  # it sees no GPU
-            told["gpus"] = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
-    print(f"\n{json.dumps(told)}")  # a framework may have said something before
+    own = {name: packages[name] for name in names_of(framework) if name in packages}
+    trouble, gpus = lacks(NEEDED), 0
+    if not trouble:
+        try:
+            chapters = [import_backend(framework, chapter, 1) for chapter in CHAPTERS]
+            with suppress(RequestError):  # it sees no GPU
+                gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
+        except RequestError as error:
+            trouble = str(error)
+    found = Found("", "", trouble, platform.python_version(), gpus, own, packages, lacks(FOR_TESTS))
+    print(f"\n{json.dumps(asdict(found))}")  # a framework may have printed something before
 
 
-def ask(framework: str, python: str) -> Found:
-    """What a Python has of a framework: it is asked in a process of its own."""
-    asked = [python, "-c", f"from common.prove import tell; tell({framework!r})"]
-    done = subprocess.run(asked, capture_output=True, text=True, errors="replace", check=False)
+def probe(framework: str, python: str) -> Found:
+    """What a Python has of a framework, which is loaded in a process of its own."""
+    command = [python, "-c", f"from common.prove import describe; describe({framework!r})"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"it ends with status {done.returncode}"]
-        return Found(framework, python, said[-1])
-    return Found(framework, python, **json.loads(done.stdout.splitlines()[-1]))
+        lines = done.stderr.strip().splitlines() or [f"it ends with status {done.returncode}"]
+        return Found(framework, python, lines[-1])
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return Found(**answer | {"framework": framework, "python": python})
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
-    """The frameworks to prove, once they are told of. Raises RequestError if there are none."""
-    chosen = {*named, *pythons}
-    found = []
-    for framework in FRAMEWORKS if chosen else installed():
-        if chosen and framework not in chosen:
-            continue
-        each = ask(framework, pythons.get(framework, sys.executable))
-        if each.trouble and chosen:
+    """The frameworks to prove, each printed. Raises RequestError if one that is named cannot run.
+
+    Without names, those of this Python that can run; at least one has to.
+    """
+    asked, found = {*named, *pythons}, []
+    for framework in [each for each in FRAMEWORKS if each in (asked or installed())]:
+        each = probe(framework, pythons.get(framework, sys.executable))
+        if each.trouble and asked:
             raise RequestError(f"{framework}: {each.trouble}")
         if each.trouble:
             print(f"without {framework}: {each.trouble}", flush=True)
@@ -131,10 +132,8 @@ def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
             print(f"{each}: {seen(each)}", flush=True)
             found.append(each)
     if not found:
-        raise RequestError(
-            "this Python has no framework that can run: "
-            "--python jax=/opt/jax/bin/python names one that has"
-        )
+        example = "--python jax=/opt/jax/bin/python names one that has"
+        raise RequestError(f"this Python has no framework that can run: {example}")
     return found
 
 
@@ -217,7 +216,8 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
             shown = "common.grid" not in command or re.match(r"\d+(/\d+| runs)", line)
             if shown:
                 print(line, end="", flush=True)
-            last = [] if shown else [*last[-9:], line]
+            else:
+                last = [*last[-9:], line]
         running.wait()
     except BaseException:
         os.killpg(running.pid, signal.SIGTERM)

@@ -23,7 +23,6 @@ TORCH = Found("pytorch", "python", "", "3.12.1", 0, {"torch": "3.0"})
 def stand_in(tmp_path: Path) -> Path:
     """A program that says it is a Python with JAX, and whose runs take long."""
     answer = asdict(replace(JAX, gpus=0))
-    del answer["python"], answer["framework"]
     path = tmp_path / "python"
     path.write_text(f"""#!/bin/sh
 case $1 in
@@ -79,7 +78,7 @@ def test_what_cannot_run_is_left_out_unless_it_is_named(
 ) -> None:
     broken = replace(JAX, trouble=prove.lacks(["nowhere"]))
     monkeypatch.setattr(prove, "installed", lambda: ["pytorch", "jax"])
-    monkeypatch.setattr(prove, "ask", lambda name, _: broken if name == "jax" else TORCH)
+    monkeypatch.setattr(prove, "probe", lambda name, _: broken if name == "jax" else TORCH)
     assert prove.find([], {}) == [TORCH]
     why = "this Python lacks nowhere: `python -m pip install nowhere` adds them"
     assert f"without jax: {why}\n" in capsys.readouterr().out
@@ -91,7 +90,7 @@ def test_what_cannot_run_is_left_out_unless_it_is_named(
 
 
 def test_a_framework_tells_its_versions(framework: str) -> None:
-    found = prove.ask(framework, sys.executable)
+    found = prove.probe(framework, sys.executable)
     assert (found.trouble, found.gpus, found.untested) == ("", 0, "")
     assert len(found.own) >= 1
     assert found.own.items() <= found.packages.items()
