@@ -22,16 +22,14 @@ from notebooks.classroom.tables import differences, multiple
 
 
 def test_the_environments_of_frameworks_are_found_by_either_name(tmp_path: Path) -> None:
-    places = {}
-    for name in ("notebooks-jax", "lint", "pytorch"):
-        if name == "pytorch":
-            with pytest.raises(RequestError, match="it takes two frameworks, and jax has"):
-                interpreters(tmp_path)
-        places[name] = tmp_path / ".nox" / name / "bin" / "python"
-        places[name].parent.mkdir(parents=True)
-        places[name].symlink_to(sys.executable)
-    expected = {"pytorch": places["pytorch"], "jax": places["notebooks-jax"]}
-    assert interpreters(tmp_path) == expected
+    names = {"jax": "notebooks-jax", "pytorch": "pytorch"}
+    places = {each: tmp_path / ".nox" / name / "bin/python" for each, name in names.items()}
+    for place in places.values():
+        with pytest.raises(RequestError, match="it takes two frameworks"):
+            interpreters(tmp_path)
+        place.parent.mkdir(parents=True)
+        place.symlink_to(sys.executable)
+    assert interpreters(tmp_path) == places
 
 
 def test_a_run_that_fails_says_its_last_line_and_whose_it_is() -> None:
