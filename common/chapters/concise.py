@@ -75,10 +75,6 @@ class ConciseOptions(Options):
         """Whether each device has a process of its own."""
         return self.wrapper in IN_PROCESSES
 
-    def in_words(self) -> str:
-        """What an introduction says of the options."""
-        return f"width {self.width}, batch norm {self.batch_norm}"
-
 
 # With this seed no ReLU unit of the first step has an input within 9e-6 of zero, with Fashion-MNIST
 # as with the synthetic set, on 1, 2 and 4 devices: one that rounding decides moves a float32

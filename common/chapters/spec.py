@@ -40,11 +40,12 @@ class Flags:
             value, about = getattr(self, each.name), each.metadata
             values = value if isinstance(value, tuple) else (value,)
             if "known" in about and value not in about["known"]:
-                raise ValueError(f"{value!r} is not one of {', '.join(about['known'])}")
+                raise ValueError(f"{each.name} {value} is none of {', '.join(about['known'])}")
             if "most" in about and value is not None:
                 least, most = about["least"], about["most"]
                 if not all(least <= number <= most for number in values):
-                    raise ValueError(f"{value} is not at least {least} and at most {most}")
+                    wanted = f"at least {least} and at most {most}"
+                    raise ValueError(f"{each.name} {value} is not {wanted}")
 
     @classmethod
     def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
@@ -137,8 +138,13 @@ class Options(Flags):
         return False
 
     def in_words(self) -> str:
-        """What an introduction says of the options; empty if nothing."""
-        return ""
+        """The options in words; means are named only if they are not the default."""
+        every = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        named = {k: v for k, (v, default) in every.items() if k not in self.MEANS or v != default}
+        words = {name.replace("_", " "): value for name, value in named.items()}
+        return ", ".join(
+            name if value is True else f"{name} {value}" for name, value in words.items()
+        )
 
 
 @dataclass(frozen=True)

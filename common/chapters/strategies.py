@@ -169,14 +169,3 @@ class StrategiesOptions(Options):
         several = self.replicas > 1 and self.strategy != "data"
         way = f"{self.strategy}x{self.replicas}" if several else self.strategy
         return f"native-{way}" if self.native else way
-
-    def in_words(self) -> str:
-        """What an introduction says of the options."""
-        found = [self.strategy, *["native"] * self.native, f"momentum {self.momentum:g}"]
-        if self.replicas > 1:
-            found.append(f"{self.replicas} replicas")
-        if self.strategy == "pipeline":
-            found.append(self.schedule)
-        if self.microbatches > 1:
-            found.append(f"{self.microbatches} microbatches")
-        return ", ".join(found)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
-from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -189,11 +188,6 @@ class Config(BaseModel):
     def steps_before(self, epoch: int) -> int:
         """How many minibatches come before an epoch, counted from 0; after the last one: all."""
         return min(epoch * self.steps_of_whole(), self.number_of_steps())
-
-    def steps_of_epochs(self) -> list[int]:
-        """How many minibatches each epoch trains on; with `steps`, the last one may be short."""
-        bounds = [self.steps_before(epoch) for epoch in range(self.number_of_epochs() + 1)]
-        return [stop - start for start, stop in pairwise(bounds)]
 
     def learning_rate(self, step: int) -> float:
         """That of a step, counted from 0; with linear decay it would be 0 just after the last."""
