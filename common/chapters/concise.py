@@ -51,10 +51,6 @@ class ConciseOptions(Options):
         known = WRAPPERS[framework]
         group.add_argument("--wrapper", choices=known, default=known[0], help="(%(default)s)")
 
-    def net(self) -> str:
-        """The net, in words."""
-        return f"ResNet-18, width {self.width}"
-
     def network(self) -> Net:
         """ResNet-18, without running statistics."""
         return resnet18(self.width)

@@ -28,10 +28,6 @@ class ScratchOptions(Options):
 
     allreduce: str = option("star", f"{told(ALLREDUCES)} (%(default)s)", known=ALLREDUCES)
 
-    def net(self) -> str:
-        """The net, in words."""
-        return "LeNet"
-
     def network(self) -> Net:
         """LeNet."""
         return lenet(0)

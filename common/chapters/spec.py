@@ -82,10 +82,6 @@ class Options(Flags):
     native = False
     """Whether training is split by the framework's own means, whose messages no run counts."""
 
-    def net(self) -> str:
-        """The net, in words."""
-        raise NotImplementedError
-
     def network(self) -> Net:
         """The net, as its layers."""
         raise NotImplementedError
