@@ -119,17 +119,14 @@ class Chapter(Protocol[Device, Replicas, Options_contra]):
         """Returns once all queued work on the replicas is done: read clocks only after it."""
 
 
-Tensor = TypeVar("Tensor")
+Tensor = Any
+"""A framework's own."""
 
-Device_contra = TypeVar("Device_contra", contravariant=True)
 
-
-class Scratch(Protocol[Device_contra, Tensor]):
+class Scratch(Protocol):
     """The listing of the chapter from scratch, by the book's names. It knows one process."""
 
-    def get_params(
-        self, weights: Mapping[str, Array], device: Device_contra, /
-    ) -> dict[str, Tensor]:
+    def get_params(self, weights: Mapping[str, Array], device: Any, /) -> dict[str, Tensor]:
         """A copy of `weights` on one device, in their dtype; no two copies share memory."""
 
     def lenet(self, X: Tensor, params: dict[str, Tensor], /) -> Tensor:
@@ -142,7 +139,7 @@ class Scratch(Protocol[Device_contra, Tensor]):
         """The sum of k tensors that lie on k devices: one copy of it on each of them."""
 
     def split_batch(
-        self, X: Array, y: Array, devices: Sequence[Device_contra], /
+        self, X: Array, y: Array, devices: Sequence[Any], /
     ) -> tuple[list[Tensor], list[Tensor]]:
         """A minibatch's k shards, each on its device; they differ by at most one example."""
 
@@ -162,7 +159,7 @@ class Scratch(Protocol[Device_contra, Tensor]):
         X: Array,
         y: Array,
         device_params: Sequence[dict[str, Tensor]],
-        devices: Sequence[Device_contra],
+        devices: Sequence[Any],
         lr: float,
         examples: int,
         allreduce: Callable[[Sequence[Tensor]], list[Tensor]],
@@ -195,28 +192,28 @@ class Collectives(Protocol):
         """The sum on each device, by the framework's own collective."""
 
 
-class Concise(Protocol[Device_contra, Replicas]):
+class Concise(Protocol):
     """The listing of the concise chapter: ResNet-18 and the framework's own data parallelism."""
 
     def replicate(
         self,
         weights: Mapping[str, Array],
-        devices: Sequence[Device_contra],
+        devices: Sequence[Any],
         batch_norm: str,
         wrapper: str,
         /,
-    ) -> Replicas:
+    ) -> Any:
         """The wrapped net with these weights on all devices."""
 
     def train_batch(
-        self, X: Array, y: Array, replicas: Replicas, lr: float, examples: int, /
+        self, X: Array, y: Array, replicas: Any, lr: float, examples: int, /
     ) -> SupportsFloat:
         """One step of SGD on a minibatch of `examples`; returns its mean loss on the device.
 
         `X` and `y` are those of this process's devices; so are those of `predict`.
         """
 
-    def predict(self, X: Array, replicas: Replicas, /) -> Array:
+    def predict(self, X: Array, replicas: Any, /) -> Array:
         """The logits (n, 10) of a batch, each device computing those of its shard."""
 
 

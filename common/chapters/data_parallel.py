@@ -62,7 +62,7 @@ class DataParallel:
 class FromScratch(DataParallel):
     """The chapter from scratch. Its replicas are the parameters of each device of this process."""
 
-    listing: Scratch[Any, Any]
+    listing: Scratch
     kernels: Kernels
     collectives: Collectives
     on_host: Callable[[Any], Array]
@@ -143,7 +143,7 @@ def scheduled(by_schedule: Callable[..., Any], name: str, k: int) -> Callable[..
 class ByWrapper(DataParallel):
     """The concise chapter: each framework's own data parallelism."""
 
-    listing: Concise[Any, Any]
+    listing: Concise
     state: State
 
     def replicate(

@@ -1,9 +1,7 @@
 """The chapters in JAX: their listings, and what the harness needs beside them."""
 
-import jax
 import numpy as np
 
-from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.jax import collectives, hosts, kernels
@@ -14,9 +12,8 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.jax import scratch
 
-    listing: Scratch[jax.Device, jax.Array] = scratch
     return FromScratch(
-        hosts.launch, devices, synchronize, hosts, listing, kernels, collectives, np.asarray
+        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, np.asarray
     )
 
 
@@ -24,8 +21,7 @@ def concise() -> ByWrapper:
     """ResNet-18, Flax and JAX's own parallelism."""
     from frameworks.jax import concise, replicas
 
-    listing: Concise[jax.Device, concise.Replicas] = concise
-    return ByWrapper(hosts.launch, devices, synchronize, hosts, listing, replicas)
+    return ByWrapper(hosts.launch, devices, synchronize, hosts, concise, replicas)
 
 
 def strategies() -> BySplitting:

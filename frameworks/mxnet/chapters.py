@@ -1,8 +1,5 @@
 """The chapters in MXNet: their listings, and what the harness needs beside them."""
 
-import mxnet as mx
-
-from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.mxnet import collectives, hosts, kernels
@@ -14,9 +11,8 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.mxnet import scratch
 
-    listing: Scratch[mx.Context, mx.np.ndarray] = scratch
     return FromScratch(
-        hosts.launch, devices, synchronize, hosts, listing, kernels, collectives, on_host
+        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host
     )
 
 
@@ -24,8 +20,7 @@ def concise() -> ByWrapper:
     """ResNet-18 and Gluon's Trainer."""
     from frameworks.mxnet import concise, replicas
 
-    listing: Concise[mx.Context, concise.Replicas] = concise
-    return ByWrapper(hosts.launch, devices, synchronize, hosts, listing, replicas)
+    return ByWrapper(hosts.launch, devices, synchronize, hosts, concise, replicas)
 
 
 def strategies() -> BySplitting:

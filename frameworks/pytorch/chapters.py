@@ -1,8 +1,5 @@
 """The chapters in PyTorch: their listings, and what the harness needs beside them."""
 
-import torch
-
-from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.pytorch import collectives, hosts, kernels
@@ -15,16 +12,14 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.pytorch import scratch
 
-    listing: Scratch[torch.device, torch.Tensor] = scratch
-    return FromScratch(launch, devices, synchronize, hosts, listing, kernels, collectives, on_host)
+    return FromScratch(launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host)
 
 
 def concise() -> ByWrapper:
     """ResNet-18 and PyTorch's own wrappers."""
     from frameworks.pytorch import concise, replicas, wrappers
 
-    listing: Concise[torch.device, concise.Replicas] = concise
-    return ByWrapper(wrappers.launch, devices, synchronize, hosts, listing, replicas)
+    return ByWrapper(wrappers.launch, devices, synchronize, hosts, concise, replicas)
 
 
 def strategies() -> BySplitting:
@@ -40,7 +35,7 @@ def native() -> dict[str, MakeTrainer]:
     """LeNet, split by PyTorch's own means: they are loaded for runs that ask for them."""
     from frameworks.pytorch.native import pipeline, tensor, zero
 
-    ways: dict[str, MakeTrainer] = {
+    return {
         "data": zero.Replicated,
         "pipeline": pipeline.Staged,
         "tensor": tensor.Sliced,
@@ -48,4 +43,3 @@ def native() -> dict[str, MakeTrainer]:
         "zero2": zero.Zero2,
         "zero3": zero.Zero3,
     }
-    return ways

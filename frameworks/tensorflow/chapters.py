@@ -1,8 +1,5 @@
 """The chapters in TensorFlow: their listings, and what the harness needs beside them."""
 
-import tensorflow as tf
-
-from common.backends.interface import Concise, Scratch
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.tensorflow import collectives, hosts, kernels
@@ -14,9 +11,8 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.tensorflow import scratch
 
-    listing: Scratch[str, tf.Tensor] = scratch
     return FromScratch(
-        hosts.launch, devices, synchronize, hosts, listing, kernels, collectives, on_host
+        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host
     )
 
 
@@ -24,8 +20,7 @@ def concise() -> ByWrapper:
     """ResNet-18 and `tf.distribute.MirroredStrategy`."""
     from frameworks.tensorflow import concise, distribution, replicas
 
-    listing: Concise[str, concise.Replicas] = concise
-    return ByWrapper(distribution.launch, devices, synchronize, hosts, listing, replicas)
+    return ByWrapper(distribution.launch, devices, synchronize, hosts, concise, replicas)
 
 
 def strategies() -> BySplitting:
