@@ -126,12 +126,7 @@ def measure(entry: Entry, python: str) -> dict[str, Any]:
 
 def parser() -> Parser:
     """The command line."""
-    made = Parser(
-        prog="python -m bench",
-        description=__doc__,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = Parser("python -m bench", __doc__)
     add = made.add_argument
     add(
         "--python",

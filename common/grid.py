@@ -131,12 +131,7 @@ def run_all(framework: str, todo: Sequence[Planned], at_once: int) -> int:
 
 def parser() -> Parser:
     """The command line."""
-    made = Parser(
-        prog="python -m common.grid",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = Parser("python -m common.grid", __doc__)
     made.add_argument("framework", choices=FRAMEWORKS)
     add = made.add_mutually_exclusive_group().add_argument
     add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")

@@ -70,14 +70,7 @@ exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 
 def parser() -> Parser:
     """The command line."""
-    made = Parser(
-        prog="python -m common.parity",
-        usage=USAGE,
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = Parser("python -m common.parity", __doc__, usage=USAGE, epilog=EXAMPLES)
     made.add_argument("folder", type=path, metavar="DIR", help="where the records are")
     only = "compare these alone"
     made.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help=only)

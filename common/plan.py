@@ -195,11 +195,7 @@ def side_by_side(given: Scenario) -> Iterator[str]:
 
 def parser() -> Parser:
     """The flags."""
-    made = Parser(
-        prog="python -m common.plan",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = Parser("python -m common.plan", __doc__)
 
     record = "take the plan of a run from its record, without other flags of plans"
     made.add_argument("--of", type=path, metavar="FILE", help=record)

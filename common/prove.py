@@ -267,13 +267,7 @@ def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> Non
 
 def parser() -> Parser:
     """The command line."""
-    made = Parser(
-        prog="python -m common.prove",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = Parser("python -m common.prove", __doc__, epilog=EXAMPLES)
     add, every = made.add_argument, ", ".join(FRAMEWORKS)
     these = f"these alone: {every} (all that this Python has)"
     add("frameworks", type=known, nargs="*", metavar="FRAMEWORK", help=these)

@@ -6,7 +6,6 @@ All frameworks start from the same weights and see the same minibatches at the s
 accuracies are compared seed by seed. `nox -s seeds` makes the runs.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,9 +84,7 @@ def report(figures: Array, frameworks: Sequence[str]) -> str:
 
 def parser() -> Parser:
     """The command line."""
-    raw = argparse.RawDescriptionHelpFormatter
-    name, text = "python -m common.seeds", __doc__
-    made = Parser(prog=name, description=text, formatter_class=raw, allow_abbrev=False)
+    made = Parser("python -m common.seeds", __doc__)
     add = made.add_argument
     add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
     add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")

@@ -3,7 +3,6 @@
 python -m common.summary results/book --picture accuracy.svg
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,11 +81,7 @@ def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints the table and draws the picture. Raises RequestError, RunError or OSError."""
-    made = Parser(
-        prog="python -m common.summary",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = Parser("python -m common.summary", __doc__)
     made.add_argument("folder", type=path, metavar="DIR", help="where the records are")
     made.add_argument("--picture", type=path, metavar="FILE", help="draw the runs to this SVG")
     flags = made.parse_args(argv)

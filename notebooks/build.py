@@ -6,7 +6,6 @@ python -m notebooks.build --check    exit 1 if text, listing or outputs of one o
 Outputs stay where no code has changed; `nox -s notebooks -- --write` makes new ones.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -77,11 +76,7 @@ def check() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Builds or checks. Returns 0, 1 (stale, or a text that cannot be read) or 2."""
-    made = Parser(
-        prog="python -m notebooks.build",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = Parser("python -m notebooks.build", __doc__)
     made.add_argument("--check", action="store_true", help="write nothing, say what is stale")
     flags = made.parse_args(argv)
     return status(made.prog, check if flags.check else build)

@@ -7,7 +7,6 @@ python -m notebooks.execute parity         the chapter that has one notebook for
 It fails if a cell raises an error or writes to standard error, as a warning does.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -79,11 +78,7 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs what is asked for. Returns 0, 1 (a cell failed) or 2."""
-    made = Parser(
-        prog="python -m notebooks.execute",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = Parser("python -m notebooks.execute", __doc__)
     made.add_argument("framework", choices=[*FRAMEWORKS, SHARED], help="whose notebooks")
     made.add_argument("--chapter", choices=CHAPTERS, help="this one alone")
     made.add_argument("--write", action="store_true", help="keep the outputs in notebooks/")

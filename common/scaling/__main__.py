@@ -57,12 +57,7 @@ def scale(flags: argparse.Namespace) -> None:
 
 def parser() -> Parser:
     """The command line; it needs the standard library only, so that --help is instant."""
-    made = Parser(
-        prog="python -m common.scaling",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = Parser("python -m common.scaling", DESCRIPTION)
     add = made.add_argument_group("measurement").add_argument
     add("--framework", choices=FRAMEWORKS, help="(the first that is installed)")
     threads = "threads that all devices share (every core: %(default)s)"

@@ -1,6 +1,5 @@
 """The command line of every chapter. Only the standard library, so that `--help` is instant."""
 
-import argparse
 from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Mapping
 from functools import cache
@@ -46,11 +45,9 @@ def parser(framework: str, chapter: str) -> Parser:
     """The parser of one chapter in one framework; the flags are the same for all."""
     spec = SPECS[chapter]
     made = Parser(
-        prog=f"python -m frameworks.{framework}.{chapter}",
-        description=f"{spec.title}, in {framework}.",
+        f"python -m frameworks.{framework}.{chapter}",
+        f"{spec.title}, in {framework}.",
         epilog=EXAMPLES.format(framework=framework, chapter=chapter),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     _add_devices(made.add_argument_group("devices"))
     _add_training(made.add_argument_group("training"), spec)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from common.base.errors import RequestError, RunError, Terminated
 from common.base.signals import ENDING, interruptible
@@ -13,6 +13,11 @@ from common.terminal.text import gist, printable
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line and exits with status 2."""
+
+    def __init__(self, program: str, description: str | None, **more: Any) -> None:
+        """The description keeps its lines, and no flag can be shortened."""
+        super().__init__(program, description=description, allow_abbrev=False, **more)
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
 
     def error(self, message: str) -> NoReturn:
         """Ends the program: `message` says what is wrong."""

@@ -72,7 +72,7 @@ def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixtur
     shown = r"é\n\x1b[2Ja\u202eb\udcff"
     assert capsys.readouterr().err == f"command: error: there is no {shown}\n"
     with pytest.raises(SystemExit, match="2"):
-        Parser(prog="command").parse_args(["--a\nb"])
+        Parser("command", "").parse_args(["--a\nb"])
     assert capsys.readouterr().err == (
         "command: error: unrecognized arguments: --a\\nb (--help explains the flags)\n"
     )
