@@ -116,9 +116,9 @@ def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
         return Launched(outer.name, process, where)
     for each in LAUNCHERS if not inner else ():
         if name := each.sign(environ) if each.framework else "":  # each process would be alone
-            raise RequestError(
+            raise wrong(
                 f"{name} is set, which {framework} does not read: start it with Slurm, Open MPI, "
-                f"or --coordinator, --hosts and --host-rank, {IGNORE}"
+                "or --coordinator, --hosts and --host-rank"
             )
     if not inner:
         return Launched()
@@ -126,14 +126,19 @@ def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
     if outer and inner.name != "torchrun":  # which starts several for each of Slurm's tasks
         of_outer = outer.process(outer, environ)
         if of_outer.count > 1 and of_outer != process:
-            raise RequestError(
+            raise wrong(
                 f"{inner.sign(environ)} is set, and says that this is process {process.rank} of "
                 f"{process.count}, but {outer.name} says {of_outer.rank} of {of_outer.count}: "
-                f"unset it, {IGNORE}"
+                "unset it"
             )
     if process.count == 1:
         return Launched()
     return Launched(inner.name, process, inner.where(inner, environ))
+
+
+def wrong(message: str) -> RequestError:
+    """What to raise if variables do not go together."""
+    return RequestError(f"{message}, {IGNORE}")
 
 
 def shown(value: str | None) -> str:
@@ -162,7 +167,7 @@ def address_in(environ: Environ, names: tuple[str, ...], sign: str) -> Address:
     """HOST:PORT in the variable of this name, or both in two. Raises RequestError."""
     for name in names:
         if not environ.get(name):
-            raise RequestError(f"{sign} is set, but not {name}: set both, {IGNORE}")
+            raise wrong(f"{sign} is set, but not {name}: set both")
     host, *port = (environ[name] for name in names)
     if port and ":" in host and not host.startswith("["):
         host = f"[{host}]"
@@ -179,23 +184,19 @@ def ranked(launcher: "Launcher", environ: Environ) -> Process:
     rank, count = (environ.get(name) for name in launcher.ranks)
     first, second = number(rank), number(count)
     if first is None or second is None or first >= second:
-        raise RequestError(
+        raise wrong(
             f"{launcher.sign(environ)} is set, but {launcher.ranks[0]} {shown(rank)} of "
             f"{launcher.ranks[1]} {shown(count)} is no process: ranks begin at 0 and end below the "
-            f"number of processes, set both right, {IGNORE}"
+            "number of processes, set both right"
         )
     return Process(first, second)
 
 
 def addressed(launcher: "Launcher", environ: Environ) -> Address:
     """Reads the address of the first process. Raises RequestError."""
-    return address_in(environ, launcher.address, launcher.sign(environ))
-
-
-def beside_torchrun(launcher: "Launcher", environ: Environ) -> Address:
-    """MASTER_ADDR, and another port than MASTER_PORT, where torchrun listens itself."""
-    host, port = addressed(launcher, environ)
-    return host, free_port(port)
+    host, port = address_in(environ, launcher.address, launcher.sign(environ))
+    # Where torchrun listens itself.
+    return host, free_port(port) if launcher.name == "torchrun" else port
 
 
 def worker(launcher: "Launcher", environ: Environ) -> Process:
@@ -204,9 +205,7 @@ def worker(launcher: "Launcher", environ: Environ) -> Process:
     if role in {"server", "scheduler"}:
         raise NothingToDoError(f"DMLC_ROLE is {role}: the first worker starts its own")
     if role != "worker":
-        raise RequestError(
-            f"DMLC_ROLE {shown(role)} is not worker, server or scheduler: set one of them, {IGNORE}"
-        )
+        raise wrong(f"DMLC_ROLE {shown(role)} is not worker, server or scheduler: set one of them")
     return ranked(launcher, environ)
 
 
@@ -220,15 +219,14 @@ def tf_config(environ: Environ) -> tuple[Process, list[Address]]:
         there = index in range(len(alike)) and not cluster.keys() - {"chief", "worker"}
         addresses = [address_of(each, "TF_CONFIG") for each in (*chief, *workers)]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise RequestError(
+        raise wrong(
             f"TF_CONFIG {shown(environ['TF_CONFIG'])} is not a cluster of a chief and workers "
-            "alone, with lists of addresses, and a task, with type and index: see TensorFlow's "
-            f"guide, {IGNORE}"
+            "alone, with lists of addresses, and a task, with type and index: see its guide"
         ) from None
     if not there or len(chief) > 1 or len(set(addresses)) < len(addresses):
-        raise RequestError(
+        raise wrong(
             f"TF_CONFIG has {len(chief)} chiefs and {len(workers)} workers, and this is {kind} "
-            f"{index}: name at most one chief, each address once, and this process, {IGNORE}"
+            f"{index}: name at most one chief, each address once, and this process"
         )
     return Process(index + (len(chief) if kind == "worker" else 0), len(addresses)), addresses
 
@@ -240,16 +238,15 @@ def of_mpirun(launcher: "Launcher", environ: Environ) -> Address:
     """
     of_all = environ.get("OMPI_MCA_orte_hnp_uri", "")
     found = re.match(r"([0-9]+)\.[0-9]+;tcp6?://(\[[0-9a-fA-F:]+\]|[0-9.]+)", of_all)
-    way_out = f"--coordinator HOST:PORT, the first process's host and a free port, {IGNORE}"
+    way_out = "give --coordinator HOST:PORT, the first process's host and a free port"
     if not found:
-        raise RequestError(
-            "OMPI_MCA_orte_hnp_uri does not say where mpirun runs, as Open MPI 4 does: give "
-            f"{way_out}"
+        raise wrong(
+            f"OMPI_MCA_orte_hnp_uri does not say where mpirun runs, as Open MPI 4 does: {way_out}"
         )
     is_first = environ.get("OMPI_COMM_WORLD_RANK") == "0"
     if is_first and environ.get("OMPI_MCA_orte_local_daemon_uri") != of_all:
-        raise RequestError(
-            f"mpirun runs on another host than the first process: start it there, give {way_out}"
+        raise wrong(
+            f"mpirun runs on another host than the first process: start it there, {way_out}"
         )
     return found[2].strip("[]"), free_port(int(found[1]) >> 16)
 
@@ -260,18 +257,18 @@ def of_srun(launcher: "Launcher", environ: Environ) -> Address:
     Raises RequestError if the first task is elsewhere, or the variables do not say.
     """
     if environ.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
-        raise RequestError(
+        raise wrong(
             "Slurm tells no task where the first one is if srun has --distribution=arbitrary: "
-            f"leave it out, give --coordinator HOST:PORT, {IGNORE}"
+            "leave it out, give --coordinator HOST:PORT"
         )
     nodes, job = (environ.get(name) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_ID"))
     # Of n[1-3,07],m2.
     first = re.match(r"((?:[^\[\],\s]|\[[0-9][0-9,-]*\])+)(?:,|$)", nodes or "")
     at, step = number(job), number(environ["SLURM_STEP_ID"])
     if not first or at is None or step is None:
-        raise RequestError(
+        raise wrong(
             f"SLURM_STEP_NODELIST {shown(nodes)} and SLURM_JOB_ID {shown(job)} do not say where "
-            f"the first task is: use srun, {IGNORE}"
+            "the first task is: use srun"
         )
     return re.sub(r"\[([0-9]+)[0-9,-]*\]", r"\1", first[1]), free_port(at * APART + step)
 
@@ -306,7 +303,7 @@ ROOT: Final = ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT")
 OF_ALL: Final = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
 
 LAUNCHERS: Final = (
-    Launcher("torchrun", "pytorch", ("TORCHELASTIC_RUN_ID",), RANKS, MASTER, where=beside_torchrun),
+    Launcher("torchrun", "pytorch", ("TORCHELASTIC_RUN_ID",), RANKS, MASTER),
     Launcher("RANK and WORLD_SIZE", "pytorch", RANKS, RANKS, MASTER),
     Launcher(
         *("TF_CONFIG", "tensorflow", ("TF_CONFIG",)),
