@@ -24,26 +24,24 @@ LIMIT: Final = 200
 def together(hosts: Hosts | None, count: int, *command: str) -> str:
     """Runs a command in so many processes, each on its host; why it failed, or nothing."""
     where = "n1:29500" if hosts else f"127.0.0.1:{free_port()}"
-    flags = (f"--coordinator={where}", f"--hosts={count}", "--join-timeout=60")
-    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    limit, failures = time.monotonic() + LIMIT, []
-    with ExitStack() as stack:
-        started = []
+    how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    limit, started = time.monotonic() + LIMIT, list[subprocess.Popen[str]]()
+    flags = [*command, f"--coordinator={where}", f"--hosts={count}", "--join-timeout=60"]
+    try:
         for rank in range(count):
-            what = [*command, *flags, f"--host-rank={rank}"]
-            started.append(hosts.start(f"n{rank + 1}", *what, **how) if hosts else popen(what, how))
-            stack.callback(started[-1].kill)
-        for rank, each in enumerate(started):
-            said, _ = each.communicate(timeout=max(1, limit - time.monotonic()))
-            if each.returncode:
-                failures.append(f"process {rank} ended with {each.returncode}: {said.strip()}")
-    return "\n".join(failures)
-
-
-def popen(what: list[str], how: dict[str, Any]) -> "subprocess.Popen[str]":
-    """Starts a command on this machine."""
-    started: subprocess.Popen[str] = subprocess.Popen(what, **how)
-    return started
+            each = [*flags, f"--host-rank={rank}"]
+            each = hosts.command(f"n{rank + 1}", *each) if hosts else each
+            started.append(subprocess.Popen(each, **how))
+        said = [each.communicate(timeout=max(1, limit - time.monotonic()))[0] for each in started]
+    finally:
+        for process in started:
+            process.kill()
+    ends = enumerate(zip(started, said, strict=True))
+    return "\n".join(
+        f"process {rank} ended with {each.returncode}: {why.strip()}"
+        for rank, (each, why) in ends
+        if each.returncode
+    )
 
 
 def main() -> int:
