@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from hosts_cluster import Hosts, hosts as hosts, why_not
+from started import SECONDS
 from surroundings import FLAGS
 
 from common.hosts.connections import CONNECT_TIMEOUT
@@ -75,7 +76,7 @@ def test_a_machine_that_does_not_reach_itself_is_told_so(
         chapter, *flags = command.split()
         run = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *FLAGS, *flags]
         shell = ["unshare", "--net", "sh", "-ec", f'{network} exec "$@"', "sh", *run]
-        how: Any = {"capture_output": True, "text": True, "timeout": 60}
+        how: Any = {"capture_output": True, "text": True, "timeout": SECONDS}
         done = subprocess.run([*shell, f"--out={tmp_path}"], cwd=ROOT, check=False, **how)
         lines = int(bool(words))
         assert (done.returncode, done.stderr.count("\n")) == (status, lines), done.stderr
