@@ -119,7 +119,7 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
 ) -> None:
     if missing := why_not():
         pytest.skip(missing)
-    case = first_cases(framework)[fault.rank]
+    case = first_cases(framework)[1 - fault.rank]
     case = replace(case, options=(*case.options, "--epochs=9"))
     runner = Runner(framework, case, tmp_path)
     with Hosts(HOSTS) as hosts:
