@@ -107,8 +107,8 @@ class Code(SphinxDirective):
 
     def shown(self, _: str | None, cell: Cell, left: tuple[Output, ...]) -> list[nodes.Node]:
         """A cell with its outputs."""
-        code = nodes.literal_block(cell.text, cell.text, language="python")
-        return [dropdown("Solution", code)] if self.name == "solution" else [code, *map(box, left)]
+        made = [nodes.literal_block(cell.text, cell.text, language="python"), *map(box, left)]
+        return [dropdown("Solution", *made)] if self.name == "solution" else made
 
     def made_with(
         self, framework: str | None, _: Cell, left: tuple[Output, ...]

@@ -8,7 +8,6 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,10 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def address(runtime: Path, started: "subprocess.Popen[bytes]") -> str:
     """Where the server answers, as it says itself."""
-    for _ in range(600):
+    while started.poll() is None:
         for path in runtime.glob("jpserver-*.json"):
-            with suppress(ValueError):  # it is there before anything is in it
-                url: str = json.loads(path.read_text())["url"]
-                return url
-        assert started.poll() is None
+            if text := path.read_text():  # it is there before anything is in it
+                return str(json.loads(text)["url"])
         time.sleep(0.1)
     raise AssertionError("Jupyter Lab has not started")
 
