@@ -100,5 +100,4 @@ CRITERIA: Final = Criteria(
         ("quick", "synthetic"): Tolerance(0.80, 0.876),
         ("book", "fashion-mnist"): Tolerance(0.78, 0.815),
     },
-    flattened={"fc1.weight": (50, 4, 4)},
 )

@@ -35,7 +35,6 @@ class Criteria:
     none. Over the first `beginning` steps, training does not yet amplify rounding. Longer runs have
     larger minibatches: `long` has what is different for them, and `curve` is for the mean loss of
     their epochs. `layers`, by dtype, is for what each layer makes of images before training.
-    `flattened` has the dense weights whose rows run over the channels, rows and columns of planes.
 
     Accuracies are shares of the test set. At a constant rate, a run's is the mean of the later half
     of its epochs, at most three: a single epoch's swings by six points for rounding alone. Where
@@ -51,7 +50,6 @@ class Criteria:
     layers: Tolerances = field(default_factory=dict)
     spread: Mapping[Setting, Tolerance] = field(default_factory=dict)
     floor: Mapping[Setting, Tolerance] = field(default_factory=dict)
-    flattened: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def measured_by(origin: str, tolerances: Tolerances) -> Tolerances:

@@ -34,7 +34,7 @@ def test_a_page_of_good_runs_says_so_and_needs_nothing_from_elsewhere(results: P
 @pytest.mark.parametrize(
     ("bug", "devices", "told"),
     [
-        (chapters.WrongFlattenOrder, 1, ["fc1.weight, before step 1", "row, column, channel"]),
+        (chapters.WrongFlattenOrder, 1, ["logits/before, before step 1", "the net differs"]),
         (chapters.MeanOfMeans, 3, ["fc2.bias, step 1", "In 8 tensors"]),
         (chapters.UnnoticedStaleReplica, 2, ["losses, step 2", "what an update leaves"]),
     ],
@@ -72,7 +72,7 @@ def test_a_run_that_failed_comes_after_one_that_is_wrong_and_then_records_that_l
         make(results / "float64", "tensorflow", chapters.StaleReplica(), 2)
     (results / "float64/pytorch-scratch-3dev.json").unlink()
     stale, wrong, broken, lacking = (each.strip() for each in shown(results).articles)
-    assert wrong.startswith("✗ mxnet: fc1.weight")
+    assert wrong.startswith("✗ mxnet: logits/before")
     assert stale.startswith("✗ tensorflow: conv1.weight, found after step 1, where copies")
     assert broken.startswith("✗ jax: its run failed")
     assert "The run failed: BrokenPipeError" in broken
