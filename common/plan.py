@@ -1,4 +1,4 @@
-"""What a step of training keeps and sends on each device, if it is split so; and a picture of it.
+"""Predicts the memory and the traffic of each device in a step of training, and draws the step.
 
 python -m common.plan --devices 4 --microbatches 4                 all strategies, side by side
 python -m common.plan --strategy pipeline --devices 4 --microbatches 8 --out plan.svg
@@ -7,7 +7,7 @@ python -m common.plan --net dense --parameters 7e9 --layers 32 --strategy tensor
 python -m common.plan --of results/jax-strategies-pipeline-4dev.json --out run.svg
 
 Nothing is trained: the numbers are computed from the plan that a run would execute. `--of` takes
-the plan of a run from its record, and tells what the run has counted, and in which order it went.
+the plan from the record of a run, and compares it with what the run has counted.
 """
 
 import argparse
@@ -116,14 +116,14 @@ class Scenario(Flags):
         return plans.refusal(self.network(), self.strategy, self.devices, self.replicas)
 
     def usage(self) -> Usage:
-        """What a step sends and keeps."""
+        """The traffic and the peak memory of a step."""
         item, state, master = PRECISIONS[self.precision]
         per_weight = master + OPTIMIZERS[self.optimizer] * state
         return predicted(self.plan(), self.examples, item, per_weight)
 
 
-def told(net: str, plan: Plan, usage: Usage, run: Split | None = None) -> Iterator[str]:
-    """The lines that are printed of a step of a plan, and of a run that should do the same."""
+def lines_of(net: str, plan: Plan, usage: Usage, run: Split | None = None) -> Iterator[str]:
+    """The lines that are printed of a step of a plan, and of a run of it."""
     groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
     yield f"{net}, {plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
     yield ""
@@ -241,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if refusal := scenario.refusal():
             raise RequestError(refusal)
         net, plan, usage, run = scenario.title(), scenario.plan(), scenario.usage(), None
-    print("\n".join(told(net, plan, usage, run)))
+    print("\n".join(lines_of(net, plan, usage, run)))
     if flags.out is not None:
         write_text(flags.out, step(plan, usage, run.events if run else ()))
 

@@ -1,1 +1,1 @@
-"""Pictures of plans as SVG: colours, shapes, timelines, memory, and who has what."""
+"""Pictures of plans as SVG."""

@@ -1,4 +1,4 @@
-"""Pictures of plans: who has which part, when each stage of a pipeline works, what memory holds."""
+"""Pictures of plans: the layout of weights, the timeline of a pipeline, the memory of devices."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Data parallelism: how a minibatch is divided, and which device sends what in an allreduce."""
+"""Plans of splitting a net over devices, schedules of allreduces, and what both send and keep."""

@@ -13,7 +13,7 @@ from common.base.errors import RequestError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.parallel.ledger import Event
 from common.parallel.pipelines import simulate
-from common.plan import Scenario, main, of_record, told
+from common.plan import Scenario, lines_of, main, of_record
 from common.summary import main as summary
 
 
@@ -81,7 +81,7 @@ def record(*swapped: int) -> Any:
 
 
 def held(run: Any) -> str:
-    return "\n".join(told(*of_record(run)))
+    return "\n".join(lines_of(*of_record(run)))
 
 
 def test_a_run_is_held_to_its_plan() -> None:
