@@ -58,13 +58,17 @@ def resnet18_shapes(width: int) -> Shapes:
 
 
 def layer_shapes(width: int) -> Shapes:
-    """Name and shape, for one image, of what each layer of ResNet-18 makes, in order."""
-    names = [name.removesuffix(".bias") for name in resnet18_shapes(width) if ".bias" in name]
-    return {name: _made_by(name, width) for name in names}
+    """The shape of the output of each layer of ResNet-18 for one image, in order."""
+    shapes: Shapes = {}
+    for name in (name for name in resnet18_shapes(width) if name.endswith(".bias")):
+        layer, halved = name.removesuffix(".bias"), stage_of(name) - 1
+        size = math.ceil(28 / 2**halved)
+        shapes[layer] = (width * 2**halved, size, size)
+    return shapes | {"fc": (10,)}
 
 
 def stage_of(layer: str) -> int:
-    """The stage of a layer of ResNet-18; what comes before them counts to the first."""
+    """The stage of a layer of ResNet-18; what comes before the stages belongs to the first."""
     return int(layer.removeprefix("stage")[0]) if layer.startswith("stage") else 1
 
 
@@ -75,15 +79,6 @@ def trainable(name: str) -> bool:
 
 def _conv(name: str, channels: int, out: int, size: int) -> Shapes:
     return {f"{name}.weight": (out, channels, size, size), f"{name}.bias": (out,)}
-
-
-def _made_by(layer: str, width: int) -> tuple[int, ...]:
-    """The shape of what a layer makes of one image: each stage but the first halves it."""
-    if layer == "fc":
-        return (10,)
-    stage = stage_of(layer)
-    size = math.ceil(28 / 2 ** (stage - 1))
-    return (width * 2 ** (stage - 1), size, size)
 
 
 def _norm(name: str, channels: int) -> Shapes:
