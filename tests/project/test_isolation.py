@@ -1,9 +1,8 @@
 """Neither `common` nor the package of a backend loads a framework, when it is imported."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from started import python
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("torch", "tensorflow", "jax", "mxnet")
@@ -18,14 +17,7 @@ def test_no_framework_is_loaded(tmp_path: Path) -> None:
     modules = [".".join(each.relative_to(ROOT).with_suffix("").parts) for each in paths]
     assert {"common.training.loop", "frameworks.jax.__init__"} <= {*modules}
     lines = ["import sys", *(f"import {each}; {LOADED}" for each in modules)]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", "\n".join(lines), folder=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -1,10 +1,9 @@
 """What a page says that frameworks get wrong is what they get wrong, in the versions it names."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from started import python
 
 from common.backends.frameworks import FRAMEWORKS
 
@@ -31,13 +30,7 @@ def marks(case: str) -> pytest.MarkDecorator:
     ],
 )
 def test_the_page_has_what_a_case_prints(case: str, words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, *words.split()],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python(*words.split())
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert f"```\n$ python -m silent.{case}\n{done.stdout}```\n" in PAGE

@@ -4,6 +4,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,10 +14,28 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+
 SECONDS = 300
 """No command takes so long, however busy the machine."""
 
 CONCISE = ["-m", "frameworks.pytorch.concise"]
+
+
+def python(
+    *words: object, folder: str | Path = ROOT, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """This Python with these words, once it has ended; nothing else says where the project is."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=folder,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 PORTS = count()

@@ -1,14 +1,10 @@
 """Runs of a chapter with variables of the environment that a reader has long forgotten."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
-from started import SECONDS
-
-ROOT: Final = Path(__file__).parents[2]
+from started import python
 
 FLAGS: Final = (
     *("--devices=2", "--dataset=synthetic", "--train-examples=60", "--test-examples=20"),
@@ -18,15 +14,7 @@ FLAGS: Final = (
 
 def ran(module: str, out: Path, *more: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     """A short run of a chapter on two devices, in float32, once it has ended."""
-    return subprocess.run(
-        [sys.executable, "-m", module, *FLAGS, f"--out={out}", *more],
-        cwd=ROOT,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    return python("-m", module, *FLAGS, f"--out={out}", *more, **variables)
 
 
 def computed(out: Path) -> bytes:

@@ -1,13 +1,13 @@
 """The command line: its help, and that every bad request ends in one line and status 2."""
 
 import re
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from started import python
 
 from bench.__main__ import parser as bench
 from common import seeds
@@ -33,7 +33,6 @@ from common.terminal.values import (
 )
 from common.training.cli import main
 
-ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
 HEAVY |= {"torch", "tensorflow", "keras", "jax", "jaxlib", "mxnet"}
 FLAGS = """--devices --device-kind --tf32 --deterministic --threads --preset
@@ -45,8 +44,7 @@ FLAGS = """--devices --device-kind --tf32 --deterministic --threads --preset
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_help_names_every_flag_and_loads_nothing_heavy(name: str) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", f"frameworks.{name}.scratch", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = python("-X", "importtime", "-m", f"frameworks.{name}.scratch", "--help")
     loaded = {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "argparse" in loaded
     assert not loaded & HEAVY

@@ -1,13 +1,11 @@
 """Where and how a command may be started, and the one line in which it is refused elsewhere."""
 
 import ast
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from started import python
 
 from common.backends.frameworks import FRAMEWORKS
 
@@ -24,14 +22,6 @@ INTERNAL = Path("frameworks/mxnet/server.py")
 """Another process starts it, and gives it pipes."""
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-
-
-def started(*words: str, folder: Path = ROOT, **more: str) -> "subprocess.CompletedProcess[str]":
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command, variables = [sys.executable, *words], environment | more
-    return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize(
@@ -68,14 +58,14 @@ def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
     ],
 )
 def test_a_command_runs_as_a_file(folder: str, words: str) -> None:
-    done = started(*words.split(), "--help", folder=ROOT / folder)
+    done = python(*words.split(), "--help", folder=ROOT / folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: python -m ")
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_a_backend_that_hides_its_framework_says_where_to_start(name: str) -> None:
-    done = started("-m", f"{name}.scratch", folder=ROOT / "frameworks")
+    done = python("-m", f"{name}.scratch", folder=ROOT / "frameworks")
     line = f"{name} is hidden here: cd .. && python -m frameworks.{name}.scratch\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
 
@@ -103,7 +93,7 @@ ELSEWHERE = {
 )
 def test_windows_and_an_older_python_are_refused_in_one_line(run: str, elsewhere: str) -> None:
     nox = "sys.modules['nox'] = types.ModuleType('nox')"  # the common environment may lack it
-    done = started("-c", f"import os, runpy, sys, types; {elsewhere}; {nox}; runpy.{run}")
+    done = python("-c", f"import os, runpy, sys, types; {elsewhere}; {nox}; runpy.{run}")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{ELSEWHERE[elsewhere]}\n")
 
 
@@ -129,6 +119,6 @@ if __name__ == "__main__":
 
 def test_on_macos_processes_of_devices_are_spawned(tmp_path: Path) -> None:
     (tmp_path / "devices.py").write_text(MACOS)
-    done = started(str(tmp_path / "devices.py"), PYTHONPATH=str(ROOT))
+    done = python(str(tmp_path / "devices.py"), PYTHONPATH=str(ROOT))
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(done.stdout.splitlines()) == ["0 started", "1 started"]
