@@ -9,6 +9,7 @@ import pytest
 from common.base.errors import RunError
 from notebooks.text import chapter
 from notebooks.text.chapter import CHAPTERS, Cell, cells
+from notebooks.text.sources import Listings
 
 Write = Callable[[str], str]
 
@@ -41,8 +42,15 @@ def test_a_listing_brings_the_imports_that_none_before_it_has_brought(write: Wri
     assert "Tensor" not in second.split("def ")[0]  # it is known already
     assert "scatter(X, devices)" in last
     assert "import scatter" not in last  # the listing before is what it calls
-    name = write("# T\n\n```{listing} common/diagnose/explanations.py _order\n```")
-    assert "\nFITS, DIFFERS = 0.95, 0.5\n" in texts(cells(name, "jax"), "listing")[0]
+
+
+def test_a_listing_brings_two_names_that_one_line_binds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("notebooks.text.sources.ROOT", tmp_path)
+    text = "A, B = 1, 2\n\n\ndef both():\n    return A + B"
+    (tmp_path / "own.py").write_text(text, encoding="utf-8")
+    assert Listings().cell(tmp_path / "own.py", ["both"]) == text
 
 
 def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy() -> None:
