@@ -100,11 +100,7 @@ def test_a_frozen_host_is_named_in_thirty_seconds_and_ends_when_it_resumes(tmp_p
 
 @pytest.mark.parametrize(
     ("lost", "number", "became"),
-    [
-        (1, KILLED, GONE),
-        (0, FROZEN, f"{FROZE}, or its host is gone"),
-        (1, FROZEN, f"{FROZE}, or its host is gone"),
-    ],
+    [(1, KILLED, GONE), *((rank, FROZEN, f"{FROZE}, or its host is gone") for rank in (0, 1))],
 )
 def test_one_that_is_lost_while_others_have_yet_to_come_is_named(
     together: Together, lost: int, number: signal.Signals, became: str
