@@ -32,7 +32,7 @@ RECORD: Final = Path("out", "pytorch-scratch-3dev.json")
 BEAT: Final = 0.2
 FAST: Final = {
     "common.base.control.BEAT": BEAT,
-    "common.base.control.GRACE": 0.5,
+    "common.base.control.GRACE": 1.0,
     "common.base.children.FREEZE": 14 * BEAT,
     "common.hosts.hub.NOTICE": 0.5,
 }
