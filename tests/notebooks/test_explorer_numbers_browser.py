@@ -300,7 +300,7 @@ def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
     widths = tab.locator(".explorer-stage rect").evaluate_all(
         "all => all.map(each => Number(each.getAttribute('width')))"
     )
-    scenario = Scenario("dense", parameters=7 * 10**9, layers=32, devices=8, optimizer="adam")
+    scenario = Scenario(net="dense", parameters=7 * 10**9, layers=32, devices=8, optimizer="adam")
     peak = scenario.usage().peak
     scale = sum(widths) / sum(peak[kind][0] for kind in KEPT)
     assert widths == pytest.approx([scale * peak[kind][0] for kind in KEPT])
