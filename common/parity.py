@@ -20,9 +20,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 if not __package__:  # run as a file, as an editor does
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -71,11 +70,12 @@ exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 def parser() -> Parser:
     """The command line."""
     made = Parser("python -m common.parity", __doc__, usage=USAGE, epilog=EXAMPLES)
-    made.add_argument("folder", type=path, metavar="DIR", help="where the records are")
-    only = "compare these alone"
-    made.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help=only)
-    made.add_argument("--chapters", nargs="+", choices=CHAPTERS, default=CHAPTERS, help=only)
-    made.add_argument(
+    add = made.add_argument
+    most: dict[str, Any] = {"type": count(DEVICES), "metavar": "N", "default": 0}
+    add("folder", type=path, metavar="DIR", help="where the records are")
+    for flag, known in (("--frameworks", FRAMEWORKS), ("--chapters", CHAPTERS)):
+        add(flag, nargs="+", choices=known, default=known, help="compare only these")
+    add(
         "--suites",
         nargs="*",
         choices=SUITE_NAMES,
@@ -83,39 +83,17 @@ def parser() -> Parser:
         help="compare only these suites, and require all their planned runs; with no NAME, require "
         f"all suites: {', '.join(SUITE_NAMES)} (compare all runs that are there)",
     )
-    made.add_argument(
-        "--more-devices",
-        action="store_true",
-        help="expect the runs that `nox -s grid` adds, too",
-    )
-    made.add_argument(
-        "--over-hosts",
-        type=count(DEVICES),
-        metavar="N",
-        default=0,
-        help="of these suites, expect instead the runs over hosts, on at most N devices",
-    )
-    made.add_argument(
-        "--gpus",
-        type=count(DEVICES),
-        metavar="N",
-        default=0,
-        help="of these suites, expect the runs on GPUs, too, on at most N",
-    )
-    made.add_argument(
-        "--without-gpu",
-        nargs="+",
-        choices=FRAMEWORKS,
-        default=(),
-        help="frameworks that have no build for these GPUs: they are compared on the CPU alone",
-    )
-    made.add_argument(
-        "--layers",
-        action="store_true",
-        help="also compare ResNet-18 layer by layer, in the runs that were made with --layers",
-    )
-    made.add_argument("second", type=path, nargs="?", metavar="FILE", help="two files instead")
-    made.add_argument(
+    more = "expect the runs that `nox -s grid` adds, too"
+    add("--more-devices", action="store_true", help=more)
+    hosts = "of these suites, expect instead the runs over hosts, on at most N devices"
+    add("--over-hosts", help=hosts, **most)
+    add("--gpus", help="of these suites, expect the runs on GPUs, too, on at most N", **most)
+    without = "frameworks that have no build for these GPUs: they are compared only on the CPU"
+    add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
+    layers = "also compare ResNet-18 layer by layer, in the runs that were made with --layers"
+    add("--layers", action="store_true", help=layers)
+    add("second", type=path, nargs="?", metavar="FILE", help="two files instead")
+    add(
         "--tolerance",
         type=distance,
         metavar="X",
@@ -136,6 +114,37 @@ def of_two_files(made: Parser, flags: argparse.Namespace) -> bool:
             what = "two files" if files else "a folder"
             made.error(f"--{name.replace('_', '-')} means nothing for {what}")
     return files
+
+
+def compare_folder(flags: argparse.Namespace) -> int:
+    """Compares the records of a folder; writes and prints the verdict. Returns 0 or 1."""
+    for name in VERDICT_FILES:
+        with suppress(OSError):  # a verdict must not outlive a later comparison
+            destination(flags.folder / name).unlink()
+    with_gpu = [each for each in flags.frameworks if each not in flags.without_gpu]
+    examined = examine(
+        flags.folder,
+        frameworks=flags.frameworks,
+        chapters=flags.chapters,
+        suites=flags.suites,
+        more_devices=flags.more_devices,
+        over_hosts=flags.over_hosts,
+        gpus=dict.fromkeys(with_gpu, flags.gpus) if flags.gpus else None,
+    )
+    layered = layer_tables(examined)
+    if flags.layers and not layered:
+        raise RequestError(
+            "no two runs here have their layers: run ResNet-18 in two frameworks with --layers, "
+            "such as `python -m frameworks.jax.concise --preset quick --layers`"
+        )
+    as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
+    verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())
+    lacking = leave(flags.folder, verdict, examined, layered)
+    print_verdict(verdict)
+    together = not flags.layers or report_layers(layered)
+    if lacking:
+        print(lacking)
+    return 0 if verdict.passed and together else 1
 
 
 def leave(
@@ -166,61 +175,21 @@ def leave(
     return ""
 
 
-def examined_in(flags: argparse.Namespace) -> tuple[list[SuiteResult], list[LayerTable]]:
-    """The records of a folder, and the layers of their runs, compared."""
-    with_gpu = [each for each in flags.frameworks if each not in flags.without_gpu]
-    examined = examine(
-        flags.folder,
-        frameworks=flags.frameworks,
-        chapters=flags.chapters,
-        suites=flags.suites,
-        more_devices=flags.more_devices,
-        over_hosts=flags.over_hosts,
-        gpus=dict.fromkeys(with_gpu, flags.gpus) if flags.gpus else None,
-    )
-    layered = layer_tables(examined)
-    if flags.layers and not layered:
-        raise RequestError(
-            "no two runs here have their layers: run ResNet-18 in two frameworks with --layers, "
-            "such as `python -m frameworks.jax.concise --preset quick --layers`"
-        )
-    return examined, layered
-
-
-def report(
-    flags: argparse.Namespace, examined: Sequence[SuiteResult], layered: Sequence[LayerTable]
-) -> int:
-    """Writes and prints the verdict on a folder. Returns 0, or 1 if a check has failed."""
-    as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
-    verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())
-    lacking = leave(flags.folder, verdict, examined, layered)
-    print_verdict(verdict)
-    together = not flags.layers or report_layers(layered)
-    if lacking:
-        print(lacking)
-    return 0 if verdict.passed and together else 1
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the table and writes it as JSON and a page. Returns 0, 1 (failed) or 2.
+    """Compares a folder or two files, as the flags say. Returns 0, 1 (they diverge) or 2.
 
-    Of two files, it prints the table alone. What cannot be written is said, and changes no verdict.
+    What cannot be written is said, and changes no verdict.
     """
     made = parser()
     flags = made.parse_intermixed_args(argv)
     try:
-        if of_two_files(made, flags):
-            pair = compare_files(flags.folder, flags.second, flags.tolerance)
-            print_found = partial(print_pair, pair, f"{flags.folder} against {flags.second}")
-        else:
-            for name in VERDICT_FILES:
-                with suppress(OSError):  # a verdict must not outlive a later comparison
-                    destination(flags.folder / name).unlink()
-            print_found = partial(report, flags, *examined_in(flags))
+        if not of_two_files(made, flags):
+            return compare_folder(flags)
+        verdict = compare_files(flags.folder, flags.second, flags.tolerance)
+        return print_pair(verdict, f"{flags.folder} against {flags.second}")
     except (RequestError, RunError, OSError) as error:
         print(f"{made.prog}: error: {printable(str(error))}", file=sys.stderr)
         return 2
-    return print_found()
 
 
 if __name__ == "__main__":

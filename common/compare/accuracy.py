@@ -10,20 +10,18 @@ from common.compare.criteria import CRITERIA
 from common.compare.distances import Distance
 from common.compare.findings import Finding, farthest
 from common.compare.planned import preset_of
-from common.compare.tolerances import Setting
 from common.records.record import Record
 
 EQUAL: Final = 1e-12
 """Accuracies whose distances from the median differ by no more are equally far from it."""
 
 
-def spread(framework: str, runs: Sequence[Run]) -> tuple[str, float]:
-    """The framework whose accuracy is farthest from that of `framework`, and how far.
+def spread(framework: str, means: dict[str, float]) -> Distance:
+    """How far the mean accuracy of `framework` is from another's, at most.
 
     If two are far apart, the one farther from the median answers for it, or both if they are
     equally far. So a wrong framework does not make the others look wrong.
     """
-    means = mean_accuracies(runs)
     middle = median(means.values())
     off = {name: abs(mean - middle) for name, mean in means.items()}
     gaps = {
@@ -32,15 +30,8 @@ def spread(framework: str, runs: Sequence[Run]) -> tuple[str, float]:
         if off[name] <= off[framework] + EQUAL
     }
     other = max(gaps, key=lambda name: gaps[name])
-    return other, gaps[other]
-
-
-def mean_accuracies(runs: Sequence[Run]) -> dict[str, float]:
-    """Each framework's accuracy, over its runs on all numbers of devices."""
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        found.setdefault(run.record.framework, []).append(accuracy(run.record))
-    return {framework: fmean(accuracies) for framework, accuracies in found.items()}
+    where = "next to the median" if other == framework else f"from {other}"
+    return Distance("accuracy", gaps[other], where)
 
 
 def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
@@ -48,25 +39,26 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
 
     They are known of whole presets: one flag by hand, and an accuracy may be another.
     """
-    criteria, preset = CRITERIA[run.record.chapter], setting(run.record)
-    if preset not in criteria.floor or preset_of(run.record.config) is None:
+    criteria, record = CRITERIA[run.record.chapter], run.record
+    setting = record.config.preset, record.data.name
+    if setting not in criteria.floor or preset_of(record.config) is None:
         return
-    floor, ours = criteria.floor[preset], accuracy(run.record)
+    floor, ours = criteria.floor[setting].limit, accuracy(record)
     yield Finding(
         check="accuracy",
         quantity="accuracy",
-        passed=ours >= floor.limit,
+        passed=ours >= floor,
         distance=ours,
-        tolerance=floor.limit,
-        note=f"accuracy {ours:.4f}, at least {floor.limit} is expected",
+        tolerance=floor,
+        note=f"accuracy {ours:.4f}, at least {floor} is expected",
     )
-    framework = run.record.framework
-    if len(mean_accuracies(runs)) < 2:
-        return
-    other, gap = spread(framework, runs)
-    where = "next to the median" if other == framework else f"from {other}"
-    distance = Distance("accuracy", gap, where)
-    yield farthest("spread", "spread", [distance], criteria.spread[preset])
+    found: dict[str, list[float]] = {}
+    for each in runs:
+        found.setdefault(each.record.framework, []).append(accuracy(each.record))
+    if len(found) > 1:
+        means = {framework: fmean(accuracies) for framework, accuracies in found.items()}
+        far = spread(record.framework, means)
+        yield farthest("spread", "spread", [far], criteria.spread[setting])
 
 
 def accuracy(record: Record) -> float:
@@ -77,8 +69,3 @@ def accuracy(record: Record) -> float:
     settled = record.config.lr_decay == "linear"
     last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
     return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last
-
-
-def setting(record: Record) -> Setting:
-    """Where tolerances of accuracies stand: preset and data set."""
-    return record.config.preset, record.data.name

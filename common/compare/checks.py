@@ -1,19 +1,17 @@
-"""The numerical parity checks: what of a run is compared, with what, and how strictly."""
+"""What of a run is compared, and how strictly."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
 from common.compare.criteria import CRITERIA
-from common.compare.distances import compare
-from common.compare.findings import Finding, farthest, nearest_to_failing
 from common.compare.planned import suite_of
 from common.compare.tolerances import Tolerance, Tolerances
 from common.records.record import Record
-from common.records.trace import expected_arrays, minibatch_size, traced_steps
+from common.records.trace import expected_arrays, traced_steps
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Run:
 
     @property
     def shards(self) -> int | None:
-        """What keeps its answer from being that of other runs: see `Config.shards`."""
+        """How many shards are normalized each for itself: see `Config.shards`."""
         return self.record.config.shards()
 
 
@@ -58,58 +56,51 @@ def check_shapes(run: Run) -> tuple[str, str]:
     found = {name: (array.shape, str(array.dtype)) for name, array in run.arrays.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
-            told = [
+            there, due = (
                 f"{each[1]} {each[0]}" if each else "missing"
                 for each in (found.get(name), expected.get(name))
-            ]
-            return name, f"{name} is {told[0]}, expected {told[1]}"
+            )
+            return name, f"{name} is {there}, expected {due}"
     return "", ""
 
 
 def median(runs: Sequence[Run]) -> Weights:
     """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
-    medians: Weights = {}
-    shapes = {
-        name: each
-        for run in runs
-        for name, (each, _) in expected_arrays(run.record).items()
-        if not name.startswith(UNMEASURED)
-    }
-    for name, shape in shapes.items():
-        sound = [
-            run.arrays[name].astype(np.float64)
-            for run in runs
-            if name in run.arrays
-            and run.arrays[name].shape == shape
-            and np.isfinite(run.arrays[name]).all()
-        ]
-        if sound:
-            medians[name] = np.median(sound, axis=0)
-    return medians
+    groups: dict[str, list[Array]] = {}
+    for run in runs:
+        for name, (shape, _) in expected_arrays(run.record).items():
+            values = run.arrays.get(name, np.empty(0))
+            measured = not name.startswith(UNMEASURED) and values.shape == shape
+            if measured and np.isfinite(values).all():
+                groups.setdefault(name, []).append(values.astype(np.float64))
+    return {name: np.median(found, axis=0) for name, found in groups.items()}
 
 
 def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
     criteria, dtype = CRITERIA[run.record.chapter], run.record.config.dtype
-    found = criteria.tolerances.get(dtype, {})
-    return {**found, **criteria.long.get(dtype, {})} if found and is_long(run) else found
+    limits = criteria.tolerances.get(dtype, {})
+    return {**limits, **criteria.long.get(dtype, {})} if limits and is_long(run) else limits
 
 
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
     """The prefix and tolerance of each numerical check that runs of one setting allow.
 
-    Training makes more of rounding with every step, so long runs are compared with each other in
-    their beginnings alone.
+    Training amplifies rounding with every step, so only the beginnings of long runs are compared
+    with each other.
     """
-    known, ends = allowed(run), ("weights", "outcome") if is_long(run) else ()
-    named = NUMERICAL.items() if known else ()
-    return {name: (prefix, known[name]) for name, prefix in named if name not in ends}
+    limits, ends = allowed(run), ("weights", "outcome") if is_long(run) else ()
+    return {
+        name: (prefix, limits[name])
+        for name, prefix in NUMERICAL.items()
+        if limits and name not in ends
+    }
 
 
 def beginning(run: Run) -> int:
-    """The steps from the first on over which rounding stays rounding, in runs such as this one.
+    """The number of steps over which rounding stays rounding, in runs such as this one.
 
-    In float32 that is known of the suites alone; else the first step is certain.
+    In float32 that is known only of the suites; else the first step is certain.
     """
     config = run.record.config
     known = config.dtype == "float64" or suite_of(config) is not None or not traced_steps(config)
@@ -122,46 +113,11 @@ def is_long(run: Run) -> bool:
 
 
 def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
-    """The arrays, with the losses of the run's beginning alone."""
+    """The arrays, with the losses of only the run's beginning."""
     return {**arrays, "losses": arrays.get("losses", np.empty(0))[: beginning(run)]}
-
-
-def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
-    """How far two runs are apart that compute the same: what comes nearest to failing."""
-    ours, theirs = head(run, run.arrays), head(run, other.arrays)
-    return nearest_to_failing(
-        farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
-        for name, (prefix, tolerance) in numerical_checks(run).items()
-    )
-
-
-def usage_check(run: Run) -> Iterator[Finding]:
-    """Whether what its first step has counted is what the plan says: integers, equal or not."""
-    record = run.record
-    step = record.resumed[-1].step + 1 if record.resumed else 1
-    expected = record.config.usage(minibatch_size(record.config, step))
-    if expected is None:
-        return
-    note = "" if record.split else "it has counted nothing"
-    if record.split:
-        for found in (record.split.counted, record.split.predicted):
-            pairs = zip(asdict(found).items(), asdict(expected).values(), strict=True)
-            wrong = [f"{k} are {v}, by the plan {right}" for (k, v), right in pairs if v != right]
-            note = note or "".join(wrong[:1])
-    yield Finding(check="plan", passed=not note, where=note, note=note)
 
 
 def curve(run: Run, losses: Array) -> Weights:
     """The mean loss of each epoch of a run (epochs,), of `losses` (steps,)."""
     ends = np.cumsum([epoch.steps for epoch in run.record.epochs])
     return {"losses by epoch": np.array([part.mean() for part in np.split(losses, ends[:-1])])}
-
-
-def environment_of(runs: Sequence[Run]) -> list[str]:
-    """Each variable that may change rounding, and the runs in which it was set, in words."""
-    found: dict[str, list[str]] = {}
-    for run in runs:
-        for name, value in run.record.environment.items():
-            of_run = f"{run.record.framework} on {run.devices}"
-            found.setdefault(f"{name}={value}", []).append(of_run)
-    return [f"{variable} in {', '.join(where)}" for variable, where in found.items()]

@@ -1,4 +1,4 @@
-"""Finds the records of a suite, and decides which are compared, and with what."""
+"""Reads the records of a suite, refuses what cannot be compared; what the others agree on."""
 
 import hashlib
 from collections import Counter
@@ -22,6 +22,9 @@ from common.settings.config import Config
 Asked = Callable[[Config], Mapping[str, Any]]
 """What is asked of a run: each setting that it has otherwise, with the value it should have."""
 
+Answer = tuple[tuple[str, Any], ...]
+"""Settings that decide what runs have to compute, in whatever dtype."""
+
 
 @dataclass(frozen=True)
 class LoadedRecord:
@@ -37,6 +40,24 @@ class LoadedRecord:
     record: Record | None = None
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What runs are compared with: the entry-wise median of runs with the same answer.
+
+    `runs` is their number. They are `independent` if the runs that are compared with it are others.
+    """
+
+    name: str
+    arrays: Weights
+    runs: int
+    independent: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is one run, and so the very one that is compared with it."""
+        return self.runs < 2 and not self.independent
+
+
 def gather(
     folder: Path,
     chapter: str,
@@ -47,14 +68,14 @@ def gather(
 ) -> list[LoadedRecord]:
     """One entry for each expected record, in order; `asked` tells what a run must have been."""
     found = [
-        _find(folder / record_name(framework, chapter, k, way), framework, k, asked)
+        _read(folder / record_name(framework, chapter, k, way), framework, k, asked)
         for framework, k in product(frameworks, devices)
     ]
-    shared = [_shared(each.run) if each.run else {} for each in found]
-    counts = Counter(tuple(each.items()) for each in shared if each)
+    settings = [_setting(each.run) if each.run else {} for each in found]
+    counts = Counter(tuple(each.items()) for each in settings if each)
     common = dict(counts.most_common(1)[0][0]) if counts else {}
     records = [each.run.record for each in found if each.run]
-    return [_like_others(*each, common, records) for each in zip(found, shared, strict=True)]
+    return [_like_others(*each, common, records) for each in zip(found, settings, strict=True)]
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
@@ -67,7 +88,7 @@ def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str
     return {int(count) for count in counts if count.isdecimal()}
 
 
-def _find(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecord:
+def _read(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecord:
     if not path.is_file():
         return LoadedRecord(framework, devices, None, f"there is no {path}")
     record = None
@@ -98,36 +119,36 @@ def identity(record: Record) -> dict[str, Any]:
     }
 
 
-def _shared(run: Run) -> dict[str, Any]:
+def answer_of(run: Run) -> Answer:
+    """What decides the numbers of a run, except for its dtype."""
+    return tuple(item for item in identity(run.record).items() if item[0] != "dtype")
+
+
+def _setting(run: Run) -> dict[str, Any]:
     """What all runs of a suite have in common, also those that normalize other shards."""
     config = run.record.config
-    shared = {name: value for name, value in identity(run.record).items() if name != "shards"}
+    setting = {name: value for name, value in identity(run.record).items() if name != "shards"}
     spec = SPECS[config.chapter]
     # With more devices, such a preset takes larger minibatches, and larger steps.
     for name in ("batch_size", "lr") if config.preset in spec.per_device else ():
-        if shared[name] == spec.preset(config.preset, config.devices)[name]:
-            shared[name] = f"{spec.presets[config.preset][name]} a device"
-    return {**shared, "minibatches": _minibatches(run)}
-
-
-def _minibatches(run: Run) -> str:
-    """The SHA-256 over the minibatches that a run has kept, and the images it was probed with."""
+        if setting[name] == spec.preset(config.preset, config.devices)[name]:
+            setting[name] = f"{spec.presets[config.preset][name]} a device"
     state = hashlib.sha256()
     for name, values in sorted(run.arrays.items()):
         if name.startswith(("trace/images/", "trace/labels/", "probe/", "test/labels")):
             state.update(f"{name}{values.shape}".encode())
             state.update(np.ascontiguousarray(values).tobytes())
-    return state.hexdigest()
+    return {**setting, "minibatches": state.hexdigest()}
 
 
 def _like_others(
     found: LoadedRecord,
-    shared: Mapping[str, Any],
+    setting: Mapping[str, Any],
     common: Mapping[str, Any],
     records: Sequence[Record],
 ) -> LoadedRecord:
     """`found`, unless it is of another setting than the others, or was made elsewhere."""
-    for name, value in shared.items():
+    for name, value in setting.items():
         if common[name] != value:
             trouble = f"{name} is {value}, and others have {common[name]}"
             return replace(found, run=None, trouble=trouble)
@@ -136,53 +157,28 @@ def _like_others(
     return found
 
 
-@dataclass(frozen=True)
-class Reference:
-    """What runs are compared with: the entry-wise median of some runs of one identity.
-
-    `runs` is their number. `independent` says that other runs have agreed on it than those that are
-    compared with it.
-    """
-
-    name: str
-    identity: dict[str, Any]
-    arrays: Weights
-    runs: int
-    independent: bool = False
-
-    @property
-    def alone(self) -> bool:
-        """Whether it is one run, and so the very one that is compared with it."""
-        return self.runs < 2 and not self.independent
-
-    def suits(self, run: Run) -> bool:
-        """Whether a run computed the same thing, in whatever dtype."""
-        return {**self.identity, "dtype": ""} == {**identity(run.record), "dtype": ""}
-
-
-def references_of(found: Sequence[LoadedRecord]) -> dict[int | None, Reference]:
-    """What the runs of a suite agree on: one for all, or one for each number of shards."""
-    groups: dict[int | None, list[Run]] = {}
-    for each in found:
-        if each.run:
-            groups.setdefault(each.run.shards, []).append(each.run)
+def references_of(runs: Iterable[Run]) -> dict[Answer, Reference]:
+    """What runs of one dtype agree on, by what they have to compute."""
+    groups: dict[Answer, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(answer_of(run), []).append(run)
     return {
-        shards: Reference(
-            f"the median of {len(runs)} {runs[0].record.config.dtype} runs",
-            identity(runs[0].record),
-            median(runs),
-            len(runs),
+        answer: Reference(
+            f"the median of {len(group)} {group[0].record.config.dtype} runs",
+            median(group),
+            len(group),
         )
-        for shards, runs in groups.items()
+        for answer, group in groups.items()
     }
 
 
 def expected_of(
-    found: Sequence[LoadedRecord], exact: Mapping[int | None, Reference]
-) -> dict[int | None, Reference]:
-    """What each run is compared with: its `exact` result, if there is one, else the median."""
-    references = references_of(found)
-    for run in (each.run for each in found if each.run):
-        if run.shards in exact and exact[run.shards].suits(run):
-            references[run.shards] = replace(exact[run.shards], independent=True)
-    return references
+    runs: Sequence[Run], exact: Mapping[Answer, Reference], *, independent: bool
+) -> dict[Answer, Reference]:
+    """What each run is compared with: the `exact` result, if there is one, else their own median.
+
+    The exact one is `independent` if these runs are no part of it.
+    """
+    own = references_of(runs)
+    known = {answer: exact[answer] for answer in own if answer in exact}
+    return own | {k: replace(each, independent=independent) for k, each in known.items()}

@@ -35,24 +35,6 @@ Printable = Annotated[str, AfterValidator(printable)]
 """Text of a finding: a name in it may come from anywhere."""
 
 
-class Hidden(BaseModel):
-    """How much of a step is lost where weights are rounded.
-
-    Of its `entries`, so many are `hidden`: rounding alone may move them by more than the limit.
-    `tried` is how many ReLU units in doubt were looked at to explain what the others show.
-    """
-
-    step: int
-    hidden: int
-    entries: int
-    tried: int
-
-    @property
-    def compared(self) -> bool:
-        """Whether enough is left: of fewer entries than units, some units explain anything."""
-        return self.entries - self.hidden > self.tried
-
-
 class Finding(BaseModel):
     """What one check of a run found. `where` is the entry, or the epoch, that is worst.
 
@@ -60,8 +42,8 @@ class Finding(BaseModel):
 
     `quantity` says whose tolerance was applied; without a tolerance, what is asked for is equality.
     Where there is a tolerance and no distance, nothing could be compared: NaN, or another shape.
-    `diverged` names every array that is too far off, in the net's order. `hidden` says of each step
-    what rounding hides of it, where steps are compared.
+    `diverged` names every array that is too far off, in the net's order. Where steps are compared,
+    `steps` is their number, and `hidden` that of those whose movement rounding hides.
     """
 
     check: str
@@ -74,7 +56,8 @@ class Finding(BaseModel):
     step: int | None = None
     note: Printable = ""
     diverged: list[Printable] = []
-    hidden: list[Hidden] = []
+    steps: int = 0
+    hidden: int = 0
 
     @property
     def place(self) -> str:

@@ -10,17 +10,17 @@ from common.base.errors import RequestError
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SPECS, SUITES
 from common.chapters.suites import Suite
-from common.compare import repeats
 from common.compare.checks import Run
 from common.compare.collect import (
-    Reference,
+    LoadedRecord,
     device_counts,
     expected_of,
     gather,
     references_of,
 )
 from common.compare.planned import other_settings, suite_of
-from common.compare.suite import SuiteResult, Verdict, compare_suite
+from common.compare.repeats import on_one_host
+from common.compare.suite import Evidence, SuiteResult, Verdict, compare_suite, recomputed_of
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
@@ -39,75 +39,70 @@ def examine(
 ) -> list[SuiteResult]:
     """Compares all records in `folder` and in the suites' folders below it.
 
-    Every framework is expected to have a record for every device count, but for suites for which
-    it is lacking something: whatever it has of these is left out. `suites` names the only
-    suites that are compared, and must be there just as they are planned; if it is empty, all that
-    are. They are planned on 1 and 2 devices or, with `more_devices`, on all, or over hosts, on at
-    most `over_hosts`; those on GPUs only of the frameworks that `gpus` names, on at most as many as
-    it says, which is the same for all. Without `suites`, whatever is there is compared; a run on
-    one device is expected beside it if the suite plans one. Raises RequestError if there is
-    nothing, or no run of a named suite is planned.
+    Every framework is expected to have a record for every device count, except where it lacks what
+    a suite needs: its records there are left out. `suites` names the only suites that are compared,
+    with all their planned runs; if it is empty, all suites are. They are planned on 1 and 2 devices
+    or, with `more_devices`, on all, or over hosts, on at most `over_hosts`; on GPUs, by the
+    frameworks that `gpus` names, on at most as many as it says, which is the same for all. Without
+    `suites`, whatever is there is compared; a run on one device is expected, too, if the suite
+    plans one. Raises RequestError if there is nothing, or no run of a named suite is planned.
     """
-    examined: list[SuiteResult] = []
     most = max(gpus.values()) if gpus else 0
-    planned = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
-    known = [
-        each.name
-        for each in SUITES
-        if each.chapter in chapters and planned(each) and {*frameworks} - each.lacking.keys()
-    ]
+    counts = partial(Suite.counts, more_devices=more_devices, over_hosts=over_hosts, gpus=most)
+    chosen = [each for each in SUITES if each.chapter in chapters]
+    known = {each.name for each in chosen if counts(each) and {*frameworks} - each.lacking.keys()}
     if idle := [name for name in suites or () if name not in known]:
         raise RequestError(
             f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus, "
             "--frameworks and --chapters; without --suites, all runs that are there are compared"
         )
-    needed = {each.alone_in for each in SUITES if each.name in (suites or ())}
-    for chapter in chapters:
-        exact: dict[int | None, Reference] = {}
-        runs: dict[tuple[str, str, int], Run] = {}
-        for suite in (each for each in SUITES if each.chapter == chapter):
-            with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
-            able = [each for each in frameworks if each not in suite.lacking]
-            names = [each for each in able if each in with_gpu]
-            place = (
-                folder / suite.folder,
-                chapter,
-                SPECS[chapter].way(suite.settings),
-                names,
-            )
-            counts = _there(suite, device_counts(*place)) if suites is None else planned(suite)
-            compared = not suites or suite.name in suites
-            if not compared:  # others may need its run on one device
-                counts = [k for k in counts if k == 1 and suite.name in needed]
-            if not (counts and names):
-                continue
+    compared = [each for each in chosen if not suites or each.name in suites]
+    needed = {each.alone_in for each in compared} if suites else set()
+    loaded: dict[tuple[str, str], list[LoadedRecord]] = {}
+    for suite in chosen:
+        with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
+        names = [each for each in frameworks if each in with_gpu and each not in suite.lacking]
+        way = SPECS[suite.chapter].way(suite.settings)
+        place = folder / suite.folder, suite.chapter, way, names
+        if suites is None:
+            numbers = _there(suite, device_counts(*place))
+        elif suite in compared:
+            numbers = counts(suite)
+        else:  # others may need its run on one device
+            numbers = [k for k in counts(suite) if k == 1 and suite.name in needed]
+        if numbers and names:
             asked = partial(_broken_promises if suites is None else other_settings, suite=suite)
-            found = gather(*place, counts, asked)
-            own = [each.run for each in found if each.run]
-            runs |= {(suite.name, run.record.framework, run.devices): run for run in own}
-            if not compared:
-                continue
-            references = expected_of(found, exact)
-            comparison = compare_suite(
-                _name(own, suite) if suites is None else suite.name,
-                chapter,
-                found,
-                references,
-                partial(repeats.findings, suite, runs),
-                [run for (of, _, k), run in runs.items() if k == 1 and of == suite.alone_in],
-            )
-            instead = {
-                "on the CPU alone": [each for each in able if each not in names],
-                "in processes of one host": repeats.on_one_host(suite, own),
-            }
-            told = [f"{where}: {', '.join(those)}" for where, those in instead.items() if those]
-            comparison.notes = [*told, *comparison.notes]
-            comparison.lacking = {k: why for k, why in suite.lacking.items() if k in frameworks}
-            examined.append(SuiteResult(comparison, found, references))
-            if suite.name.startswith("float64") and not suite.lacking:
-                exact |= references_of(found)
-    if not examined:
+            loaded[suite.chapter, suite.name] = gather(*place, numbers, asked)
+    there = [each for each in compared if (each.chapter, each.name) in loaded]
+    if not there:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
+
+    def runs_of(chapter: str, name: str) -> list[Run]:
+        return [each.run for each in loaded.get((chapter, name), ()) if each.run]
+
+    exact = references_of(
+        run for each in there if each.exact for run in runs_of(each.chapter, each.name)
+    )
+    examined = []
+    for suite in there:
+        chapter, runs = suite.chapter, runs_of(suite.chapter, suite.name)
+        evidence = Evidence(
+            suite,
+            loaded[chapter, suite.name],
+            expected_of(runs, exact, independent=not suite.exact),
+            recomputed_of(f"{chapter}, {suite.name}", runs),
+            [run for run in runs_of(chapter, suite.alone_in) if run.devices == 1],
+            {(run.record.framework, run.devices): run for run in runs_of(chapter, suite.repeats)},
+        )
+        named = suite.name if suites is not None else _name(runs, suite)
+        lacking = {name: why for name, why in suite.lacking.items() if name in frameworks}
+        able = [each for each in frameworks if each not in suite.lacking]
+        elsewhere = {
+            "on the CPU alone": [x for x in able if suite.kind == "gpu" and gpus and x not in gpus],
+            "in processes of one host": on_one_host(suite, runs),
+        }
+        notes = [f"{where}: {', '.join(who)}" for where, who in elsewhere.items() if who]
+        examined.append(compare_suite(named, evidence, notes, lacking))
     return examined
 
 

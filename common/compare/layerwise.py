@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from common.base.arrays import Weights
 from common.compare.checks import Run, check_shapes, median, numerical_checks
+from common.compare.collect import Answer, answer_of
 from common.compare.criteria import CRITERIA
 from common.compare.distances import compare
 from common.compare.suite import SuiteResult, title
@@ -16,7 +17,7 @@ from common.compare.suite import SuiteResult, title
 
 @dataclass(frozen=True)
 class Layer:
-    """How far what one layer makes of the images is from what is expected, in some runs.
+    """How far the output of one layer is from what is expected, in some runs.
 
     `when` is "before" or "after" training. `distances`, relative to the largest entry of what is
     expected, and `limits` have one for each run.
@@ -39,7 +40,7 @@ class LayerDivergence:
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The layers of the runs that must make the same of them, in the order of computing."""
+    """The layers of the runs that must give them alike, in the order of computing."""
 
     title: str
     runs: Sequence[Run]
@@ -53,58 +54,51 @@ class LayerTable:
         """For each run that is too far off somewhere: where that begins."""
         found = []
         for i, run in enumerate(self.runs):
-            for layer in self.layers:
-                if layer.distances[i] > layer.limits[i]:
-                    text = (
-                        f"{run.record.framework} on {run.devices} diverges at {layer.name}, "
-                        f"{layer.when} training: {layer.distances[i]:.1e}, at most "
-                        f"{layer.limits[i]:.1e} is allowed"
-                    )
-                    found.append(LayerDivergence(run, layer, text))
-                    break
+            for layer in (each for each in self.layers if each.distances[i] > each.limits[i]):
+                text = (
+                    f"{run.record.framework} on {run.devices} diverges at {layer.name}, "
+                    f"{layer.when} training: {layer.distances[i]:.1e}, at most "
+                    f"{layer.limits[i]:.1e} is allowed"
+                )
+                found.append(LayerDivergence(run, layer, text))
+                break
         return found
 
 
 def layer_tables(examined: Sequence[SuiteResult]) -> list[LayerTable]:
-    """A table for each suite, and each number of shards, of which two runs have their layers."""
+    """A table for each suite, and each answer, of which two runs have their layers."""
     return [table for each in examined for table in _tables(each)]
 
 
 def _tables(each: SuiteResult) -> Iterator[LayerTable]:
-    groups: dict[int | None, list[Run]] = {}
-    for run in (found.run for found in each.found if found.run):
-        if (
-            run.record.config.options.layer_shapes()
-            and not check_shapes(run)[0]
-            and numerical_checks(run)
-        ):
-            groups.setdefault(run.shards, []).append(run)
-    for shards, runs in groups.items():
-        reference = each.references[shards]
-        has_layers = any(name.startswith("layers/") for name in reference.arrays)
-        exact = reference.independent and has_layers
+    groups: dict[Answer, list[Run]] = {}
+    for run in each.evidence.runs:
+        kept = run.record.config.options.layer_shapes() and not check_shapes(run)[0]
+        if kept and numerical_checks(run):
+            groups.setdefault(answer_of(run), []).append(run)
+    for runs in groups.values():
+        reference = each.reference(runs[0])
+        exact = reference.independent and any(x.startswith("layers/") for x in reference.arrays)
         if exact or len(runs) > 1:
-            yield _table(each, runs, reference.arrays if exact else median(runs))
+            expected = reference.arrays if exact else median(runs)
+            layers = [
+                layer for when in ("before", "after") for layer in _layers(runs, expected, when)
+            ]
+            devices = [run.devices for run in runs]
+            yield LayerTable(f"{title(each.comparison, devices)}, layer by layer", runs, layers)
 
 
-def _table(each: SuiteResult, runs: Sequence[Run], expected: Weights) -> LayerTable:
-    layers: list[Layer] = []
-    for when in ("before", "after"):
-        limits = [limit for run in runs if (limit := limit_of(run, when)) is not None]
-        if len(limits) == len(runs):
-            measured = [compare(run.arrays, expected, f"layers/{when}/") for run in runs]
-            for row in zip(*measured, strict=True):
-                name = row[0].array.removeprefix(f"layers/{when}/")
-                layers.append(Layer(when, name, [found.far for found in row], limits))
-    return LayerTable(
-        title=f"{title(each.comparison, [run.devices for run in runs])}, layer by layer",
-        runs=runs,
-        layers=layers,
-    )
+def _layers(runs: Sequence[Run], expected: Weights, when: str) -> Iterator[Layer]:
+    limits = [limit for run in runs if (limit := limit_of(run, when)) is not None]
+    if len(limits) == len(runs):
+        measured = [compare(run.arrays, expected, f"layers/{when}/") for run in runs]
+        for row in zip(*measured, strict=True):
+            name = row[0].array.removeprefix(f"layers/{when}/")
+            yield Layer(when, name, [found.far for found in row], limits)
 
 
 def limit_of(run: Run, when: str) -> float | None:
-    """How far a layer of a run may be off; None where training has made too much of rounding.
+    """How far a layer of a run may be off; None where training has amplified rounding too much.
 
     After training it is as far off as the weights are. In float32 that can be a tenth.
     """

@@ -6,35 +6,37 @@ import numpy as np
 
 from common.backends.frameworks import same_bits
 from common.chapters.suites import Suite
-from common.compare.checks import NUMERICAL, Run, against
-from common.compare.findings import Finding
-
-Runs = Mapping[tuple[str, str, int], Run]
-"""Runs by suite, framework and number of devices."""
+from common.compare.checks import NUMERICAL, Run, head, numerical_checks
+from common.compare.distances import compare
+from common.compare.findings import Finding, farthest, nearest_to_failing
 
 
-def findings(suite: Suite, runs: Runs, run: Run, scales: Mapping[str, float]) -> Iterator[Finding]:
-    """Whether a run over hosts or on GPUs did what one of `runs` did; nothing of any other run."""
+def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
+    """How far two runs are apart that compute the same: what comes nearest to failing."""
+    ours, theirs = head(run, run.arrays), head(run, other.arrays)
+    return nearest_to_failing(
+        farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
+        for name, (prefix, tolerance) in numerical_checks(run).items()
+    )
+
+
+def repeat_checks(
+    suite: Suite, run: Run, repeated: Run | None, scales: Mapping[str, float]
+) -> Iterator[Finding]:
+    """Whether a run over hosts or on GPUs did what the `repeated` one did; nothing of others."""
     hosts = suite.hosts.get(run.devices, 1)
-    repeated = runs.get((suite.repeats, run.record.framework, run.devices))
-    if hosts > 1:
-        yield _over_hosts(run, hosts, repeated)
-    elif suite.kind == "gpu" and repeated:
-        yield against("gpus", run, repeated, scales)
-    elif suite.kind == "gpu":
-        note = "there is no run on as many CPU devices to compare with"
-        yield Finding(check="gpus", passed=False, note=note)
-
-
-def _over_hosts(run: Run, hosts: int, single: Run | None) -> Finding:
-    """Whether it was over so many, and computed what a single one did: to the bit, if promised."""
-    note = _elsewhere(run, hosts)
-    if note or single is None:
-        note = note or "there is no run on one host to compare with"
-        return Finding(check="hosts", passed=False, note=note)
-    if same_bits(run.record.framework, run.record.chapter):
-        return _equal(run, single)
-    return against("hosts", run, single, {})
+    check, where = ("hosts", "one host") if hosts > 1 else ("gpus", "as many CPU devices")
+    if hosts == 1 and suite.kind != "gpu":
+        return
+    if note := _elsewhere(run, hosts) if hosts > 1 else "":
+        yield Finding(check=check, passed=False, note=note)
+    elif repeated is None:
+        note = f"there is no run on {where} to compare with"
+        yield Finding(check=check, passed=False, note=note)
+    elif hosts > 1 and same_bits(run.record.framework, run.record.chapter):
+        yield _equal(run, repeated)
+    else:
+        yield against(check, run, repeated, scales if hosts == 1 else {})
 
 
 def _elsewhere(run: Run, hosts: int) -> str:

@@ -53,7 +53,7 @@ def first_divergence(found: LoadedRecord, examined: SuiteResult) -> Divergence |
     first = next(iter(failed.values()))
     if found.run is None or first.tolerance is None:
         return _of_record(found, first)
-    run, expected = found.run, examined.references[found.run.shards].arrays
+    run, expected = found.run, examined.reference(found.run).arrays
     return _of_numbers(run, head(run, expected), failed)
 
 

@@ -30,7 +30,7 @@ class FailedRun:
         if run is None or not self.divergence.array:
             return []
         diverged = [x for check in self.examined.checks(self.found) for x in check.diverged]
-        return explanations(run, head(run, self.examined.references[run.shards].arrays), diverged)
+        return explanations(run, head(run, self.examined.reference(run).arrays), diverged)
 
     def decided(self) -> bool:
         """Whether float64 runs, or most of the suite's runs, agree on something else."""
@@ -41,7 +41,7 @@ class FailedRun:
             each for each in self.examined.found if each.run and each.run.shards == run.shards
         ]
         passed = [x for x in others if all(check.passed for check in self.examined.checks(x))]
-        return self.examined.references[run.shards].independent or 2 * len(passed) > len(others)
+        return self.examined.reference(run).independent or 2 * len(passed) > len(others)
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ NO_DISTANCE: Final = {"float64": 1e-17, "float32": 1e-9}
 """What is drawn for a distance of 0, which a logarithmic axis lacks: less than rounding."""
 
 
-def losses(runs: Sequence[Run], expected: Mapping[int | None, Array], limit: float | None) -> str:
+def losses(runs: Sequence[Run], expected: Mapping[str, Array], limit: float | None) -> str:
     """The URI of a picture: the loss of every step and, below, its distance from the expected one.
 
-    `expected` has the losses (steps,) that runs are compared with, by their number of shards;
-    `limit` is that of a distance, as long as it is compared.
+    `expected` has the losses (steps,) that runs are compared with, by name; `limit` is that of a
+    distance, as long as it is compared.
     """
     every, distances = [], []
     for run in runs:
-        found, reference = run.arrays["losses"], expected.get(run.shards)
+        found, reference = run.arrays["losses"], expected.get(run.name)
         every.append(line(run, found))
         if reference is not None and reference.shape == found.shape:
             with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
 """The verdict as a page: one file, with nothing in it that runs or that is elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +11,10 @@ from common.compare.suite import Comparison, SuiteResult, Verdict, title
 from common.diagnose.suspects import Suspect, suspects
 from common.report.figures import losses
 from common.report.text import (
-    Row,
     columns,
     conclusion,
     describe,
     frameworks,
-    layer_rows,
     left_to_grid,
     rows,
     subtitle,
@@ -24,19 +22,6 @@ from common.report.text import (
 from common.terminal.text import printable
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True)
-class Section:
-    """One suite: its table, the checks that failed, and the URI of a picture if there are runs."""
-
-    anchor: str
-    title: str
-    subtitle: str
-    frameworks: list[str]
-    rows: list[Row]
-    failed: list[str]
-    picture: str
 
 
 def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[LayerTable]) -> str:
@@ -53,6 +38,8 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[La
         finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
     )
     environment.filters["image"] = Markup
+    words = (anchor, columns, describe, picture, rows, subtitle, title)
+    environment.globals |= {each.__name__: each for each in words}
     divergences = [divergence for table in layered for divergence in table.divergences()]
     suspected = [pinpointed(suspect, divergences) for suspect in suspects(examined)]
     return environment.get_template("parity.html").render(
@@ -61,11 +48,8 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[La
         not_run=left_to_grid(verdict) if verdict.not_run else "",
         suspects=suspected,
         innocent=innocent(verdict, suspected),
-        anchor=anchor,
         nets={name: spec.heading for name, spec in SPECS.items()},
-        sections=[section(each) for each in examined],
-        layered=layered,
-        layer_rows=layer_rows,
+        examined=examined,
     )
 
 
@@ -91,22 +75,13 @@ def innocent(verdict: Verdict, suspected: Sequence[Suspect]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in named]
 
 
-def section(examined: SuiteResult) -> Section:
-    """A suite as the page shows it."""
-    comparison = examined.comparison
-    runs = [each.run for each in examined.found if each.run]
-    groups = {k: each for k, each in examined.references.items() if not each.alone}
-    expected = {k: each.arrays["losses"] for k, each in groups.items()}
-    trajectory = [each.tolerance for each in comparison.checks if each.check == "trajectory"]
-    return Section(
-        anchor=anchor(comparison),
-        title=title(comparison),
-        subtitle=subtitle(comparison),
-        frameworks=columns(comparison),
-        rows=rows(comparison),
-        failed=[describe(check) for check in comparison.checks if not check.passed],
-        picture=losses(runs, expected, next(iter(trajectory), None)) if runs else "",
-    )
+def picture(examined: SuiteResult) -> str:
+    """The URI of a picture of a suite's losses; empty without runs."""
+    runs = examined.evidence.runs
+    references = {run.name: examined.reference(run) for run in runs}
+    expected = {k: each.arrays["losses"] for k, each in references.items() if not each.alone}
+    limits = [x.tolerance for x in examined.comparison.checks if x.check == "trajectory"]
+    return losses(runs, expected, next(iter(limits), None)) if runs else ""
 
 
 def anchor(comparison: Comparison) -> str:

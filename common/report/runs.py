@@ -12,16 +12,6 @@ from common.records.record import Record
 
 MIB: Final = 2**20
 
-HEADINGS: Final = [
-    "framework",
-    "devices",
-    "accuracy",
-    "after epoch 2",
-    "s/epoch",
-    "images/s",
-    "peak memory",
-]
-
 Rows = list[list[str]]
 """Of a table; the first one has the headings."""
 
@@ -31,22 +21,22 @@ def of_records(records: Sequence[Record]) -> Rows:
 
     Times and rates are means over a run's epochs.
     """
-    rows = [HEADINGS, *map(_row, records)]
-    told = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows[1:])]
-    return [[row[i] for i in told] for row in rows]
+    rows = [_row(record) for record in records]
+    headings = [name for name in rows[0] if any(row[name] for row in rows)]
+    return [headings, *([row[name] for name in headings] for row in rows)]
 
 
-def _row(record: Record) -> list[str]:
+def _row(record: Record) -> dict[str, str]:
     epochs = record.epochs
-    return [
-        who(record),
-        str(record.config.devices),
-        f"{accuracy(record):.3f}",
-        f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
-        f"{fmean(epoch.seconds for epoch in epochs):.1f}",
-        f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",
-        f"{(record.peak_memory or 0) / MIB:,.0f} MiB",
-    ]
+    return {
+        "framework": who(record),
+        "devices": str(record.config.devices),
+        "accuracy": f"{accuracy(record):.3f}",
+        "after epoch 2": f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
+        "s/epoch": f"{fmean(epoch.seconds for epoch in epochs):.1f}",
+        "images/s": f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",
+        "peak memory": f"{(record.peak_memory or 0) / MIB:,.0f} MiB",
+    }
 
 
 def who(record: Record) -> str:

@@ -8,9 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.suites import ON_GPUS
-from common.compare.findings import HEADINGS, Check, Hidden
-from common.compare.layerwise import Layer, LayerTable
+from common.compare.findings import HEADINGS, Check
+from common.compare.layerwise import LayerTable
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
@@ -78,13 +77,10 @@ def subtitle(comparison: Comparison) -> str:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     without = [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
-    share = max((100 * each.hidden // each.entries for each in _hidden([comparison])), default=0)
-    most = [f"rounding of the weights hides up to {share} % of the entries of a step"]
-    hidden = [*(most if share else []), *uncompared([comparison])]
-    told = "".join(f"; {each}" for each in (*without, *comparison.notes, *hidden))
+    notes = "".join(f"; {x}" for x in (*without, *comparison.notes, *uncompared([comparison])))
     return (
         f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
-        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{told}"
+        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{notes}"
     )
 
 
@@ -119,43 +115,38 @@ def left_to_grid(verdict: Verdict) -> str:
 
 def agreement(verdict: Verdict) -> str:
     """Who computed the same, in words: no more than was compared."""
-    told = []
-    for where, on_gpus in (("", False), ("on GPUs, ", True)):
-        found = [each for each in verdict.comparisons if each.suite.startswith(ON_GPUS) == on_gpus]
-        if for_all := [each for each in found if not each.lacking]:
-            told.append(where + _agreement(for_all))
-        for_some: dict[tuple[str, ...], list[Comparison]] = {}
-        for each in found:
-            if each.lacking:
-                for_some.setdefault(tuple(frameworks(each)), []).append(each)
-        if for_some:
-            each_set = "; ".join(_of_some(*names, of=those) for names, those in for_some.items())
-            told.append(f"{where}of what others lack, {each_set}")
-    return "; ".join(told)
+    groups: dict[tuple[bool, bool, tuple[str, ...]], list[Comparison]] = {}
+    for each in verdict.comparisons:
+        on_gpus = each.config is not None and each.config.device_kind == "gpu"
+        key = on_gpus, bool(each.lacking), tuple(frameworks(each))
+        groups.setdefault(key, []).append(each)
+    said = []
+    for (on_gpus, some, names), those in groups.items():
+        others = [name for name in FRAMEWORKS if name not in names]
+        suites = f"{', '.join(each.suite for each in those)}: " if some else ""
+        if some:
+            but = f" (not supported by {listed([x for x in others if x in those[0].lacking])})"
+        else:
+            but = f"; not compared: {', '.join(others)}" if others else ""
+        said.append(f"{'on GPUs, ' if on_gpus else ''}{suites}{_agree(names, those)}{but}")
+    return "; ".join(said)
 
 
-def _agreement(comparisons: Sequence[Comparison]) -> str:
-    names = [set(frameworks(comparison)) for comparison in comparisons]
-    alone = {name for each in names if len(each) == 1 for name in each}
-    if alone:
-        return (
-            f"{_of_some(', '.join(sorted(alone)), of=comparisons)}; no other framework was compared"
-        )
-    if all(each.issuperset(FRAMEWORKS) for each in names):
+def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
+    """That these frameworks agree; one alone, with what it was compared with."""
+    if len(names) == len(FRAMEWORKS):
         return "every framework computed the same"
-    compared = [name for name in FRAMEWORKS if all(name in each for each in names)]
-    others = [name for name in FRAMEWORKS if name not in compared]
-    return f"{_of_some(*compared, of=comparisons)}; not compared: {', '.join(others)}"
-
-
-def _of_some(*names: str, of: Sequence[Comparison]) -> str:
-    """That these frameworks computed the same; one alone, the same as what it was held to."""
     if len(names) > 1:
-        return f"{', '.join(names[:-1])} and {names[-1]} computed the same"
-    found = [{check.check for check in comparison.checks} for comparison in of]
+        return f"{listed(names)} agree"
+    found = [{check.check for check in comparison.checks} for comparison in comparisons]
     on_others = all(each & {"devices", "hosts", "gpus"} for each in found)
     numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
     return f"{''.join(names)} computed the same as {numpys}on other devices"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
@@ -175,15 +166,10 @@ def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
 
 def uncompared(comparisons: Sequence[Comparison]) -> list[str]:
     """Of how many steps it is not known how they moved weights; nothing if of none."""
-    steps = _hidden(comparisons)
-    without = sum(not each.compared for each in steps)
-    told = f"how {without} of {len(steps)} steps moved weights was not compared: rounding hides it"
-    return [told] if without else []
-
-
-def _hidden(comparisons: Sequence[Comparison]) -> list[Hidden]:
     checks = [check for comparison in comparisons for check in comparison.checks]
-    return [each for check in checks for each in check.hidden]
+    lost, steps = sum(each.hidden for each in checks), sum(each.steps for each in checks)
+    said = f"how {lost} of {steps} steps moved weights was not compared: rounding hides it"
+    return [said] if lost else []
 
 
 def report_layers(found: Sequence[LayerTable]) -> bool:
@@ -195,42 +181,22 @@ def report_layers(found: Sequence[LayerTable]) -> bool:
             console.print(Text(divergence.text, style="red bold"), soft_wrap=True)
     diverged = any(table.divergences() for table in found)
     if not diverged:
-        agreed = f"no layer diverges: {_compared_layers(found)}"
+        names = list(dict.fromkeys(name for table in found for name in table.frameworks()))
+        after = all(any(layer.when == "after" for layer in table.layers) for table in found)
+        agree = f"{listed(names)} agree" if len(names) > 1 else f"{names[0]} agrees on all devices"
+        agreed = f"no layer diverges: {agree} before{' and after' if after else ''} training"
         console.print(Text(agreed, "green bold"), soft_wrap=True)
     return not diverged
 
 
-def _compared_layers(found: Sequence[LayerTable]) -> str:
-    """Who made the same, in words, and when: no more than was compared."""
-    names = dict.fromkeys(name for table in found for name in table.frameworks())
-    after = all(any(layer.when == "after" for layer in table.layers) for table in found)
-    times = "before and after training" if after else "before training"
-    if len(names) == 1:
-        return f"{next(iter(names))} makes the same of the images on all devices {times}"
-    return f"{' and '.join(names)} make the same of the images {times}"
-
-
-def layer_rows(table: LayerTable) -> list[tuple[Layer, list[tuple[str, bool]]]]:
-    """Each layer, and of each framework the figure of the run that is farthest off."""
-    names = [run.record.framework for run in table.runs]
-    made = []
-    for layer in table.layers:
-        cells = dict.fromkeys(names, ("", True))
-        measured = zip(layer.distances, layer.limits, names, strict=True)
-        for far, limit, name in sorted(measured):
-            figure = f"{far:.1e}" if math.isfinite(far) else "none"
-            cells[name] = f"{figure} {'✓' if far <= limit else '✗'}", far <= limit
-        made.append((layer, list(cells.values())))
-    return made
-
-
 def _layers_printed(table: LayerTable) -> Table:
+    """A row for each layer, with the figure of each framework's run that is farthest off."""
+    names = [run.record.framework for run in table.runs]
     made = tables.table(["layer", *table.frameworks()], title=table.title)
-    before = ""
-    for layer, cells in layer_rows(table):
-        if layer.when != before:
-            made.add_section()
-        before = layer.when
-        texts = (tables.judged(*cell) for cell in cells)
-        made.add_row(f"{layer.name}, {layer.when}", *texts)
+    for layer in table.layers:
+        cells = dict.fromkeys(names, Text())
+        for far, limit, name in sorted(zip(layer.distances, layer.limits, names, strict=True)):
+            figure = f"{far:.1e}" if math.isfinite(far) else "none"
+            cells[name] = tables.judged(f"{figure} {'✓' if far <= limit else '✗'}", far <= limit)
+        made.add_row(f"{layer.name}, {layer.when}", *cells.values())
     return made

@@ -1,6 +1,6 @@
 """Two files compared, for people: a table on the terminal, and the conclusion below it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -26,9 +26,8 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
         return compare_runs(read_run(first), read_run(second), tolerance)
     if kinds == {".safetensors"}:
         verdict = compare_arrays(load_arrays(first), load_arrays(second), tolerance)
-        return verdict.model_copy(
-            update={"notes": [*filter(None, map(bfloat16_note, (first, second)))]}
-        )
+        notes = [*filter(None, map(bfloat16_note, (first, second)))]
+        return verdict.model_copy(update={"notes": notes})
     raise RequestError(
         f"{first} and {second} are not of the same kind: give two records (.json) or two files of "
         "weights (.safetensors)"
@@ -60,12 +59,10 @@ def in_rows(pairs: Sequence[ArrayPair]) -> list[ArrayPair]:
     """Those of runs in the order of computing; those of weights with the farthest first."""
     if any(pair.check for pair in pairs):
         return list(pairs)
-    lacking = [pair for pair in pairs if pair.distance is None]
-    measured = [pair for pair in pairs if pair.distance is not None]
-    return lacking + sorted(measured, key=lambda pair: (pair.passed, -(pair.distance or 0)))
+    return sorted(pairs, key=lambda x: (x.distance is not None, x.passed, -(x.distance or 0)))
 
 
-def table(pairs: Iterable[ArrayPair]) -> Table:
+def table(pairs: Sequence[ArrayPair]) -> Table:
     """A row for each pair, and a heading above those of each check."""
     made = tables.table(["array", "distance", "limit", "farthest at"], left=(0, 3))
     before = ""
@@ -74,21 +71,12 @@ def table(pairs: Iterable[ArrayPair]) -> Table:
             before = pair.check
             made.add_section()
             made.add_row(Text(HEADINGS[before], style="bold"))
-        made.add_row(*_cells(pair))
-    return made
-
-
-def _cells(pair: ArrayPair) -> list[Text]:
-    distance = "none" if pair.distance is None else f"{pair.distance:.1e}"
-    mark, style = ("✓", "green") if pair.passed else ("✗", "red bold")
-    if pair.limit is None:
-        limit = "none"
-        mark, style = (" ", "") if pair.passed else (mark, style)
-    else:
+        distance = "none" if pair.distance is None else f"{pair.distance:.1e}"
+        mark, style = ("✓", "green") if pair.passed else ("✗", "red bold")
         limit = f"≤ {pair.limit:.1e}" if pair.limit else "exact"
-    return [
-        Text(printable(pair.array)),
-        Text(f"{distance} {mark}", style=style),
-        Text(limit),
-        Text(pair.where),
-    ]
+        if pair.limit is None:
+            limit = "none"
+            mark, style = (" ", "") if pair.passed else (mark, style)
+        figure = Text(f"{distance} {mark}", style=style)
+        made.add_row(Text(printable(pair.array)), figure, limit, Text(pair.where))
+    return made

@@ -4,7 +4,7 @@ import numpy as np
 
 from common.compare.distances import compare, distance
 from common.compare.findings import Check, farthest
-from common.compare.taken import Taken, movement
+from common.compare.recorded_steps import RecordedStep
 from common.compare.tolerances import Tolerance
 from common.report.text import describe
 
@@ -21,8 +21,8 @@ def test_distance_is_relative_to_the_largest_entry_and_never_forgives_nan() -> N
 
 def test_an_infinite_weight_has_no_movement_and_no_finite_weight_loses_its() -> None:
     before, after, grad = (np.array(v, np.float32) for v in ([np.inf, 1], [np.inf, 0], [1, 2]))
-    step = Taken("scratch", 1, before, grad, 0.5, {"w": before}, {"w": after}, 1.0, [(0, 2)])
-    values, _ = movement(step, ["w"])
+    step = RecordedStep("scratch", 1, before, grad, 0.5, {"w": before}, {"w": after}, 1.0, [(0, 2)])
+    values, _ = step.gradients(["w"])
     np.testing.assert_array_equal(values["w"], [np.nan, 2])
 
 

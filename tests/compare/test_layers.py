@@ -39,9 +39,8 @@ def said(folder: Path, capsys: pytest.CaptureFixture[str], status: int) -> str:
 
 def test_right_frameworks_diverge_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = said(folder, capsys, 0)
-    everyone = " and ".join(FRAMEWORKS)
-    agreed = f"no layer diverges: {everyone} make the same of the images before and after training"
-    assert agreed in printed
+    agreed = "pytorch, tensorflow, jax and mxnet agree before and after training"
+    assert f"no layer diverges: {agreed}" in printed
     assert "concise, float64-sync, on 1, 2 devices, layer by layer" in printed
     for name in layer_shapes(1):
         for when in ("before", "after"):
@@ -83,12 +82,3 @@ def test_without_exact_layers_the_runs_are_compared_with_their_median(
     printed = said(tmp_path, capsys, 1)
     assert printed.count("tensorflow on 2 diverges at stage3.block1.bn2, before training") == 1
     assert printed.count(" diverges at ") == 2
-
-
-def test_layers_that_were_not_kept_cannot_be_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_runs(tmp_path, RIGHT, "jax", "mxnet", layers=False)
-    printed = said(tmp_path, capsys, 2)
-    assert "no two runs here have their layers" in printed
-    assert printed.count("\n") == 1

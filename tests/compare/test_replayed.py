@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from common.compare.checks import check_shapes
-from common.compare.replay import replay
+from common.compare.recorded_steps import recompute
 from common.pairs.runs import read_run
 from common.records.trace import traced_steps
 
@@ -32,7 +32,7 @@ def test_every_step_is_numpys(framework: str, tmp_path: Path, flags: str) -> Non
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
     run = read_run(tmp_path / f"{framework}-{chapter}-3dev.json")
     assert check_shapes(run) == ("", "")  # layers included
-    again = replay(run)
+    again = recompute(run)
     assert again is not None
     assert max(each.far for found in again.steps.values() for each in found) <= 1e-11
     assert len(again.steps["loss"]) == len(traced_steps(run.record.config)) >= 5

@@ -22,7 +22,7 @@ from common.compare.checks import Run
 from common.compare.findings import Finding
 from common.compare.numpy_nets import Step
 from common.compare.planned import preset_of
-from common.compare.repeats import findings, on_one_host
+from common.compare.repeats import on_one_host, repeat_checks
 from common.compare.suite import Verdict
 from common.parity import PAGE_NEEDS, main
 from common.report.text import conclusion, subtitle
@@ -99,8 +99,8 @@ def test_what_some_lack_is_told_and_not_missed(
     said = capsys.readouterr().out
     assert f"no runs of mxnet: {WHY}" in " ".join(said.split())
     assert (
-        "checks passed: every framework computed the same; of what others lack, pytorch, "
-        "tensorflow and jax computed the same"
+        "checks passed: every framework computed the same; float64-own: pytorch, tensorflow and "
+        "jax agree (not supported by mxnet)"
     ) in said.replace("\n", "")
     kept = json.loads((folder / "parity.json").read_text())
     for_all, for_some = kept["comparisons"]
@@ -120,7 +120,7 @@ def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) 
     assert verdict.passed
     assert [each.suite for each in verdict.comparisons] == ["float64-own"]
     assert conclusion(verdict).endswith(
-        "of what others lack, jax computed the same as on other devices"
+        "float64-own: jax computed the same as on other devices (not supported by mxnet)"
     )
     # Whatever is there is compared: the ring plans no run on one device, and misses none.
     everything: dict[str, Any] = {**both, "gpus": {"jax": 2}}
@@ -164,7 +164,7 @@ def test_gpus_are_compared_with_as_many_cpu_devices(folder: Path) -> None:
     assert compared == {*product(WITH_GPU, (1, 2))}
     assert cpu.notes == []
     assert "; on the CPU alone: mxnet" in subtitle(gpu)
-    assert "; on GPUs, pytorch, tensorflow and jax computed the same" in conclusion(verdict)
+    assert "; on GPUs, pytorch, tensorflow and jax agree" in conclusion(verdict)
     missed = {each[:3] for each in wrong(judged(folder, gpus=3, more_devices=True))}
     assert {("record", framework, 3) for framework in WITH_GPU} <= missed
     (folder / "float64/jax-scratch-2dev.json").unlink()
@@ -212,8 +212,7 @@ def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
 
 
 def found_over(over: Run, single: Run | None) -> list[Finding]:
-    known = {("one-host", "pytorch", single.devices): single} if single else {}
-    return list(findings(OVER_HOSTS, known, over, {}))
+    return list(repeat_checks(OVER_HOSTS, over, single, {}))
 
 
 @pytest.mark.parametrize(

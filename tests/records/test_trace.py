@@ -12,7 +12,7 @@ from fake_chapter import CONFIG
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.compare import numpy_nets
-from common.compare.replay import replay
+from common.compare.recorded_steps import recompute
 from common.compare.scratch import LeNet
 from common.pairs.runs import read_run
 from common.records.trace import minibatch_size, snapshots, traced_steps
@@ -71,7 +71,7 @@ def test_a_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path) -> Non
     assert {framework for _, framework, _ in failed(verdict)} == {"jax"}
     (check,) = (check for check in failures(verdict) if check.check == "steps")
     assert check.step == 3
-    run = replay(read_run(path))
+    run = recompute(read_run(path))
     assert run is not None
     far = {each.step for each in run.steps["update"] if each.far > (check.tolerance or 0)}
     assert far == {3}
@@ -110,7 +110,7 @@ def test_a_unit_that_is_in_doubt_may_flip_and_no_other(
     monkeypatch.setattr(numpy_nets, "DOUBT", 300)  # of so few units, hardly any is in doubt
     monkeypatch.setattr(numpy_nets, "MOST_UNITS", most)
     settings = {"dtype": "float32", "steps": 1, "batch_size": 4}
-    again = replay(read_run(make(tmp_path, "jax", chapter, 1, **settings)))
+    again = recompute(read_run(make(tmp_path, "jax", chapter, 1, **settings)))
     assert again is not None
     far = max(each.far for each in again.steps["update"])
     if chapter.near:

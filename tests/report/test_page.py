@@ -80,14 +80,12 @@ def test_a_run_that_failed_comes_after_one_that_is_wrong_and_then_records_that_l
     assert "there is no" in lacking
 
 
-def test_layers_are_shown_and_the_first_wrong_one_is_named(tmp_path: Path) -> None:
+def test_the_first_wrong_layer_is_named(tmp_path: Path) -> None:
     make_runs(tmp_path, NumpyConcise(), "jax", "mxnet")
     make_runs(tmp_path, WrongEpsilon(), "tensorflow")
-    page = shown(tmp_path, frameworks=["jax", "mxnet", "tensorflow"])
-    (article,) = page.articles
+    (article,) = shown(tmp_path, frameworks=["jax", "mxnet", "tensorflow"]).articles
     assert "tensorflow: stage3.block1.bn2, before step 1" in article
     assert "tensorflow on 1 diverges at stage3.block1.bn2, before training" in article
-    assert "stage4.block2.bn2, after" in page.text.partition("Layer by layer")[2]
 
 
 def test_no_text_of_a_record_changes_the_page(results: Path) -> None:

@@ -5,24 +5,24 @@ from hashlib import sha256
 import pytest
 
 from common.compare.checks import Run, allowed
-from common.compare.replay import Replay, replay
+from common.compare.recorded_steps import Recomputed, recompute
 
-MADE: dict[str, Replay | None] = {}
+MADE: dict[str, Recomputed | None] = {}
 
 
-def remembered(run: Run) -> Replay | None:
-    """As `replay`, which goes by the configuration, the arrays and what is allowed."""
+def remembered(run: Run) -> Recomputed | None:
+    """As `recompute`, which goes by the configuration, the arrays and what is allowed."""
     content = sha256(f"{run.record.config.model_dump_json()} {allowed(run)}".encode())
     for name, values in sorted(run.arrays.items()):
         content.update(f"{name} {values.dtype} {values.shape}".encode())
         content.update(values.tobytes())
     key = content.hexdigest()
     if key not in MADE:
-        MADE[key] = replay(run)
+        MADE[key] = recompute(run)
     return MADE[key]
 
 
 @pytest.fixture(autouse=True)
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each different run is computed once, whichever test compares it."""
-    monkeypatch.setattr("common.compare.replay.replay", remembered)
+    monkeypatch.setattr("common.compare.recorded_steps.recompute", remembered)
