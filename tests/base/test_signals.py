@@ -67,10 +67,10 @@ def test_a_command_whose_terminal_is_closed_ends_in_order(tmp_path: Path) -> Non
     """It cannot print any more, neither a bar nor its last line."""
     with heard():
         child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(ROOT)
-        command = ["-c", WAITS, str(tmp_path / "ended")]
-        os.execv(sys.executable, [sys.executable, *command])
+        if child == 0:
+            os.chdir(ROOT)
+            command = ["-c", WAITS, str(tmp_path / "ended")]
+            os.execv(sys.executable, [sys.executable, *command])
     assert b"begun" in os.read(terminal, 100)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
