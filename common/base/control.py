@@ -195,11 +195,11 @@ class Group:
                 silent = FROZEN if rank in self.children else SILENT
                 self.end(rank, killed(f"{self.names.get(rank, '')} {silent}".strip()))
             self.beat()
-            if self.stopping:
-                self.tell(stop=True)
         if self.stop.asked and not self.stops:
             self.stops = True
             self.ask_to_stop()
+        if self.stopping:  # each time: a run notes it only once it has begun
+            self.tell(stop=True)
 
     def _is_there(self, rank: int) -> bool:
         """Whether it is a child that is not frozen: it may be too busy to send heartbeats."""

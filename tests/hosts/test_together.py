@@ -77,7 +77,7 @@ def test_a_signal_to_everybody_before_the_first_step_stops_all(together: Togethe
             os.kill(each, signal.SIGTERM)
         return load(*given)
 
-    runs = together.all("--steps=60", patches={"common.training.run.import_backend": asked})
+    runs = together.all("--steps=600", patches={"common.training.run.import_backend": asked})
     for run in runs:
         status, said = run.ended()
         assert (status, "stopped after step" in said) == (143, True), said
