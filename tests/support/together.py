@@ -39,12 +39,12 @@ FAST: Final = {
 """Heartbeats five times as fast: a frozen process is noticed after 3 seconds."""
 
 LIMIT: Final = 12
-"""Seconds in which all have ended, with the fast pulse: 4.5, and what a busy machine takes."""
+"""Seconds in which all have ended, with fast heartbeats: 4.5, and what a busy machine takes."""
 
 NONE: Final[Mapping[Any, Any]] = {}
 
 SOON: Final = 20
-"""Seconds in which all have ended, also with the true pulse and on a busy machine."""
+"""Seconds in which all have ended, also with real heartbeats and on a busy machine."""
 
 
 @dataclass
