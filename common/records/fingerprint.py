@@ -32,7 +32,8 @@ def source_digest(framework: str) -> str:
 
 def sources(framework: str) -> list[Path]:
     """The files that decide the numbers of a framework's runs."""
-    folders = [*(ROOT / "common" / room for room in ROOMS), ROOT / "frameworks" / framework]
+    rooms = [ROOT / "common" / room for room in ROOMS]
+    folders = [*rooms, ROOT / "frameworks" / "strategies", ROOT / "frameworks" / framework]
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
 
 

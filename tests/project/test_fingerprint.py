@@ -17,7 +17,8 @@ LOADED = """
 import json, sys
 from common.training.cli import main
 framework, *flags = sys.argv[1:]
-status = [main(framework, "scratch", flags), main(framework, "concise", [*flags, "--width=1"])]
+runs = {"scratch": [], "concise": ["--width=1"], "strategies": []}
+status = [main(framework, name, [*flags, *more]) for name, more in runs.items()]
 files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
 print(json.dumps([status, [file for file in files if file]]))
 """
@@ -29,7 +30,8 @@ def test_a_change_makes_records_stale_if_it_may_move_a_number(
 ) -> None:
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     files = [f"common/{room}/some.py" for room in fingerprint.ROOMS]
-    files += ["common/training/deeper/some.py", "frameworks/jax/scratch.py"]
+    files += ["common/training/deeper/some.py", "frameworks/strategies/zero.py"]
+    files += ["frameworks/jax/scratch.py"]
     others = ["common/report/page.py", "common/parity.py", "frameworks/mxnet/scratch.py"]
     for path in [*files, *others]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +48,7 @@ def test_all_that_runs_load_counts(framework: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADED, framework, *flags]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
     status, files = json.loads(done.stdout.splitlines()[-1])
-    assert status == [0, 0]
+    assert status == [0, 0, 0]
     own = {str(path.relative_to(ROOT)) for path in map(Path, files) if ROOT in path.parents}
     counted = {str(path.relative_to(ROOT)) for path in fingerprint.sources(framework)}
     assert len(own & counted) > 20
