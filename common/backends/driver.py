@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +19,13 @@ DRIVER_TIMEOUT: Final = 30
 FOLDERS: Final = ("/usr/lib/wsl/lib", "/usr/bin", "/usr/local/nvidia/bin")
 """Where it is that PATH may leave out: under Windows, and in containers."""
 
-FIELDS: Final = ("driver_version", "uuid", "name", "compute_cap")
-"""What is asked of each card. Releases up to 470 do not know the last one."""
+QUERY: Final = ("--query-gpu=driver_version,name,compute_cap", "--format=csv,noheader")
+"""What is asked of each card."""
 
 LOADED: Final = Path("/proc/driver/nvidia/version")
 """What a loaded driver leaves there, also where a container has no nvidia-smi."""
 
-CARD: Final = re.compile(
-    r"(?P<version>\d+(?:\.\d+)+), (?P<uuid>[^,]*), (?P<name>.+?)(?:, (?:(\d+)\.(\d+)|\[.*\]))?"
-)
+CARD: Final = re.compile(r"(\d+(?:\.\d+)+), (.+), (?:(\d+)\.(\d+)|\[.*\])")
 """A line of its answer, with the compute capability if it is told."""
 
 
@@ -37,7 +35,6 @@ class Card:
 
     name: str
     capability: tuple[int, int] | None = None
-    uuid: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,9 +67,7 @@ def find_driver(visible: str | None) -> Driver | str:
                     "a container is started with `--gpus all`"
                 )
         return "there is no NVIDIA driver here"
-    status, said = _ask(command, FIELDS)
-    if status and FIELDS[-1] in said:
-        status, said = _ask(command, FIELDS[:-1])
+    status, said = _ask(command)
     # Beside a card that is lost it may tell of others, and ends with a status all the same.
     found = [each for line in said.splitlines() if (each := CARD.fullmatch(line.strip()))]
     if not found:
@@ -81,43 +76,31 @@ def find_driver(visible: str | None) -> Driver | str:
     cards = tuple(_shown([_card(each) for each in found], visible))
     if not cards:
         return f"CUDA_VISIBLE_DEVICES={printable(visible or '')} hides all GPUs"
-    return Driver(found[0]["version"], cards)
+    return Driver(found[0][1], cards)
 
 
-def _ask(command: str, fields: Sequence[str]) -> tuple[int, str]:
-    """The status with which it ends, and what it says."""
-    asked = [command, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+def _ask(command: str) -> tuple[int, str]:
+    """The exit status of nvidia-smi, and its output."""
+    ask = [command, *QUERY]
     try:
-        running = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(ask, capture_output=True, timeout=DRIVER_TIMEOUT, check=False)
     except OSError as error:
         return 1, f"it cannot be run: {error.strerror}"
-    try:
-        said, _ = running.communicate(timeout=DRIVER_TIMEOUT)
     except subprocess.TimeoutExpired:
-        running.kill()
-        with suppress(subprocess.TimeoutExpired):  # a driver that hangs keeps it from ending
-            running.communicate(timeout=1)
         return 1, f"nothing within {DRIVER_TIMEOUT} s"
-    return running.returncode, said.decode(errors="replace")
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 
 def _card(found: re.Match[str]) -> Card:
-    major, minor = found[4], found[5]
-    told = (int(major), int(minor)) if major else None
-    return Card(printable(found["name"]), told, found["uuid"])
+    _, name, major, minor = found.groups()
+    return Card(printable(name), (int(major), int(minor)) if major else None)
 
 
-def _shown(cards: Sequence[Card], visible: str | None) -> Iterator[Card]:
-    """The cards that CUDA_VISIBLE_DEVICES leaves, up to the first name that is none."""
+def _shown(cards: Sequence[Card], visible: str | None) -> Sequence[Card]:
+    """The cards that CUDA_VISIBLE_DEVICES leaves: by number, or as many as it names."""
     if visible is None:
-        yield from cards
-        return
-    for name in visible.split(","):
-        number = int(name) if name.strip().isdecimal() else len(cards)
-        # MIG's parts have names of their own, and nvidia-smi lists the whole card.
-        part = [each for each in cards if name.startswith("MIG-")][:1]
-        named = [each for each in cards if name and each.uuid.startswith(name)]
-        chosen = [*cards[number : number + 1], *named, *part]
-        if not chosen:
-            return
-        yield chosen[0]
+        return cards
+    names = visible.split(",")
+    if all(name.strip().isdecimal() for name in names):
+        return [cards[int(name)] for name in names if int(name) < len(cards)]
+    return cards[: sum(name.startswith(("GPU-", "MIG-")) for name in names)]

@@ -3,11 +3,9 @@
 import importlib
 import multiprocessing
 import os
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
-from multiprocessing.spawn import get_executable
 
 from common.backends.devices import Process
 from common.base.children import end_with
@@ -20,8 +18,7 @@ from common.base.control import (
     ignore_until_noted,
     start_member,
 )
-from common.base.endings import KILLED, cause, killed
-from common.base.errors import RunError
+from common.base.endings import cause
 from common.base.signals import Stop, stoppable, uninterrupted
 
 Work = Callable[[Process], None]
@@ -39,18 +36,12 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
     server = multiprocessing.get_context("spawn").Process(
         target=serve, args=(os.getpid(), preload, work, processes, theirs)
     )
-    try:
-        with uninterrupted():
-            server.start()
-    except OSError as error:  # it may have ended already
-        why = trouble_at_start() or f": {error.strerror}"
-        raise RunError(f"{name} was ended as it started{why}") from None
+    with uninterrupted():
+        server.start()
     theirs.close()
     with stoppable() as stop:
         failure = Group({0: Child(name, server, Channel(ours))}, stop).run()
     if failure is not None:
-        if failure.order == KILLED and (why := trouble_at_start()):
-            failure = killed(f"{failure.error}{why}")
         raise cause(failure, stop) from RuntimeError(failure.details)
 
 
@@ -76,16 +67,3 @@ def serve(
 def as_one(work: Work, process: Process, member: Member) -> None:
     """Does the work as one of the processes, which gather by their framework."""
     work(process)
-
-
-def trouble_at_start() -> str:
-    """Why this Python cannot start another one, for the end of a line; empty if it can."""
-    command = [os.fsdecode(get_executable()), "-c", ""]
-    try:
-        tried = subprocess.run(
-            command, capture_output=True, text=True, errors="backslashreplace", check=False
-        )
-    except OSError as error:
-        return f": {command[0]} cannot be started: {error.strerror}"
-    said = tried.stderr.strip().splitlines() or ["it says nothing"]
-    return f": {command[0]} cannot be started: {said[-1]}" if tried.returncode else ""

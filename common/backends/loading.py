@@ -1,8 +1,6 @@
 """Loads the backend of a framework: nothing else in the project imports one by name."""
 
 import os
-import resource
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -83,7 +81,7 @@ def import_backend(
 
 def why_not(framework: str, error: Exception) -> str:
     """Why a framework cannot be imported, and what helps, in a line."""
-    told, words = gist(str(error)) if str(error) else type(error).__name__, ""
+    told = gist(str(error)) if str(error) else type(error).__name__
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     package = (missing or "").partition(".")[0]  # most are called like their modules
     advice = f"`nox -s {framework}` installs it"
@@ -92,26 +90,11 @@ def why_not(framework: str, error: Exception) -> str:
     elif "libcuda" in told:
         advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
     elif words := suspects(framework):
-        advice = "set it right, or unset it"
-    elif found := in_the_way():
-        words, advice = f"; this Python runs with {' and '.join(found)}", "try it without"
+        told, advice = f"{told}{words}", "set it right, or unset it"
     else:
         module = framework.removeprefix("py")
         advice = f"it is installed; `python -c 'import {module}'` tells more"
-    return f"{framework} cannot be imported here ({told}{words}): {advice}"
-
-
-def in_the_way() -> list[str]:
-    """How this Python runs otherwise than usual, which not every framework bears."""
-    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
-    found = {
-        "-OO or PYTHONOPTIMIZE=2, which takes docstrings out": sys.flags.optimize > 1,
-        "-W error or PYTHONWARNINGS, which makes errors of warnings": any(
-            each.startswith("error") for each in sys.warnoptions
-        ),
-        f"`ulimit -v {memory // 1024}`": memory != resource.RLIM_INFINITY,
-    }
-    return [words for words, holds in found.items() if holds]
+    return f"{framework} cannot be imported here ({told}): {advice}"
 
 
 def suspects(framework: str) -> str:

@@ -1,7 +1,6 @@
 """How others are reached, and which of this machine's network interfaces has an address."""
 
 import fcntl
-import os
 import socket
 import struct
 import sys
@@ -11,13 +10,11 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 
-from common.base.errors import RunError
-
 SIOCGIFADDR: Final = 0xC0206921 if sys.platform == "darwin" else 0x8915
 """The request for the IPv4 address of an interface, on macOS and on Linux."""
 
-LOOPBACKS: Final = ("127.0.0.1", "::1")
-"""The addresses at which a machine reaches only itself."""
+LOOPBACK: Final = "127.0.0.1"
+"""The address at which a machine reaches only itself."""
 
 IPV6: Final = Path("/proc/net/if_inet6")
 """Where Linux lists the interfaces that have an IPv6 address."""
@@ -26,27 +23,6 @@ IPV6: Final = Path("/proc/net/if_inet6")
 def family(address: str) -> socket.AddressFamily:
     """IPv6 or IPv4."""
     return socket.AF_INET6 if ":" in address else socket.AF_INET
-
-
-def loopback() -> str:
-    """The address at which this machine reaches itself: ::1 where there is no IPv4.
-
-    Raises RunError if there is neither.
-    """
-    reason = ""
-    for address in LOOPBACKS:
-        try:
-            with socket.create_server((address, 0), family=family(address)) as server:
-                socket.create_connection((address, server.getsockname()[1]), timeout=2).close()
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
-            reason = reason or f"{address}: {why}"
-        else:
-            return address
-    raise RunError(
-        f"this machine cannot reach itself ({reason}): bring its loopback interface up, "
-        "`ip link set lo up`"
-    )
 
 
 def connected(host: str, port: int, timeout: float) -> socket.socket:

@@ -16,7 +16,7 @@ from typing import Final
 from common.backends.devices import Process
 from common.base.control import Channel, Message
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.network import connected, family, loopback
+from common.base.network import LOOPBACK, connected, family
 from common.base.signals import Stop
 from common.hosts.launchers import BY_HAND, Launched
 
@@ -61,7 +61,7 @@ class Meeting:
     def hello(self) -> Message:
         """What the process says of itself when it comes."""
         hello = {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
-        return hello if self.here.process.rank else {**hello, "address": loopback()}
+        return hello if self.here.process.rank else {**hello, "address": LOOPBACK}
 
     def listener(self) -> socket.socket:
         """What takes connections, by IPv4 and, where there is any, IPv6.

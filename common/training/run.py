@@ -18,7 +18,6 @@ from common.backends.loading import (
 )
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError, StoppedError, Terminated
-from common.base.limits import require_limits
 from common.base.locks import held
 from common.base.machine import now
 from common.base.signals import stoppable
@@ -55,7 +54,6 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         return
     process, devices = here.process, settings["devices"]
     with first_speaks(process):
-        require_limits()
         DeviceRequest.of(settings).on_each(process)
         Config.of(settings, 1 if devices is None else devices, "cpu")
         files = Files.of(settings)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,9 +16,8 @@ from jax.sharding import AbstractMesh, PartitionSpec as P
 from jaxlib import _jax
 
 from common.backends.devices import Process
+from common.base.network import LOOPBACK
 from frameworks.jax.hosts import stacked, whole
-
-LOOPBACK: Final = "127.0.0.1"
 
 
 def join(process: Process) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from common.backends.devices import Process
 from common.base.children import end_frozen
 from common.base.errors import RequestError, RunError
-from common.base.network import loopback
+from common.base.network import LOOPBACK
 from common.base.signals import held_back
 
 COMING: Final = 25
@@ -87,7 +87,7 @@ def environment(process: Process, port: int) -> dict[str, str]:
 
     Raises RequestError if that is by IPv6, which this kvstore does not know.
     """
-    addresses = process.addresses or [loopback()] * process.count
+    addresses = process.addresses or [LOOPBACK] * process.count
     if any(":" in address for address in addresses):
         raise RequestError("MXNet's kvstore reaches hosts by IPv4 alone: give IPv4 addresses")
     return {

@@ -20,7 +20,7 @@ from torch import distributed as dist
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.backends.forking import in_processes
 from common.base.errors import RequestError
-from common.base.network import family, interface_of, interfaces, loopback
+from common.base.network import LOOPBACK, family, interface_of, interfaces
 from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.hosts import gathered_values
 
@@ -82,7 +82,7 @@ def rendezvous(process: Process) -> tuple[str, int, dist.Store | None]:
 
     All processes that a launcher has started call it. On one host, no other host can come there.
     """
-    address = process.addresses[0] if process.addresses else loopback()
+    address = process.addresses[0] if process.addresses else LOOPBACK
     if process.rank:
         return address, process.gather(0)[0], None
     # The system chooses the port, so two runs never ask for the same one.
@@ -123,10 +123,10 @@ def interface_used(process: Process) -> Iterator[None]:
 
     By themselves they take what the host's name resolves to: over hosts often 127.0.0.1, and on
     one host often an address that others can reach. Raises RequestError if the environment names
-    an interface that this host does not have, and RunError if it has no way to itself.
+    an interface that this host does not have.
     """
     several = bool(process.addresses)
-    name = interface_of(process.addresses[process.rank] if several else loopback())
+    name = interface_of(process.addresses[process.rank] if several else LOOPBACK)
     variables = [GLOO, *([NCCL] if several else [])]
     require_interfaces(several)
     added = {each: name for each in variables if name and not os.environ.get(each)}

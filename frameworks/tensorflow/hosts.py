@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from common.backends.devices import ALONE, DeviceRequest, Process, alone
 from common.base.arrays import Array
+from common.base.network import LOOPBACK
 from common.base.signals import stoppable
 from common.chapters.scratch import ScratchOptions
 from frameworks.tensorflow.devices import JOB, configure
@@ -29,13 +30,13 @@ DTYPES: Final = ("float32", "float64")
 
 def cluster_of(process: Process) -> tf.train.ClusterSpec:
     """Where each process will listen; the system chooses the ports."""
-    own = process.addresses[process.rank] if process.addresses else "127.0.0.1"
+    own = process.addresses[process.rank] if process.addresses else LOOPBACK
     family = socket.AF_INET6 if ":" in own else socket.AF_INET
     # TensorFlow takes the port once it is let go of: it cannot be told to choose, and to say which.
     with socket.socket(family) as chosen:
         chosen.bind((own, 0))
         ports = process.gather(chosen.getsockname()[1])
-    addresses = process.addresses or ["127.0.0.1"] * process.count
+    addresses = process.addresses or [LOOPBACK] * process.count
     os.environ.update(no_grpc_proxy=",".join(addresses))  # no proxy leads to them
     hosts = [f"[{each}]" if ":" in each else each for each in addresses]
     listening = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]

@@ -18,44 +18,32 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("error", "switches", "advice"),
+    ("error", "advice"),
     [
         (
             ModuleNotFoundError("No module named 'flax_'", name="flax_.nnx"),
-            "-OO",
             "`nox -s jax` installs it, `python -m pip install flax_` adds it to this Python",
         ),
         (
             OSError("libcuda.so.1: not there"),
-            "",
             "needs NVIDIA's driver; with ACCELERATOR=cpu,",
         ),
-        (TypeError("NoneType"), "-OO", r"NoneType; this Python runs with -OO\): try it without"),
-        (MemoryError(), "", r"MemoryError\): it is installed; `python -c 'import jax'` tells more"),
+        (MemoryError(), r"MemoryError\): it is installed; `python -c 'import jax'` tells more"),
     ],
 )
 def test_what_cannot_be_loaded_is_one_line(
-    error: Exception, switches: str, advice: str, monkeypatch: pytest.MonkeyPatch
+    error: Exception, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what is not there is to be installed."""
 
     def fails(framework: str, chapter: str) -> Any:
         raise error
 
-    monkeypatch.setattr(loading, "in_the_way", switches.split)
     monkeypatch.setattr(loading, "backend", fails)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     with pytest.raises(RequestError, match=advice) as caught:
         loading.import_backend("jax", "scratch", 1)
     assert ("installs it" in str(caught.value)) == isinstance(error, ModuleNotFoundError | OSError)
-
-
-def test_switches_of_python_are_in_the_way() -> None:
-    code = "from common.backends.loading import in_the_way; print(len(in_the_way()))"
-    for switches in ([], ["-OO"], ["-OO", "-Werror::UserWarning"]):
-        command = [sys.executable, *switches, "-c", code]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        assert done.stdout == f"{len(switches)}\n"
 
 
 def test_gpus_that_are_not_there_are_an_error(

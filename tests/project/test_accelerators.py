@@ -56,10 +56,11 @@ def test_the_page_has_the_builds_and_the_lines() -> None:
 @pytest.mark.parametrize(
     ("answer", "visible", "found"),
     [
-        ("echo 580.1, GPU-1, X, 9.0; echo 580.1, GPU-2, Y, 8.0", None, ["X", "Y"]),
-        ("echo 580.1, GPU-1, X, 9.0; echo 580.1, GPU-2, Y, 8.0", "1,0", ["Y", "X"]),
-        ("echo 580.1, GPU-1, X, 9.0", "-1", "CUDA_VISIBLE_DEVICES=-1 hides all GPUs"),
-        ("echo 'GPU is lost.'; echo '418.8, GPU-3, V100, [N/A]'; exit 15", None, ["V100"]),
+        ("echo 580.1, X, 9.0; echo 580.1, Y, 8.0", None, ["X", "Y"]),
+        ("echo 580.1, X, 9.0; echo 580.1, Y, 8.0", "1,0", ["Y", "X"]),
+        ("echo 580.1, X, 9.0; echo 580.1, Y, 8.0", "MIG-1f", ["X"]),
+        ("echo 580.1, X, 9.0", "-1", "CUDA_VISIBLE_DEVICES=-1 hides all GPUs"),
+        ("echo 'GPU is lost.'; echo '418.8, V100, [N/A]'; exit 15", None, ["V100"]),
         ("echo No devices; exit 6", None, "no GPU can be used, nvidia-smi says: No devices"),
         ("exec sleep 60", None, "no GPU can be used, nvidia-smi says: nothing within 1 s"),
     ],
