@@ -49,14 +49,6 @@ ODD: Final = {
 }
 """Values that ended runs, or changed their numbers, before a run decided them, or might do so."""
 
-NAMED: Final = {
-    "pytorch": {"MKL_CBWR": "COMPATIBLE"},
-    "tensorflow": {"TF_ENABLE_ONEDNN_OPTS": "0"},
-    "jax": {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "ONEDNN_MAX_CPU_ISA": "SSE41"},
-    "mxnet": {"MXNET_MKLDNN_ENABLED": "0"},
-}
-"""What may change the last bits."""
-
 
 def trained(framework: str, out: Path, *flags: str, **variables: str) -> tuple[bytes, Any]:
     """The tensors of a run, to the bit, and what its record says of the environment."""
@@ -76,8 +68,6 @@ def test_a_run_computes_the_same_whatever_it_decides_itself(framework: str, tmp_
     bf16 = {f"{name}_DEFAULT_FPMATH_MODE": "BF16" for name in ("DNNL", "ONEDNN")}
     variables = {**nonsense, **bf16, **homes, **ODD[framework]}
     assert trained(framework, tmp_path / "odd", "--launcher=none", **variables) == usual
-    _, named = trained(framework, tmp_path / "named", **NAMED[framework])
-    assert named == usual[1] | NAMED[framework]
 
 
 def of(framework: str, variable: str, told: str) -> Any:

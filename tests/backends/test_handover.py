@@ -13,69 +13,62 @@ import numpy as np
 import pytest
 
 from common.backends.devices import DeviceRequest, Process
+from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
-from common.base.arrays import Weights
+from common.base.arrays import Weights, part
 from common.chapters.chapters import SPECS
 from common.data.dataset import load
-from common.models.initial import initial_weights
 from common.models.weights_file import load_weights
 from common.records.store import read_record, read_tensors
 from common.settings.arguments import all_settings
-from common.settings.config import Config
-from common.training.checkpoints import Checkpoint, read_checkpoint
+from common.training.checkpoints import read_checkpoint
 from common.training.loop import Training
 from common.training.reporter import Reporter
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each framework takes what the one before it left, and the first what the last one left."""
     if "handover" in metafunc.fixturenames:
-        folder = metafunc.config.getoption("--handover")
-        paths = sorted(Path(folder).glob("*-1dev.json")) if folder else []
+        option = metafunc.config.getoption
+        framework, folder = option("--framework"), Path(option("--handover") or "nowhere")
+        names = [each for each in FRAMEWORKS if any(folder.glob(f"{each}-*"))]
+        before = names[names.index(framework) - 1] if framework in names else "none"
+        paths = sorted(folder.glob(f"{before}-*-1dev.json"))
         metafunc.parametrize("handover", paths, ids=lambda path: path.stem)
 
 
-def trained_here(
-    framework: str,
-    theirs: Config,
-    devices: Sequence[Any],
-    weights: Weights,
-    found: Checkpoint | None = None,
-) -> Weights:
-    """The tensors of another framework's run, from its weights or a checkpoint, in this one."""
-    chapter: Any = backend(framework, theirs.chapter)
-    options: Any = SPECS[theirs.chapter].chosen(all_settings(framework, theirs.chapter, {}))
-    if theirs.chapter == "concise":
+def test_weights_and_checkpoint_of_another_framework_are_taken(
+    handover: Path, framework: str, all_devices: Sequence[Any]
+) -> None:
+    record = read_record(handover)
+    theirs, expected = record.config, read_tensors(handover, record)
+    name = theirs.chapter
+    path = handover.with_name(f"{record.framework}-{name}.safetensors")
+    weights = load_weights(path, theirs.shapes(), theirs.dtype)
+    found = read_checkpoint(handover.parent / "kept" / f"{handover.stem}-step2.json")
+    chapter: Any = backend(framework, name)
+    options: Any = SPECS[name].chosen(all_settings(framework, name, {}))
+    if name == "concise":
         options = replace(options, width=theirs.settings()["width"])
+    # The concise chapter normalizes each device's shard for itself.
+    devices = all_devices[: 3 if name == "scratch" else 1]
     changed = {"framework": framework, "devices": len(devices), "options": options}
-    config, ends = theirs.model_copy(update=changed), []
+    config, ends = theirs.model_copy(update=changed), list[Weights]()
     first = config.train_examples, config.test_examples
     data = load("synthetic", None, print, progress=False, first=first)
 
     def train(process: Process) -> None:
         quiet = Reporter(quiet=True)
+        # Its first logits are those of the weights; then it takes the checkpoint.
         training = Training(chapter, devices, config, data, quiet, found=found)
         ends.append(training.train(weights).tensors)
 
     chapter.launch(train, DeviceRequest(len(devices), "cpu", 2), options)
     (tensors,) = ends
-    return tensors
-
-
-def test_weights_and_checkpoint_of_every_framework_are_taken(
-    handover: Path, framework: str, all_devices: Sequence[Any]
-) -> None:
-    record = read_record(handover)
-    config, expected = record.config, read_tensors(handover, record)
-    path = handover.with_name(f"{record.framework}-{record.chapter}.safetensors")
-    weights = load_weights(path, config.shapes(), config.dtype)
-    logits = trained_here(framework, config, all_devices[:1], weights)["logits/before"]
-    scale = np.abs(expected["logits/after"]).max()
+    right, scale = expected["logits/after"], np.abs(expected["logits/after"]).max()
     assert scale > 1e-3
-    assert np.abs(logits - expected["logits/after"]).max() < 1e-10 * scale
-    found = read_checkpoint(handover.parent / "kept" / f"{handover.stem}-step2.json")
-    k = 3 if record.chapter == "scratch" else 1  # which normalizes each device's shard for itself
-    weights = initial_weights(config.shapes(), config.seed, config.dtype)
-    tensors = trained_here(framework, config, all_devices[:k], weights, found)
+    assert np.abs(tensors["logits/before"] - right).max() < 1e-10 * scale
     # The largest weight is 0.5; measured: 4e-15. A bias before a batch norm has no gradient at all.
-    for name in (name for name in expected if name.startswith("weights/")):
-        assert np.abs(tensors[name] - expected[name]).max() < 1e-12, name
+    for array in part(expected, "weights/"):
+        off = tensors[f"weights/{array}"] - expected[f"weights/{array}"]
+        assert np.abs(off).max() < 1e-12, array

@@ -144,19 +144,17 @@ def test_other_wrappers_take_the_same_steps(
 
 
 @pytest.mark.only("jax")
-@pytest.mark.parametrize("wrapper", ["sharding", "shard_map"])
 def test_steps_with_fast_convolutions_are_those_of_numpy(
     concise: Any,
     all_devices: Sequence[Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    wrapper: str,
 ) -> None:
     """The tests' nets are too narrow for them, so here every layer has one."""
     jax: Any = importlib.import_module("jax")
     monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
     jax.clear_caches()
-    options = concise_steps.options("jax", "sync", wrapper)
+    options = concise_steps.options("jax", "sync", "shard_map")
     found = Worker(trained, "jax", all_devices[:3], options, tmp_path).run(concise)
     jax.clear_caches()
     require_trained(found, "sync", 3)

@@ -48,7 +48,10 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("chapter", "own_calls"), [("scratch", 3), ("concise", 0)])
+@pytest.mark.parametrize(
+    ("chapter", "own_calls"),
+    [("scratch", 3), pytest.param("concise", 0, marks=pytest.mark.only("pytorch"))],
+)
 def test_a_cell_trains_as_the_command_line_does_by_the_functions_of_the_notebook(
     framework: str, tmp_path: Path, chapter: str, own_calls: int
 ) -> None:
