@@ -6,6 +6,7 @@ python -m common.summary results/book --picture accuracy.svg
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Final
 
 import numpy as np
@@ -17,13 +18,17 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.base.files import require_svg, write_text
+from common.compare.accuracy import accuracy
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
 from common.report.plots import Line, Panel, plot
-from common.report.runs import of_records, of_splits, who
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.values import path
+
+HEADINGS: Final = (
+    *("framework", "devices", "accuracy", "after epoch 2", "s/epoch", "images/s", "peak memory"),
+)
 
 WINDOW: Final = 10
 """Steps whose losses are drawn as one point: their mean."""
@@ -50,18 +55,33 @@ def records(folder: Path) -> tuple[list[Record], list[str]]:
 
 def table(found: Sequence[Record]) -> str:
     """The runs as a Markdown table, with where and when they were made."""
-    first, (headings, *rows) = found[0], of_records(found)
+    first = found[0]
     machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
     data = f"{first.data.train_examples:,} {first.data.name} images"
     source = f"{first.chapter}, preset {first.config.preset}, {data}; {machine}"
-    return "\n".join([*markdown(headings, rows), "", f"{source}; {first.started[:10]}."])
+    lines = markdown(HEADINGS, map(row, found))
+    return "\n".join([*lines, "", f"{source}; {first.started[:10]}."])
+
+
+def row(record: Record) -> list[str]:
+    """Accuracy and speed of a run: times and rates are means over its epochs."""
+    epochs = record.epochs
+    return [
+        record.framework,
+        str(record.config.devices),
+        f"{accuracy(record):.3f}",
+        f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
+        f"{fmean(epoch.seconds for epoch in epochs):.1f}",
+        f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",
+        f"{(record.peak_memory or 0) / 2**20:,.0f} MiB",
+    ]
 
 
 def draw(found: Sequence[Record], path: Path) -> None:
     """Draws loss and test accuracy of every run, one colour a framework, as an SVG."""
     losses, accuracies = [], []
     for record in found:
-        label = f"{who(record)}, {record.config.devices}"
+        label = f"{record.framework}, {record.config.devices}"
         kind, style = FRAMEWORKS.index(record.framework), record.config.devices - 1
         losses.append(Line(label, *_smooth(record.losses), kind, style))
         reached = np.array([each.test_accuracy for each in record.epochs])
@@ -70,7 +90,7 @@ def draw(found: Sequence[Record], path: Path) -> None:
         Panel("step", f"training loss, means of {WINDOW} steps", losses),
         Panel("epoch", "test accuracy", accuracies),
     ]
-    write_text(path, plot(panels, "framework, devices", across=True))
+    write_text(path, plot(panels, "framework, devices"))
 
 
 def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:
@@ -89,8 +109,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         require_svg(flags.picture, "--picture")
     found, partial = records(flags.folder)
     print(table(found))
-    for title, (headings, *rows) in of_splits(found).items():
-        print("\n".join(["", f"{title}:", "", *markdown(headings, rows)]))
     if partial:
         print(f"\nNot complete, and left out: {', '.join(partial)}.")
     if flags.picture is not None:

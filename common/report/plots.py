@@ -58,14 +58,11 @@ class Panel:
         return np.log10(values) if self.log else values
 
 
-def plot(panels: Sequence[Panel], legend: str, *, across: bool = False) -> str:
-    """The panels side by side, or one below the other; one legend serves all of them."""
-    step = (WIDTH + 2 * MARGIN, 0) if across else (0, HEIGHT + MARGIN)
-    parts = [
-        part for i, each in enumerate(panels) for part in _panel(each, i * step[0], i * step[1])
-    ]
-    last = len(panels) - 1
-    width, top = last * step[0] + WIDTH + 2 * MARGIN, last * step[1] + HEIGHT + 1.4 * MARGIN
+def plot(panels: Sequence[Panel], legend: str) -> str:
+    """The panels, one below the other; one legend serves all of them."""
+    below = HEIGHT + MARGIN
+    parts = [part for i, each in enumerate(panels) for part in _panel(each, i * below)]
+    top = len(panels) * below + 0.4 * MARGIN
     labels = {line.label: line for panel in panels for line in panel.lines}
     parts.append(_text(MARGIN, top, f"{legend}:", "start"))
     for i, (label, line) in enumerate(labels.items()):
@@ -73,17 +70,19 @@ def plot(panels: Sequence[Panel], legend: str, *, across: bool = False) -> str:
         parts += [line.path(f"M{x:.0f} {y - 4:.0f}h36"), line.marker(x + 18, y - 4)]
         parts.append(_text(x + 42, y, label, "start"))
     height = top + LEADING * (1 + math.ceil(len(labels) / 4))
-    size = f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="13"'
+    size = (
+        f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height:.0f}" font-family="sans-serif" font-size="13"'
+    )
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *parts, "</svg>", ""])
 
 
-def _panel(panel: Panel, left: float, top: float) -> Iterator[str]:
+def _panel(panel: Panel, top: float) -> Iterator[str]:
     """The axes with their ticks, and the lines."""
     drawn = [(line, *_finite(line.x, panel.heights(line.y))) for line in panel.lines]
     limits = [panel.heights(np.array([panel.limit[1]]))] if panel.limit else []
     x_low, x_high = _range([x for _, x, _ in drawn])
     y_low, y_high = _range([*limits, *(y for _, _, y in drawn)])
-    left, top = left + MARGIN, top + MARGIN / 3
+    left, top = MARGIN, top + MARGIN / 3
 
     def across(x: Any) -> Any:
         return left + (x - x_low) / (x_high - x_low) * WIDTH
