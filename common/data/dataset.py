@@ -18,9 +18,6 @@ from common.terminal import values
 
 Bytes = NDArray[np.uint8]
 
-First = tuple[int | None, int | None]
-"""How many examples to take for training and for testing; None: all."""
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -56,12 +53,7 @@ class Dataset:
 
 
 def load(
-    name: str,
-    data_dir: Path | None,
-    notify: Callable[[str], None],
-    *,
-    progress: bool,
-    first: First = (None, None),
+    name: str, data_dir: Path | None, notify: Callable[[str], None], *, progress: bool
 ) -> Dataset:
     """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
 
@@ -70,40 +62,33 @@ def load(
     place has them. `notify` is told of a download and of falling back, with the reason. Raises
     RequestError.
     """
-    if name != "synthetic":
-        try:
-            folder = _locate(data_dir, notify, progress)
-        except DownloadError as error:
-            if name == "fashion-mnist":
-                raise RequestError(
-                    f"cannot download Fashion-MNIST ({error}); "
-                    "name a folder that has it with --data-dir, or use --dataset synthetic"
-                ) from None
-            notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
-        else:
-            return read_fashion_mnist(folder, first).first(*first)
-    return Dataset("synthetic", *synthetic(first=first)).first(*first)
+    if name == "synthetic":
+        return Dataset(name, *synthetic())
+    try:
+        return read_fashion_mnist(_located(data_dir, notify, progress))
+    except DownloadError as error:
+        if name == "fashion-mnist":
+            raise RequestError(
+                f"cannot download Fashion-MNIST ({error}); "
+                "name a folder that has it with --data-dir, or use --dataset synthetic"
+            ) from None
+        notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
+        return Dataset("synthetic", *synthetic())
 
 
-def _locate(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:
-    """The folder that holds the four files, once they are known to be intact."""
-    if data_dir is not None:
-        return check_files(data_dir, "--data-dir")
-    if named := os.environ.get("FASHION_MNIST_DIR"):
-        return check_files(values.path(named), "FASHION_MNIST_DIR")
-    cache = cache_folder()
-    if not all(_intact(cache / name) for name in SHA256):
-        download(cache, notify, progress=progress)
-    return cache
-
-
-def check_files(folder: Path, source: str) -> Path:
-    """`folder`, if it holds the four files bit for bit. Raises RequestError, else."""
-    for name in SHA256:
-        path = folder / name
+def _located(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:
+    """The folder that holds the four files, bit for bit. Raises RequestError or DownloadError."""
+    source, named = "--data-dir", data_dir
+    if named is None and (variable := os.environ.get("FASHION_MNIST_DIR")):
+        source, named = "FASHION_MNIST_DIR", values.path(variable)
+    folder = named or cache_folder()
+    for path in (folder / name for name in SHA256):
         if not _intact(path):
+            if named is None:
+                download(folder, notify, progress=progress)
+                break
             if not path.is_file():
-                raise RequestError(f"{source}: there is no {name} in {folder}")
+                raise RequestError(f"{source}: there is no {path.name} in {folder}")
             raise RequestError(f"{path}: its SHA-256 is not that of Fashion-MNIST; fetch it again")
     return folder
 
@@ -115,18 +100,13 @@ def _intact(path: Path) -> bool:
         raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def read_fashion_mnist(folder: Path, first: First = (None, None)) -> Dataset:
-    """The data set in `folder`, of each part so many examples, or as many as there are; None: all.
-
-    The files are taken for what they are once `check_files` has seen them.
-    """
+def read_fashion_mnist(folder: Path) -> Dataset:
+    """The data set in `folder`, whose files are known to be intact."""
     parts = []
     for name in SHA256:
-        count, images = first[name.startswith("t10k")], "images" in name
-        with gzip.open(folder / name) as file:
-            # Four bytes say what it is, and four more each how many there are in a dimension.
-            file.seek(16 if images else 8)
-            content = file.read(-1 if count is None else count * (28 * 28 if images else 1))
-        part = np.frombuffer(content, np.uint8)
+        images = "images" in name
+        content = gzip.decompress((folder / name).read_bytes())
+        # Four bytes say what it is, and four more each how many there are in a dimension.
+        part = np.frombuffer(content, np.uint8, offset=16 if images else 8)
         parts.append(part.reshape(-1, 28, 28) if images else part)
     return Dataset("fashion-mnist", *parts)

@@ -1,13 +1,9 @@
 """Fashion-MNIST from its public mirrors into the user's cache."""
 
-import queue
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 SHA256: Final = {
@@ -33,7 +29,7 @@ MIRRORS: Final = (
 )
 
 TIMEOUT: Final = 10.0
-"""Seconds in which a mirror must have answered, and in which it must send more, again and again."""
+"""Seconds in which a mirror has to answer, and then to send more, again and again."""
 
 
 class DownloadError(Exception):
@@ -62,47 +58,24 @@ def download(
 ) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
-    `notify` is told where from. Without a network, it gives up within `TIMEOUT` seconds. Raises
-    DownloadError.
+    The mirrors are asked one after the other, and `notify` is told of each. Raises DownloadError.
     """
     import pooch
 
     pooch.get_logger().setLevel("WARNING")  # what it would tell, `notify` is told
     drawn = progress and find_spec("tqdm") is not None  # which pooch need not bring along
     http = pooch.HTTPDownloader(progressbar=drawn, timeout=TIMEOUT)
-    reasons = dict.fromkeys(mirrors, f"no answer within {TIMEOUT:.0f} s")
-    for mirror, trouble in _as_they_answer(mirrors, http):
-        reasons[mirror] = trouble
-        if trouble:
-            continue
-        notify(f"downloading Fashion-MNIST (30 MB) from {urlsplit(mirror).netloc} to {folder}")
+    reasons = []
+    for mirror in mirrors:
+        host = urlsplit(mirror).netloc
+        notify(f"downloading Fashion-MNIST (30 MB) from {host} to {folder}")
         try:
             for name, known in SHA256.items():
                 pooch.retrieve(mirror + name, known, name, folder, downloader=http)
             return
-        except OSError as error:
-            reasons[mirror] = str(error)
+        except OSError as error:  # with the answer of the mirror, or None, if the network failed
+            unanswered = getattr(error, "response", error) is None
+            reasons.append(f"{host}: {'it does not answer' if unanswered else error}")
         except ValueError:
-            reasons[mirror] = f"the SHA-256 of its {name} is not that of Fashion-MNIST"
-    raise DownloadError("; ".join(f"{urlsplit(it).netloc}: {why}" for it, why in reasons.items()))
-
-
-def _as_they_answer(mirrors: Sequence[str], http: Any) -> Iterator[tuple[str, str]]:
-    """The mirrors, the quickest first, each with what is wrong with it; empty if nothing is."""
-    answers: queue.Queue[tuple[str, str]] = queue.Queue()
-    first, deadline = next(iter(SHA256)), time.monotonic() + TIMEOUT
-
-    def ask(mirror: str) -> None:
-        try:
-            there = http(mirror + first, None, None, check_only=True)
-        except (OSError, ValueError):
-            answers.put((mirror, "cannot be reached"))
-        else:
-            answers.put((mirror, "" if there else f"does not offer {first}"))
-
-    # Daemons, because looking up a host name can hang for longer than anyone should wait.
-    for mirror in mirrors:
-        threading.Thread(target=ask, args=(mirror,), daemon=True).start()
-    with suppress(queue.Empty):
-        for _ in mirrors:
-            yield answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            reasons.append(f"{host}: the SHA-256 of its {name} is not that of Fashion-MNIST")
+    raise DownloadError("; ".join(reasons))

@@ -65,9 +65,8 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
             report.notice(note)
         progress = sys.stderr.isatty() and not quiet
-        first = settings["train_examples"], settings["test_examples"]
-        where = settings["dataset"], settings["data_dir"], report.notice
-        data = load(*where, progress=progress, first=first)
+        data = load(settings["dataset"], settings["data_dir"], report.notice, progress=progress)
+        data = data.first(settings["train_examples"], settings["test_examples"])
         command = [storable(each) for each in command_line]
         variables = environment(framework).found()
         job = Job(settings, files, data, weights, command, now(), here.launcher, variables)

@@ -54,8 +54,8 @@ def test_weights_and_checkpoint_of_another_framework_are_taken(
     devices = all_devices[: 3 if name == "scratch" else 1]
     changed = {"framework": framework, "devices": len(devices), "options": options}
     config, ends = theirs.model_copy(update=changed), list[Weights]()
-    first = config.train_examples, config.test_examples
-    data = load("synthetic", None, print, progress=False, first=first)
+    data = load("synthetic", None, print, progress=False)
+    data = data.first(config.train_examples, config.test_examples)
 
     def train(process: Process) -> None:
         quiet = Reporter(quiet=True)
