@@ -31,9 +31,8 @@ from common.base.errors import RequestError, RunError
 from common.base.files import destination, require_writable, write_text
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.compare.folder import examine, only_in_grid, verdict_on
-from common.compare.layerwise import LayerTable, layer_tables
 from common.compare.suite import SuiteResult, Verdict
-from common.report.text import print_verdict, report_layers
+from common.report.text import print_verdict
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
 from common.terminal.text import printable
@@ -47,15 +46,13 @@ PAGE_NEEDS: Final = "jinja2"
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
-                               [--over-hosts N] [--gpus N] [--without-gpu ...] [--layers] DIR
+                               [--over-hosts N] [--gpus N] [--without-gpu ...] DIR
        python -m common.parity [--tolerance X] FILE FILE"""
 
 EXAMPLES: Final = """\
 examples:
   python -m common.parity results
       all records in a folder, and in the suites' folders below it
-  python -m common.parity results --layers
-      the same, and in which layer of ResNet-18 two frameworks diverge (runs made with --layers)
   python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
       two runs: is the setting the same, and which array and which step diverge first
   python -m common.parity mine.safetensors theirs.safetensors
@@ -90,8 +87,6 @@ def parser() -> Parser:
     add("--gpus", help="of these suites, expect the runs on GPUs, too, on at most N", **most)
     without = "frameworks that have no build for these GPUs: they are compared only on the CPU"
     add("--without-gpu", nargs="+", choices=FRAMEWORKS, default=(), help=without)
-    layers = "also compare ResNet-18 layer by layer, in the runs that were made with --layers"
-    add("--layers", action="store_true", help=layers)
     add("second", type=path, nargs="?", metavar="FILE", help="two files instead")
     add(
         "--tolerance",
@@ -131,28 +126,16 @@ def compare_folder(flags: argparse.Namespace) -> int:
         over_hosts=flags.over_hosts,
         gpus=dict.fromkeys(with_gpu, flags.gpus) if flags.gpus else None,
     )
-    layered = layer_tables(examined)
-    if flags.layers and not layered:
-        raise RequestError(
-            "no two runs here have their layers: run ResNet-18 in two frameworks with --layers, "
-            "such as `python -m frameworks.jax.concise --preset quick --layers`"
-        )
     as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
     verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())
-    lacking = leave(flags.folder, verdict, examined, layered)
+    lacking = leave(flags.folder, verdict, examined)
     print_verdict(verdict)
-    together = not flags.layers or report_layers(layered)
     if lacking:
         print(lacking)
-    return 0 if verdict.passed and together else 1
+    return 0 if verdict.passed else 1
 
 
-def leave(
-    folder: Path,
-    verdict: Verdict,
-    examined: Sequence[SuiteResult],
-    layered: Sequence[LayerTable],
-) -> str:
+def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
     """Writes the verdict and its page; says what cannot be written.
 
     Returns a line for the end if this environment cannot make the page.
@@ -162,7 +145,7 @@ def leave(
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
         from common.report.page import page
 
-        write_text(folder / "parity.html", page(verdict, examined, layered))
+        write_text(folder / "parity.html", page(verdict, examined))
     except ModuleNotFoundError as missing:
         if missing.name != PAGE_NEEDS:
             raise

@@ -41,7 +41,7 @@ class ConciseOptions(Options):
     layers: bool = option(
         False,
         "keep what each layer makes of the first images of the test set, before and after "
-        "training: `python -m common.parity DIR --layers` tells where frameworks diverge",
+        "training: `python -m common.parity DIR` tells where frameworks diverge",
     )
 
     @classmethod

@@ -46,6 +46,12 @@ NUMERICAL: Final = {
 }
 """What each numerical check compares: the arrays whose names start so."""
 
+LAYERS: Final = {"layers": "layers/before/", "layers_after": "layers/after/"}
+"""The same of what each layer computes, before and after training, in runs with `--layers`."""
+
+ENDS: Final = ("weights", "outcome", "layers_after")
+"""Checks that long runs do not have: training amplifies rounding with every step."""
+
 UNMEASURED: Final = ("trace/", "test/", "probe/")
 """Arrays that are a run's own, or bytes."""
 
@@ -80,21 +86,15 @@ def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
     criteria, dtype = CRITERIA[run.record.chapter], run.record.config.dtype
     limits = criteria.tolerances.get(dtype, {})
-    return {**limits, **criteria.long.get(dtype, {})} if limits and is_long(run) else limits
+    if not limits or not is_long(run):
+        return limits
+    return {k: v for k, v in (limits | criteria.long.get(dtype, {})).items() if k not in ENDS}
 
 
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
-    """The prefix and tolerance of each numerical check that runs of one setting allow.
-
-    Training amplifies rounding with every step, so only the beginnings of long runs are compared
-    with each other.
-    """
-    limits, ends = allowed(run), ("weights", "outcome") if is_long(run) else ()
-    return {
-        name: (prefix, limits[name])
-        for name, prefix in NUMERICAL.items()
-        if limits and name not in ends
-    }
+    """The prefix and tolerance of each numerical check that runs of one setting allow."""
+    limits = allowed(run)
+    return {name: (k, limits[name]) for name, k in NUMERICAL.items() if name in limits}
 
 
 def beginning(run: Run) -> int:

@@ -57,6 +57,8 @@ FLOAT64: Final = measured_by(
         "trajectory": Tolerance(1e-10, 7.6e-16),
         "weights": Tolerance(1e-10, 2.6e-12),
         "outcome": Tolerance(1e-10, 2.7e-15),
+        "layers": Tolerance(1e-10, 1.4e-15),
+        "layers_after": Tolerance(1e-10, 2.7e-14),
     },
 ) | measured_by(
     STEP_BY_STEP,
@@ -82,6 +84,7 @@ FLOAT32: Final = measured_by(
         "trajectory": Tolerance(5e-6, 1.1e-6),
         "weights": Tolerance(3e-1, 1.2e-1, _UNIT_OF_RESNET),
         "outcome": Tolerance(5e-5, 1.9e-5),
+        "layers": Tolerance(3e-6, 9.1e-7),
     },
 ) | measured_by(
     STEP_BY_STEP,
@@ -110,19 +113,12 @@ _CHANCE: Final = (
     "times the cost; each step from its own weights is compared far more closely."
 )
 
-LAYERS: Final = measured_by(
-    "Measured with the quick preset on 1 and 2 devices, 2026-11-22, on a processor without "
-    "AVX-512: the farthest of 38 layers.",
-    {"float64": Tolerance(1e-10, 1.4e-15), "float32": Tolerance(3e-6, 9.1e-7)},
-)
-
 CRITERIA: Final = Criteria(
     net=ResNet18,
     tolerances={"float64": FLOAT64, "float32": FLOAT32},
     beginning=2,
     curve=Tolerance(0.15, 7.9e-2, _EARLY),
     long={"float32": LONG},
-    layers=LAYERS,
     spread={
         ("quick", "fashion-mnist"): Tolerance(0.10, 0.052, _CHANCE),
         ("quick", "synthetic"): Tolerance(0.10, 0.015),

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 
 from pydantic import BaseModel
 
-from common.base.arrays import Weights
+from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
 from common.compare.accuracy import accuracy_checks
 from common.compare.checks import (
+    LAYERS,
     Run,
     allowed,
     check_shapes,
@@ -166,6 +167,7 @@ def findings(found: LoadedRecord, evidence: Evidence) -> Iterator[Finding]:
         yield Finding(check="peers", passed=False, note=note)
     others = {} if recomputed and reference.alone else reference.arrays
     scales = recomputed.scales if recomputed else {}
+    yield from layers(run, others)
     yield from numbers(run, {**others, **(recomputed.expected if recomputed else {})}, scales)
     if recomputed:
         yield steps(run, recomputed)
@@ -187,6 +189,20 @@ def numbers(run: Run, expected: Weights, scales: Mapping[str, float]) -> Iterato
     for name, (prefix, tolerance) in numerical_checks(run).items():
         if any(array.startswith(prefix) for array in expected):
             yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
+
+
+def layers(run: Run, expected: Weights) -> Iterator[Finding]:
+    """How far outputs of layers are from what is expected, and with which layer that begins."""
+    limits, kept = allowed(run), run.record.config.options.layer_shapes()
+    for name, prefix in LAYERS.items():
+        if not kept or name not in limits or not part(expected, prefix):
+            continue
+        limit, found = limits[name].limit, compare(run.arrays, expected, prefix)
+        finding = farthest(name, name, found, limits[name])
+        if first := next((each for each in found if not each.far <= limit), None):
+            layer = first.array.removeprefix(prefix)
+            finding.note = f"{first.far:.1e} at {layer} first, at most {limit:.1e} is allowed"
+        yield finding
 
 
 def steps(run: Run, recomputed: Recomputed) -> Finding:

@@ -34,7 +34,7 @@ class Criteria:
     `net` is the net in NumPy. `tolerances` are by dtype and quantity; a run fails if its dtype has
     none. Over the first `beginning` steps, training does not yet amplify rounding. Longer runs have
     larger minibatches: `long` has what is different for them, and `curve` is for the mean loss of
-    their epochs. `layers`, by dtype, is for what each layer makes of images before training.
+    their epochs.
 
     Accuracies are shares of the test set. At a constant rate, a run's is the mean of the later half
     of its epochs, at most three: a single epoch's swings by six points for rounding alone. Where
@@ -47,7 +47,6 @@ class Criteria:
     beginning: int
     curve: Tolerance
     long: dict[str, Tolerances] = field(default_factory=dict)
-    layers: Tolerances = field(default_factory=dict)
     spread: Mapping[Setting, Tolerance] = field(default_factory=dict)
     floor: Mapping[Setting, Tolerance] = field(default_factory=dict)
 

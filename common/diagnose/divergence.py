@@ -13,6 +13,7 @@ from common.compare.findings import HEADINGS, Check
 from common.compare.suite import SuiteResult
 
 WHAT: Final = {
+    "layers": "It starts from the same weights, but the output of this layer is off, as the first.",
     "forward": "It starts from the same weights, but its first logits are off: the net differs.",
     "loss": "Its first logits are right, but the loss of its first step is off: the cause is how "
     "the minibatch is split, or what the net does only in training.",
@@ -21,6 +22,8 @@ WHAT: Final = {
     "the cause is what an update leaves, on all devices or on some.",
     "weights": "Its logits, losses and first gradient are right, but weights are off in the end.",
     "steps": "Its beginning is right, but a step from the run's own weights has a wrong result.",
+    "layers_after": "Its logits were right before training, but the output of this layer is off "
+    "at the end, as the first.",
     "outcome": "Its weights are right in the end, but their logits are off.",
 }
 """What a divergence tells, in the order in which a run computes."""
@@ -85,11 +88,13 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Div
     check, rank, what = shown[name], list(WHAT).index(name), WHAT[name]
     array = check.array if name == "steps" else check.diverged[0]
     tensor = array if name == "steps" and array != "loss" else ""
+    if name.startswith("layers"):
+        tensor = array.split("/")[2]
     if name in ("gradient", "weights"):
         what += f" In {len(check.diverged)} tensors, in the order of computing here first."
         array = check.diverged[-1 if name == "gradient" else 0]
         tensor = array.partition("/")[2]
-    steps = {"forward": "before step 1", "steps": f"step {check.step}"}
+    steps = dict.fromkeys(("layers", "forward"), "before step 1") | {"steps": f"step {check.step}"}
     steps |= {"loss": "step 1", "gradient": "step 1", "losses": f"step {loss}"}
     step = steps.get(name, f"after step {len(run.record.losses)}")
     return Divergence(rank, what, step, tensor, array, loss if array == "losses" else 0)

@@ -1,12 +1,10 @@
 """The verdict as a page: one file, with nothing in it that runs or that is elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from common.chapters.chapters import SPECS
-from common.compare.layerwise import LayerDivergence, LayerTable
 from common.compare.suite import Comparison, SuiteResult, Verdict, title
 from common.diagnose.suspects import Suspect, suspects
 from common.report.figures import losses
@@ -24,7 +22,7 @@ from common.terminal.text import printable
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
-def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[LayerTable]) -> str:
+def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
     """The page as HTML; whatever comes from a file is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -40,8 +38,7 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[La
     environment.filters["image"] = Markup
     words = (anchor, columns, describe, picture, rows, subtitle, title)
     environment.globals |= {each.__name__: each for each in words}
-    divergences = [divergence for table in layered for divergence in table.divergences()]
-    suspected = [pinpointed(suspect, divergences) for suspect in suspects(examined)]
+    suspected = suspects(examined)
     return environment.get_template("parity.html").render(
         verdict=verdict,
         conclusion=conclusion(verdict),
@@ -51,21 +48,6 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult], layered: Sequence[La
         nets={name: spec.heading for name, spec in SPECS.items()},
         examined=examined,
     )
-
-
-def pinpointed(suspect: Suspect, divergences: Sequence[LayerDivergence]) -> Suspect:
-    """The suspect with the first layer in which one of its runs diverges, if its logits are off."""
-    for divergence in divergences:
-        record = divergence.run.record
-        if (record.framework, record.chapter) == (suspect.framework, suspect.chapter):
-            evidence = [*suspect.evidence, f"Layer by layer, {divergence.text}."]
-            layer = (
-                divergence.layer.name
-                if suspect.divergence.array == "logits/before"
-                else suspect.tensor
-            )
-            return replace(suspect, tensor=layer, evidence=evidence)
-    return suspect
 
 
 def innocent(verdict: Verdict, suspected: Sequence[Suspect]) -> list[str]:

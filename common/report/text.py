@@ -1,6 +1,5 @@
-"""The verdict, and the tables of layers, in words: on the terminal, for the page."""
+"""The verdict in words: on the terminal, for the page."""
 
-import math
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -9,7 +8,6 @@ from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check
-from common.compare.layerwise import LayerTable
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal import tables
 
@@ -170,33 +168,3 @@ def uncompared(comparisons: Sequence[Comparison]) -> list[str]:
     lost, steps = sum(each.hidden for each in checks), sum(each.steps for each in checks)
     said = f"how {lost} of {steps} steps moved weights was not compared: rounding hides it"
     return [said] if lost else []
-
-
-def report_layers(found: Sequence[LayerTable]) -> bool:
-    """Prints the tables, and where runs diverge; returns whether none does."""
-    console = Console(highlight=False)
-    for table in found:
-        console.print(_layers_printed(table))
-        for divergence in table.divergences():
-            console.print(Text(divergence.text, style="red bold"), soft_wrap=True)
-    diverged = any(table.divergences() for table in found)
-    if not diverged:
-        names = list(dict.fromkeys(name for table in found for name in table.frameworks()))
-        after = all(any(layer.when == "after" for layer in table.layers) for table in found)
-        agree = f"{listed(names)} agree" if len(names) > 1 else f"{names[0]} agrees on all devices"
-        agreed = f"no layer diverges: {agree} before{' and after' if after else ''} training"
-        console.print(Text(agreed, "green bold"), soft_wrap=True)
-    return not diverged
-
-
-def _layers_printed(table: LayerTable) -> Table:
-    """A row for each layer, with the figure of each framework's run that is farthest off."""
-    names = [run.record.framework for run in table.runs]
-    made = tables.table(["layer", *table.frameworks()], title=table.title)
-    for layer in table.layers:
-        cells = dict.fromkeys(names, Text())
-        for far, limit, name in sorted(zip(layer.distances, layer.limits, names, strict=True)):
-            figure = f"{far:.1e}" if math.isfinite(far) else "none"
-            cells[name] = tables.judged(f"{figure} {'✓' if far <= limit else '✗'}", far <= limit)
-        made.add_row(f"{layer.name}, {layer.when}", *cells.values())
-    return made

@@ -85,7 +85,7 @@ def test_the_first_wrong_layer_is_named(tmp_path: Path) -> None:
     make_runs(tmp_path, WrongEpsilon(), "tensorflow")
     (article,) = shown(tmp_path, frameworks=["jax", "mxnet", "tensorflow"]).articles
     assert "tensorflow: stage3.block1.bn2, before step 1" in article
-    assert "tensorflow on 1 diverges at stage3.block1.bn2, before training" in article
+    assert "the output of this layer is off, as the first" in article
 
 
 def test_no_text_of_a_record_changes_the_page(results: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from common.compare.folder import examine, verdict_on
-from common.compare.layerwise import layer_tables
 from common.report.page import page
 
 VOID = {"meta", "img"}
@@ -51,4 +50,4 @@ class Page(HTMLParser):
 def shown(folder: Path, **chosen: Any) -> Page:
     """The page on the records in `folder`."""
     examined = examine(folder, **chosen)
-    return Page(page(verdict_on(examined), examined, layer_tables(examined)))
+    return Page(page(verdict_on(examined), examined))
