@@ -81,16 +81,15 @@ def draw(found: Sequence[Record], path: Path) -> None:
     """Draws loss and test accuracy of every run, one colour a framework, as an SVG."""
     losses, accuracies = [], []
     for record in found:
-        label = f"{record.framework}, {record.config.devices}"
-        kind, style = FRAMEWORKS.index(record.framework), record.config.devices - 1
-        losses.append(Line(label, *_smooth(record.losses), kind, style))
+        run = record.framework, record.config.devices
+        losses.append(Line(*run, *_smooth(record.losses)))
         reached = np.array([each.test_accuracy for each in record.epochs])
-        accuracies.append(Line(label, np.arange(1, len(reached) + 1), reached, kind, style))
+        accuracies.append(Line(*run, np.arange(1, len(reached) + 1), reached))
     panels = [
         Panel("step", f"training loss, means of {WINDOW} steps", losses),
         Panel("epoch", "test accuracy", accuracies),
     ]
-    write_text(path, plot(panels, "framework, devices"))
+    write_text(path, plot(panels))
 
 
 def _smooth(losses: Sequence[float]) -> tuple[Array, Array]:

@@ -1,22 +1,19 @@
 """The verdict as a page: one file, with nothing in it that runs or that is elsewhere."""
 
+import base64
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
+from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
-from common.compare.suite import Comparison, SuiteResult, Verdict, title
-from common.diagnose.suspects import Suspect, suspects
-from common.report.figures import losses
-from common.report.text import (
-    columns,
-    conclusion,
-    describe,
-    frameworks,
-    left_to_grid,
-    rows,
-    subtitle,
-)
+from common.compare.checks import head
+from common.compare.suite import SuiteResult, Verdict, title
+from common.diagnose.suspects import suspects
+from common.report.plots import Line, Panel, plot
+from common.report.text import columns, conclusion, describe, frameworks, not_run, rows, subtitle
 from common.terminal.text import printable
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -36,36 +33,40 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
         finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
     )
     environment.filters["image"] = Markup
-    words = (anchor, columns, describe, picture, rows, subtitle, title)
+    words = (columns, conclusion, describe, not_run, picture, rows, subtitle, title)
     environment.globals |= {each.__name__: each for each in words}
-    suspected = suspects(examined)
+    found = suspects(examined)
+    compared = {name for comparison in verdict.comparisons for name in frameworks(comparison)}
+    innocent = compared - {each.framework for each in found}
     return environment.get_template("parity.html").render(
         verdict=verdict,
-        conclusion=conclusion(verdict),
-        not_run=left_to_grid(verdict) if verdict.not_run else "",
-        suspects=suspected,
-        innocent=innocent(verdict, suspected),
+        suspects=found,
+        innocent=[name for name in FRAMEWORKS if name in innocent],
         nets={name: spec.heading for name, spec in SPECS.items()},
         examined=examined,
     )
 
 
-def innocent(verdict: Verdict, suspected: Sequence[Suspect]) -> list[str]:
-    """The frameworks without a failure."""
-    named = {each.framework for each in suspected}
-    names = [name for comparison in verdict.comparisons for name in frameworks(comparison)]
-    return [name for name in dict.fromkeys(names) if name not in named]
-
-
 def picture(examined: SuiteResult) -> str:
-    """The URI of a picture of a suite's losses; empty without runs."""
-    runs = examined.evidence.runs
-    references = {run.name: examined.reference(run) for run in runs}
-    expected = {k: each.arrays["losses"] for k, each in references.items() if not each.alone}
+    """The URI of a picture of a suite's losses and their distance from the reference, if any."""
+    losses, distances, runs = [], [], examined.evidence.runs
+    for run in runs:
+        found, reference = run.arrays["losses"], examined.reference(run)
+        place = run.record.framework, run.devices, np.arange(1, len(found) + 1)
+        losses.append(Line(*place, found))
+        expected = reference.arrays.get("losses", np.empty(0))
+        if not reference.alone and expected.shape == found.shape:
+            with np.errstate(all="ignore"):
+                far = np.abs(found - expected) / (np.abs(expected).max() or 1.0)
+            distances.append(Line(*place, far))
+    if not runs:
+        return ""
     limits = [x.tolerance for x in examined.comparison.checks if x.check == "trajectory"]
-    return losses(runs, expected, next(iter(limits), None)) if runs else ""
-
-
-def anchor(comparison: Comparison) -> str:
-    """The anchor of a suite on the page."""
-    return f"{comparison.chapter}-{comparison.suite}"
+    end = len(head(runs[0], runs[0].arrays)["losses"])
+    limit = (end, limits[0]) if limits and limits[0] else None
+    panels = [
+        Panel("step", "training loss", losses),
+        Panel("step", "relative distance", distances, log=True, limit=limit),
+    ]
+    # An image within the page can run nothing, and fetch nothing.
+    return "data:image/svg+xml;base64," + base64.b64encode(plot(panels).encode()).decode()

@@ -1,4 +1,4 @@
-"""Line plots as SVG: the same numbers give the same bytes, in any environment."""
+"""Line plots of runs as SVG: the same numbers give the same bytes, in any environment."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,12 +8,12 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 
 COLOURS: Final = ("#0b62a8", "#b84a00", "#00795a", "#7a3b9d")
 DASHES: Final = ("", "7 3", "2 2", "7 2 2 2")
-MARKERS: Final = ("○", "□", "△", "◇")
-"""Colour is never the only difference between two lines."""
+"""Of the frameworks: colour is never the only difference between two lines."""
 
 WIDTH, HEIGHT, MARGIN, LEADING = 560, 190, 64, 18
 """Of the axes, of the space around them, and of a line of text, in pixels."""
@@ -24,23 +24,24 @@ HUGE: Final = 1e30
 
 @dataclass(frozen=True)
 class Line:
-    """Points (n,) to join; `kind` chooses colour and marker, `style` the dashes."""
+    """Points (n,) of a run to join; the more devices it had, the thinner is the line."""
 
-    label: str
+    framework: str
+    devices: int
     x: Array
     y: Array
-    kind: int
-    style: int = 0
+
+    @property
+    def label(self) -> str:
+        """Its name in the legend."""
+        return f"{self.framework}, {self.devices}"
 
     def path(self, data: str) -> str:
-        """A path in its colour and dashes."""
-        dashes = DASHES[self.style % len(DASHES)]
-        colour = f'fill="none" stroke="{COLOURS[self.kind % len(COLOURS)]}"'
-        return f'<path {colour} stroke-dasharray="{dashes}" d="{data}"/>'
-
-    def marker(self, x: float, y: float) -> str:
-        """Its marker at a point."""
-        return _text(x, y + 4, MARKERS[self.kind % len(MARKERS)])
+        """A path in its colour, dashes and width."""
+        kind = FRAMEWORKS.index(self.framework)
+        stroke = f'stroke="{COLOURS[kind]}" stroke-dasharray="{DASHES[kind]}"'
+        width = max(1.5, 4 - self.devices)
+        return f'<path fill="none" {stroke} stroke-width="{width}" d="{data}"/>'
 
 
 @dataclass(frozen=True)
@@ -54,33 +55,34 @@ class Panel:
     limit: tuple[float, float] | None = None
 
     def heights(self, values: Any) -> Any:
-        """Where values lie on the vertical axis, in its units."""
-        return np.log10(values) if self.log else values
+        """Where values lie on the vertical axis, in its units; 0 is not drawn if it has logs."""
+        with np.errstate(divide="ignore"):
+            return np.log10(values) if self.log else values
 
 
-def plot(panels: Sequence[Panel], legend: str) -> str:
+def plot(panels: Sequence[Panel]) -> str:
     """The panels, one below the other; one legend serves all of them."""
     below = HEIGHT + MARGIN
     parts = [part for i, each in enumerate(panels) for part in _panel(each, i * below)]
     top = len(panels) * below + 0.4 * MARGIN
     labels = {line.label: line for panel in panels for line in panel.lines}
-    parts.append(_text(MARGIN, top, f"{legend}:", "start"))
+    parts.append(_text(MARGIN, top, "framework, devices:", "start"))
     for i, (label, line) in enumerate(labels.items()):
         x, y = MARGIN + i % 4 * WIDTH / 4, top + LEADING * (1 + i // 4)
-        parts += [line.path(f"M{x:.0f} {y - 4:.0f}h36"), line.marker(x + 18, y - 4)]
-        parts.append(_text(x + 42, y, label, "start"))
+        parts += [line.path(f"M{x:.0f} {y - 4:.0f}h36"), _text(x + 42, y, label, "start")]
     height = top + LEADING * (1 + math.ceil(len(labels) / 4))
-    size = (
-        f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height:.0f}" font-family="sans-serif" font-size="13"'
-    )
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *parts, "</svg>", ""])
+    size = f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height:.0f}"'
+    font = 'font-family="sans-serif" font-size="13"'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>'
+    return "\n".join([start, *parts, "</svg>", ""])
 
 
 def _panel(panel: Panel, top: float) -> Iterator[str]:
     """The axes with their ticks, and the lines."""
-    drawn = [(line, *_finite(line.x, panel.heights(line.y))) for line in panel.lines]
+    heights = [(line, panel.heights(line.y)) for line in panel.lines]
+    drawn = [(line, line.x[there], y[there]) for line, y in heights for there in [abs(y) < HUGE]]
     limits = [panel.heights(np.array([panel.limit[1]]))] if panel.limit else []
-    x_low, x_high = _range([x for _, x, _ in drawn])
+    x_low, x_high = _range(x for _, x, _ in drawn)
     y_low, y_high = _range([*limits, *(y for _, _, y in drawn)])
     left, top = MARGIN, top + MARGIN / 3
 
@@ -103,19 +105,9 @@ def _panel(panel: Panel, top: float) -> Iterator[str]:
         end, y = across(panel.limit[0]), down(panel.heights(panel.limit[1]))
         yield f'<path stroke="#000" stroke-width="2" d="M{left:.0f} {y:.1f}H{end:.1f}"/>'
         yield _text(left + 4, y + 14, "limit", "start")
-    for number, (line, x, y) in enumerate(drawn):
+    for line, x, y in sorted(drawn, key=lambda each: each[0].devices):  # the thin ones on top
         points = [f"{a:.1f} {b:.1f}" for a, b in zip(across(x), down(y), strict=True)]
         yield line.path(f"M{'L'.join(points)}") if points else ""
-        # Lines may lie on top of each other: their markers take turns.
-        spacing = max(1, len(x) // 6)
-        for i in range(number * spacing // len(drawn), len(x), spacing):
-            yield line.marker(across(x[i]), down(y[i]))
-
-
-def _finite(x: Array, y: Array) -> tuple[Array, Array]:
-    """The points that can be drawn."""
-    there = np.abs(y) < HUGE
-    return x[there], y[there]
 
 
 def _range(values: Iterable[Array]) -> tuple[float, float]:

@@ -1,61 +1,62 @@
-"""The verdict in words: on the terminal, for the page."""
+"""The verdict in words: its tables and its conclusion, on the terminal and for the page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check
 from common.compare.suite import Comparison, Verdict, failures, title
-from common.terminal import tables
-
-Cell = tuple[str, bool | None]
-"""A figure, and whether it has passed; None: there is no run."""
-
-Row = tuple[str, list[Cell], str]
-"""Of a check: its heading, each framework's worst figure, and the limit."""
+from common.terminal.tables import Cell, table
 
 
 def print_verdict(verdict: Verdict) -> None:
     """Prints a table for each comparison, what failed, and the conclusion."""
     console = Console(highlight=False)
-    for comparison in verdict.comparisons:
-        console.print(_table(comparison))
+    for each in verdict.comparisons:
+        headings = ["check", *columns(each), "limit"]
+        console.print(table(headings, rows(each), title=title(each), caption=subtitle(each)))
         console.print()
     for check in failures(verdict):
         console.print(Text(describe(check), style="red"), soft_wrap=True)
     if verdict.not_run:
-        console.print(Text(left_to_grid(verdict), style="yellow"), soft_wrap=True)
+        console.print(Text(not_run(verdict), style="yellow"), soft_wrap=True)
     style = "green bold" if verdict.passed else "red bold"
     console.print(Text(conclusion(verdict), style=style), soft_wrap=True)
 
 
-def _table(comparison: Comparison) -> Table:
-    headings = ["check", *columns(comparison), "limit"]
-    made = tables.table(headings, title=title(comparison), caption=subtitle(comparison))
-    for heading, cells, limit in rows(comparison):
-        made.add_row(heading, *(tables.judged(*cell) for cell in cells), limit)
-    return made
-
-
-def rows(comparison: Comparison) -> list[Row]:
-    """The rows of a comparison's table, one for each check that was made."""
-    made, names = [], columns(comparison)
+def rows(comparison: Comparison) -> list[list[str | Cell]]:
+    """A row for each check that was made: its heading, the worst figures, and the limit."""
+    found: list[list[str | Cell]] = []
     for name, heading in HEADINGS.items():
         checks = [each for each in comparison.checks if each.check == name]
         if checks:
             limits = [f"{each.tolerance:g}" for each in checks if each.tolerance is not None]
-            bound = "≥" if name == "accuracy" else "≤"
-            cells: list[Cell] = [
-                _cell([each for each in checks if each.framework == who])
-                if who not in comparison.lacking
-                else ("none", None)
-                for who in names
+            limit = f"{'≥' if name == 'accuracy' else '≤'} {limits[0]}" if limits else "exact"
+            cells = [
+                ("none", None)
+                if who in comparison.lacking
+                else _cell([each for each in checks if each.framework == who])
+                for who in columns(comparison)
             ]
-            made.append((heading, cells, f"{bound} {limits[0]}" if limits else "exact"))
-    return made
+            found.append([heading, *cells, limit])
+    return found
+
+
+def _cell(checks: Sequence[Check]) -> Cell:
+    """The worst figure of one check over one framework's device counts, and whether all passed."""
+    if not checks:
+        return "", True
+    figures = [check.distance for check in checks if check.distance is not None]
+    if not all(check.comparable for check in checks):
+        figure = "none"
+    elif checks[0].check in ("accuracy", "spread"):
+        figure = f"{min(figures) if checks[0].check == 'accuracy' else max(figures):.3f}"
+    else:
+        figure = f"{max(figures):.1e}" if figures else ""
+    passed = all(check.passed for check in checks)
+    return f"{figure} {'✓' if passed else '✗'}".strip(), passed
 
 
 def frameworks(comparison: Comparison) -> list[str]:
@@ -84,50 +85,48 @@ def subtitle(comparison: Comparison) -> str:
 
 def describe(check: Check) -> str:
     """One failed check, in a line: who, what, where and by how much."""
-    who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
+    who = f"FAILED {check.check}: {check.framework} {check.chapter} on {check.devices}"
     if check.note:
-        return f"FAILED {check.check}: {who}: {check.note}"
-    if check.distance is None:
-        return f"FAILED {check.check}: {who}: {check.place} cannot be compared"
-    return (
-        f"FAILED {check.check}: {who}: {check.distance:.1e} at {check.place}, "
-        f"at most {check.tolerance:.1e} is allowed"
-    )
+        why = check.note
+    elif check.distance is None:
+        why = f"{check.place} cannot be compared"
+    else:
+        most = f"at most {check.tolerance:.1e} is allowed"
+        why = f"{check.distance:.1e} at {check.place}, {most}"
+    return f"{who}, {check.suite}: {why}"
+
+
+def not_run(verdict: Verdict) -> str:
+    """What the verdict says nothing of, and the command that runs it."""
+    suites = f"3 or more devices, and {len(verdict.not_run)} of the suites"
+    return f"not run: {suites} (parity.json names them); `nox -s grid` runs all"
 
 
 def conclusion(verdict: Verdict) -> str:
-    """The verdict in a line."""
+    """The verdict in a line: no more than was compared."""
     checks = [check for comparison in verdict.comparisons for check in comparison.checks]
-    failed = len(failures(verdict))
-    if failed:
+    if failed := len(failures(verdict)):
         return f"{failed} of {len(checks)} checks FAILED"
-    told = [agreement(verdict), *uncompared(verdict.comparisons)]
-    return f"all {len(checks)} checks passed: {'; '.join(told)}"
+    said = [*agreements(verdict.comparisons), *uncompared(verdict.comparisons)]
+    return f"all {len(checks)} checks passed: {'; '.join(said)}"
 
 
-def left_to_grid(verdict: Verdict) -> str:
-    """The runs that the verdict says nothing of, in a line."""
-    listed = ", ".join(verdict.not_run)
-    return f"not run (`nox -s grid` runs them): 3 or more devices, and {listed}"
-
-
-def agreement(verdict: Verdict) -> str:
-    """Who computed the same, in words: no more than was compared."""
-    groups: dict[tuple[bool, bool, tuple[str, ...]], list[Comparison]] = {}
-    for each in verdict.comparisons:
+def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Which frameworks agree, for all suites that the same ones have run."""
+    groups: dict[tuple[bool, tuple[str, ...], tuple[str, ...]], list[Comparison]] = {}
+    for each in comparisons:
         on_gpus = each.config is not None and each.config.device_kind == "gpu"
-        key = on_gpus, bool(each.lacking), tuple(frameworks(each))
+        key = on_gpus, tuple(each.lacking), tuple(frameworks(each))
         groups.setdefault(key, []).append(each)
-    said = []
-    for (on_gpus, some, names), those in groups.items():
-        others = [name for name in FRAMEWORKS if name not in names]
-        suites = f"{', '.join(each.suite for each in those)}: " if some else ""
-        if some:
-            but = f" (not supported by {listed([x for x in others if x in those[0].lacking])})"
-        else:
-            but = f"; not compared: {', '.join(others)}" if others else ""
-        said.append(f"{'on GPUs, ' if on_gpus else ''}{suites}{_agree(names, those)}{but}")
-    return "; ".join(said)
+    for (on_gpus, lacking, names), those in groups.items():
+        said = _agree(names, those)
+        if lacking:
+            suites = ", ".join(each.suite for each in those)
+            unable = [name for name in FRAMEWORKS if name in lacking]
+            said = f"{suites}: {said} (not supported by {listed(unable)})"
+        elif others := [name for name in FRAMEWORKS if name not in names]:
+            said = f"{said}; not compared: {', '.join(others)}"
+        yield f"{'on GPUs, ' if on_gpus else ''}{said}"
 
 
 def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
@@ -145,21 +144,6 @@ def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _cell(checks: Sequence[Check]) -> tuple[str, bool]:
-    """The worst figure of one check over one framework's device counts, and whether all passed."""
-    if not checks:
-        return "", True
-    figures = [check.distance for check in checks if check.distance is not None]
-    if not all(check.comparable for check in checks):
-        figure = "none"
-    elif checks[0].check in ("accuracy", "spread"):
-        figure = f"{min(figures) if checks[0].check == 'accuracy' else max(figures):.3f}"
-    else:
-        figure = f"{max(figures):.1e}" if figures else ""
-    passed = all(check.passed for check in checks)
-    return f"{figure} {'✓' if passed else '✗'}".strip(), passed
 
 
 def uncompared(comparisons: Sequence[Comparison]) -> list[str]:

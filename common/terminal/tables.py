@@ -6,29 +6,32 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
+Cell = tuple[str, bool | None]
+"""A text, and whether it has passed; None: there was nothing to pass."""
+
 FIRST: Final = (0,)
+
+STYLES: Final = {True: "green", False: "red bold", None: "dim"}
 
 
 def table(
     headings: Sequence[str],
+    rows: Iterable[Sequence[str | Cell]] = (),
     *,
     title: str | None = None,
     caption: str | None = None,
     left: Collection[int] = FIRST,
 ) -> Table:
-    """A table without rows; the columns in `left`, counted from 0, hold words."""
+    """A table; the columns in `left`, counted from 0, hold words."""
     made = Table(title=title, caption=caption, title_justify="left")
     for number, heading in enumerate(headings):
         if number in left:
             made.add_column(heading, overflow="fold")
         else:
             made.add_column(heading, justify="right")
+    for row in rows:
+        made.add_row(*(Text(x) if isinstance(x, str) else Text(x[0], STYLES[x[1]]) for x in row))
     return made
-
-
-def judged(text: str, passed: bool | None) -> Text:
-    """A cell that says whether something passed; None: there was nothing to pass."""
-    return Text(text, style={True: "green", False: "red bold", None: "dim"}[passed])
 
 
 def markdown(

@@ -1,11 +1,11 @@
-"""Plain `nox` says which suites it leaves to `nox -s grid`."""
+"""The verdict of plain `nox` says what it leaves to `nox -s grid`."""
 
 from pathlib import Path
 
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.compare.folder import only_in_grid, verdict_on
 from common.grid import runs
-from common.report.text import left_to_grid
+from common.report.text import not_run
 
 
 def folders_run(*, more_devices: bool) -> set[str]:
@@ -22,6 +22,9 @@ def test_every_suite_is_run_by_plain_nox_or_named() -> None:
     }
 
 
-def test_the_line_names_them() -> None:
-    line = left_to_grid(verdict_on([], only_in_grid(CHAPTERS)))
-    assert all(name in line for name in only_in_grid(CHAPTERS))
+def test_a_line_says_how_many_and_the_json_which() -> None:
+    verdict = verdict_on([], only_in_grid(CHAPTERS))
+    assert not_run(verdict).startswith(
+        f"not run: 3 or more devices, and {len(only_in_grid(CHAPTERS))} of the suites"
+    )
+    assert verdict.model_dump()["not_run"] == only_in_grid(CHAPTERS)

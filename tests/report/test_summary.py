@@ -41,11 +41,11 @@ def test_what_is_no_complete_run_is_named(runs: Path, capsys: pytest.CaptureFixt
 
 
 def test_every_finite_point_of_a_line_is_drawn_and_the_limit() -> None:
-    line = Line("a < b", np.arange(1, 6), np.array([1e-9, np.nan, np.inf, 1e-3, 1e300]), 0)
-    panel = Panel("step", "distance", [line], log=True, limit=(2, 1e-6))
-    root = ElementTree.fromstring(plot([panel, Panel("step", "nothing", [])], "legend"))
+    line = Line("jax", 1, np.arange(1, 7), np.array([1e-9, np.nan, np.inf, 0, 1e-3, 1e300]))
+    panel = Panel("step", "a < b", [line], log=True, limit=(2, 1e-6))
+    root = ElementTree.fromstring(plot([panel, Panel("step", "nothing", [])]))
     paths = [each.get("d", "") for each in root.iterfind(".//{*}path")]
     assert sum("L" in each for each in paths) == 1
     assert next(each for each in paths if "L" in each).count("L") == 2
     words = [each.text for each in root.iterfind(".//{*}text")]
-    assert {"a < b", "limit", "1e0", "1e300", "distance"} <= {*words}
+    assert {"a < b", "limit", "1e0", "1e300", "jax, 1"} <= {*words}
