@@ -25,7 +25,7 @@ from common.base.files import require_apart, require_svg, write_text
 from common.chapters.spec import Flags, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.drawing.plans import step
-from common.parallel import plans
+from common.parallel import strategies
 from common.parallel.costs import predicted
 from common.parallel.ledger import Event, Usage
 from common.parallel.nets import Net, dense, lenet, resnet18
@@ -107,13 +107,13 @@ class Scenario(Flags):
     def plan(self) -> Plan:
         """How the net is split."""
         how = {"microbatches": self.microbatches, "schedule": self.schedule}
-        return plans.split(self.network(), self.strategy, self.devices, self.replicas, **how)
+        return strategies.split(self.network(), self.strategy, self.devices, self.replicas, **how)
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
         if self.net == "dense" and self.parameters < self.layers:
             return f"{self.layers} layers have at least as many parameters, not {self.parameters}"
-        return plans.refusal(self.network(), self.strategy, self.devices, self.replicas)
+        return strategies.refusal(self.network(), self.strategy, self.devices, self.replicas)
 
     def usage(self) -> Usage:
         """The traffic and the peak memory of a step."""

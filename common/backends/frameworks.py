@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
+from common.parallel.strategies import STRATEGIES
 from common.terminal.values import path
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
@@ -28,7 +29,7 @@ SAME_BITS: Final = {
 
 _NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
 _NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
-NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
+_NOT_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
     "tensorflow": {"pipeline": "DTensor has one program for all devices, and no stages in it"},
     "jax": dict.fromkeys(
@@ -39,6 +40,14 @@ NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
         **dict.fromkeys(("tensor", "zero1", "zero2", "zero3"), _NO_SLICES),
         **dict.fromkeys(("gpipe", "1f1b"), _NO_ORDER),
     },
+}
+
+NATIVE: Final = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
+"""The strategies that a framework may have means of its own for."""
+
+NO_NATIVE: Final = {
+    name: {**lacking, **{each: "no framework has it" for each in STRATEGIES if each not in NATIVE}}
+    for name, lacking in _NOT_NATIVE.items()
 }
 """The ways to split, and the orders of a pipeline, that a framework has no means of its own for.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from common.backends.frameworks import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS, NATIVE
 from common.chapters.spec import ChapterSpec
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.chapters.suites import Settings, Suite
@@ -45,17 +45,18 @@ def _lacking(settings: Settings) -> dict[str, str]:
 def _suites() -> Iterator[Suite]:
     """Every strategy, and further orders of a pipeline, meshes, and stages: one answer for all."""
     for name in STRATEGIES:  # of runs that are made by hand
-        given: Settings = {"preset": "quick", "strategy": name}
-        yield Suite("strategies", name, ".", (), (), given)
-        own: Settings = {**given, "native": True}
+        yield Suite("strategies", name, ".", (), (), {"preset": "quick", "strategy": name})
+    for name in NATIVE:
+        own: Settings = {"preset": "quick", "strategy": name, "native": True}
         where = f"native-{name}", ".", (), ()
         yield Suite("strategies", *where, own, lacking=_lacking(own))
     # Three devices show what two hide; four are those of meshes, and of tests.
     yield _suite("float64-data", (1, 2), (3,), alone_in="", strategy="data")
     # ZeRO-2 goes through what ZeRO-1 and ZeRO-3 go through, so `nox -s grid` alone runs it.
-    for name in ("pipeline", "tensor", "zero1", "zero3"):
-        yield _suite(f"float64-{name}", (2,), (3,), strategy=name)
-    yield _suite("float64-zero2", (), (2, 3), strategy="zero2")
+    for name in STRATEGIES:
+        if name != "data":
+            counts = ((), (2, 3)) if name == "zero2" else ((2,), (3,))
+            yield _suite(f"float64-{name}", *counts, strategy=name)
     for order in ("gpipe", "naive"):
         yield _suite(f"float64-{order}", (), (3,), strategy="pipeline", schedule=order)
     for name, more in {"pipeline": (6,), "tensor": (4, 6), "zero3": (6,)}.items():

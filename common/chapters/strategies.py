@@ -7,21 +7,14 @@ from typing import Any, ClassVar, Final
 
 from common.backends.frameworks import NO_NATIVE
 from common.chapters.spec import Options, option, told
-from common.parallel import plans
+from common.parallel import strategies
 from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net, lenet
 from common.parallel.plans import Plan
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
-STRATEGIES: Final = {
-    "data": "a replica of the net on each device, each with a shard of the minibatch",
-    "pipeline": "consecutive layers on each device (the book's network partitioning)",
-    "tensor": "a slice of every layer on each device (the book's layerwise partitioning)",
-    "zero1": "as data, but each device has the momentum of a slice of the weights alone",
-    "zero2": "and the gradient of this slice alone",
-    "zero3": "and of the weights, too, this slice alone",
-}
+STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.items()}
 """The ways to split training, in words; the first is the default."""
 
 SCHEDULES: Final = {
@@ -112,7 +105,7 @@ class StrategiesOptions(Options):
 
     def plan(self, devices: int) -> Plan:
         """The plan by which so many devices train the net."""
-        return plans.split(
+        return strategies.split(
             self.network(),
             self.strategy,
             devices,
@@ -128,7 +121,10 @@ class StrategiesOptions(Options):
             by_itself = "--strategy data has a replica on each device: --replicas is for the others"
             return "" if self.replicas in (1, devices) else by_itself
         net, group = self.network(), devices // self.replicas
-        told, layers = plans.refusal(net, self.strategy, devices, self.replicas), len(net.units)
+        told, layers = (
+            strategies.refusal(net, self.strategy, devices, self.replicas),
+            len(net.units),
+        )
         if self.strategy == "pipeline" and told and group > layers:
             return f"{told}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
         wrong = len(self.stages) != group or sum(self.stages) != layers
@@ -162,7 +158,8 @@ class StrategiesOptions(Options):
 
     def parts(self, devices: int) -> int:
         """Into how many parts a minibatch is cut, each of which has to get an example."""
-        return devices if self.strategy not in ("pipeline", "tensor") else self.replicas
+        sharded = strategies.STRATEGIES[self.strategy].sharded
+        return devices if sharded or self.strategy == "data" else self.replicas
 
     def way(self) -> str:
         """The strategy and, if there are several, the number of replicas."""

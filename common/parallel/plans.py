@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
+from common.parallel.ledger import Ledger
 from common.parallel.nets import Net
 from common.parallel.pipelines import ORDERS, Order, Pass, TimedPass, balanced, by_hand, simulate
 from common.parallel.shards import shard_bounds
@@ -42,6 +43,9 @@ Layouts = Mapping[str, Layout]
 class Plan(Net):
     """A net that is split over `devices`, in each of `replicas` groups of devices.
 
+    A strategy is a subclass. By itself, each device of a group has the whole net, updates all of
+    it, computes with all examples of the group, and sends nothing to the others.
+
     `sizes` has the number of a net's units in each stage of a pipeline; if it is empty, stages are
     balanced.
     """
@@ -52,6 +56,17 @@ class Plan(Net):
     microbatches: int = 1
     schedule: str = "1f1b"
     sizes: Sequence[int] = ()
+
+    words: ClassVar[str] = ""
+    """The strategy, for a help."""
+
+    sharded: ClassVar[bool] = False
+    """Whether the devices of a group share its examples."""
+
+    @classmethod
+    def refusal(cls, net: Net, group: int) -> str:
+        """Why a group of so many devices cannot train the net; empty if it can."""
+        return ""
 
     @cached_property
     def stages(self) -> list[list[str]]:
@@ -75,8 +90,8 @@ class Plan(Net):
         return [slice(*each) for each in bounds]
 
     def shards_of(self, examples: int) -> list[list[slice]]:
-        """For each microbatch, the examples of each device: its shard in ZeRO, else all of them."""
-        if not self.strategy.startswith("zero"):
+        """For each microbatch, the examples of each device: its shard if sharded, else all."""
+        if not self.sharded:
             return [[rows] * self.devices for rows in self.microbatches_of(examples)]
         bounds = shard_bounds(examples, self.devices)
         count = max(1, min(self.microbatches, bounds[0][1]))
@@ -101,64 +116,45 @@ class Plan(Net):
     @cached_property
     def weights(self) -> Layouts:
         """Which device has which part of which weight."""
-        if self.strategy == "zero3":
-            return self.updated
-        stages, axes = dict[str, int](), dict[str, int]()
-        if self.strategy == "pipeline":
-            homes = ((i, self.tensors[x]) for i, names in enumerate(self.stages) for x in names)
-            stages = {name: i for i, tensors in homes for name in tensors}
-        if self.strategy == "tensor":
-            axes = self._axes()
-        return {
-            name: self._slices(shape[axes[name]], axes[name])
-            if name in axes
-            else self._whole(shape, stages.get(name))
-            for name, shape in self.shapes.items()
-        }
+        return {name: self.whole(name) for name in self.shapes}
 
     @cached_property
     def updated(self) -> Layouts:
         """Which device updates which part of which weight, and so has its velocity."""
-        if self.strategy.startswith("zero"):
-            return {k: self._slices(math.prod(shape), None) for k, shape in self.shapes.items()}
         return self.weights
 
-    def _whole(self, shape: Sequence[int], stage: int | None) -> Layout:
-        """The whole tensor on one device, or on every one."""
-        whole = Part(0, 0, shape[0])
-        return tuple(whole if stage in (None, device) else None for device in range(self.devices))
+    def whole(self, name: str, only: int | None = None) -> Layout:
+        """The whole tensor on each device, or on only one."""
+        whole = Part(0, 0, self.shapes[name][0])
+        return tuple(whole if only in (None, device) else None for device in range(self.devices))
 
-    def _slices(self, length: int, axis: int | None) -> Layout:
-        """A slice along an axis, or of the flat tensor, for each device."""
+    def slices(self, name: str, axis: int | None = None) -> Layout:
+        """A slice of the flat tensor, or along an axis, for each device."""
+        length = math.prod(self.shapes[name]) if axis is None else self.shapes[name][axis]
         return tuple(Part(axis, *bounds) for bounds in shard_bounds(length, self.devices))
 
-    def _axes(self) -> dict[str, int]:
-        """The axis along which tensor parallelism slices a weight or bias, where it does."""
-        axes: dict[str, int] = {}
-        for column, row in self.pairs:
-            axes |= dict.fromkeys(self.tensors[column], 0)
-            for name, dense in ((f"{column}.weight", 1), (f"{row}.weight", 0)):
-                axes[name] = dense if len(self.shapes[name]) == 2 else 1 - dense
-        return axes
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        """Counts the messages within a replica, in a step on `examples`."""
 
+    def in_flight(self, examples: int, device: int) -> tuple[int, int]:
+        """The most examples and microbatches of which a device keeps activations."""
+        shards = [each[device] for each in self.shards_of(examples)]
+        return max(rows.stop - rows.start for rows in shards), 1
 
-def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> Plan:
-    """The plan by which `devices` in all train a net; `how`: further fields of a plan."""
-    replicas = devices if strategy == "data" else replicas
-    parts = {each.name: getattr(net, each.name) for each in fields(Net)}
-    return Plan(**parts, strategy=strategy, devices=devices // replicas, replicas=replicas, **how)
+    def activations_kept(self, device: int) -> int:
+        """The elements that a device keeps for each example in flight: inputs of its layers."""
+        return sum(self.inputs.values())
 
+    def elements_updated(self, device: int) -> dict[str, int]:
+        """The number of elements that a device updates, of each weight of which it has a part."""
+        held = {name: layout[device] for name, layout in self.updated.items()}
+        return {k: part.size(self.shapes[k]) for k, part in held.items() if part is not None}
 
-def refusal(net: Net, strategy: str, devices: int, replicas: int = 1) -> str:
-    """Why there is no such plan; empty if there is one."""
-    group, rest = divmod(devices, replicas)
-    if strategy != "data" and rest:
-        groups = f"{replicas} groups of one size"
-        return f"{groups} take a multiple of {replicas} devices, not {devices}"
-    if strategy == "pipeline" and group > len(net.units):
-        stages = f"a pipeline of {group} devices needs as many stages"
-        return f"{stages}, and the net can be cut into {len(net.units)}"
-    narrowest = min((net.shapes[f"{column}.bias"][0] for column, _ in net.pairs), default=0)
-    if strategy == "tensor" and group > max(1, narrowest):
-        return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
-    return ""
+    def weights_kept(self, device: int) -> int:
+        """The most elements of weights that a device keeps."""
+        held = [(self.shapes[name], layout[device]) for name, layout in self.weights.items()]
+        return sum(part.size(shape) for shape, part in held if part is not None)
+
+    def gradients_kept(self, device: int, examples: int) -> int:
+        """The most elements of gradients that a device keeps in a step on `examples`."""
+        return sum(self.elements_updated(device).values())

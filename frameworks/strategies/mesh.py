@@ -7,24 +7,16 @@ Where each row has one device, that is data parallelism.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, Final
+from importlib import import_module
+from typing import Any
 
 from common.base.arrays import Array
 from common.parallel.ledger import Group, Kept, Ledger, mesh
 from common.parallel.plans import Plan
 from common.parallel.replicas import parts_of
-from frameworks.strategies import data, pipeline, tensor, zero
-from frameworks.strategies.collectives import all_gather, allreduce
-from frameworks.strategies.primitives import Params, Primitives, Tensor
+from frameworks.strategies.collectives import allreduce
+from frameworks.strategies.primitives import Primitives, Tensor
 from frameworks.strategies.replica import Replica
-
-STRATEGIES: Final[dict[str, ModuleType]] = {
-    "data": data,
-    "pipeline": pipeline,
-    "tensor": tensor,
-    **dict.fromkeys(("zero1", "zero2", "zero3"), zero),
-}
 
 
 @dataclass
@@ -68,7 +60,7 @@ def predict(X: Array, split: Split) -> list[Tensor]:
     """The logits of a batch, in parts on several devices."""
     logits: list[Tensor] = []
     for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
-        logits += STRATEGIES[split.plan.strategy].predict(row, X[shard])
+        logits += strategy_of(split.plan).predict(row, X[shard])
     return logits
 
 
@@ -76,7 +68,7 @@ def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list
     """Parts of the mean loss of a minibatch, and the gradient of what each device updates."""
     losses: list[Tensor] = []
     grads: list[Kept] = []
-    strategy = STRATEGIES[split.plan.strategy]
+    strategy = strategy_of(split.plan)
     for row, shard in zip(split.rows, split.plan.rows_of(len(X)), strict=True):
         row_losses, row_grads = strategy.loss_and_grads(row, X[shard], y[shard], len(X))
         losses += row_losses
@@ -91,31 +83,30 @@ def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list
 
 def train_batch(X: Array, y: Array, split: Split, lr: float, momentum: float) -> list[Tensor]:
     """One step of SGD with momentum on a minibatch; returns the parts of its mean loss."""
+    plan, strategy = split.plan, strategy_of(split.plan)
+    replicated = plan.updated != plan.weights
     split.ledger.begin()
     losses, grads = loss_and_grads(X, y, split)
     for row in split.rows:
         updated = []
-        for params, number in zip(owned_slices(row), row.group.numbers, strict=True):
+        owned = strategy.owned_slices(row) if replicated else [dict(kept) for kept in row.params]
+        for params, number in zip(owned, row.group.numbers, strict=True):
             velocities, here = split.velocities[number], dict(grads[number])
             stepped = split.ops.sgd_step(params, dict(velocities), here, lr, momentum)
             updated.append(stepped[0])
             velocities.update(stepped[1])
             grads[number].clear()
-        store(updated, row)
+        if replicated:
+            updated = strategy.gather(updated, row)
+        for kept, tensors in zip(row.params, updated, strict=True):
+            kept.update(tensors)
     return losses
 
 
-def owned_slices(row: Replica) -> list[Params]:
-    """The parameters that each device updates: all it has or, in ZeRO-1 and 2, its slices."""
-    params = [dict(kept) for kept in row.params]
-    if row.plan.strategy not in ("zero1", "zero2"):
-        return params
-    return [row.ops.split(each, row.plan.devices)[i] for i, each in enumerate(params)]
+def strategy_of(plan: Plan) -> Any:
+    """The module of this folder that carries out a plan: it is named like the plan's own module.
 
-
-def store(updated: Sequence[Params], row: Replica) -> None:
-    """Replaces the parameters by the updated ones; slices of ZeRO-1 and 2 are gathered first."""
-    if row.plan.strategy in ("zero1", "zero2"):
-        updated = all_gather(row.ops, updated, row.plan.shapes, "weights", row.group)
-    for kept, tensors in zip(row.params, updated, strict=True):
-        kept.update(tensors)
+    It has `predict` and `loss_and_grads`. If its devices update less than they have, it also has
+    `owned_slices`, what they update, and `gather`, which makes the updated slices whole.
+    """
+    return import_module(f"{__package__}.{type(plan).__module__.rpartition('.')[2]}")

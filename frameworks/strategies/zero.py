@@ -95,3 +95,14 @@ def scatter(replica: Replica, grads: Sequence[Kept], slices: Sequence[Kept]) -> 
         accumulate(replica.ops, here, parts)
     for each in grads:
         each.clear()
+
+
+def owned_slices(replica: Replica) -> list[Params]:
+    """The slices that each device updates, in stages 1 and 2: cut out of the whole parameters."""
+    devices = replica.plan.devices
+    return [replica.ops.split(dict(kept), devices)[i] for i, kept in enumerate(replica.params)]
+
+
+def gather(updated: Sequence[Params], replica: Replica) -> list[Params]:
+    """The whole parameters on each device, from the updated slices of all of them."""
+    return all_gather(replica.ops, updated, replica.plan.shapes, "weights", replica.group)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.chapters.strategies import SCHEDULES
 from common.drawing import plans
 from common.drawing.theme import style
 from common.parallel.schedules import SCHEDULES as ALLREDUCES, Schedule
@@ -23,6 +23,9 @@ from notebooks.drawing.pipeline_runs import RUNS
 
 LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
 """The frameworks as they spell themselves."""
+
+STRATEGIES: Final = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
+"""The strategies that the scripts plan."""
 
 DEVICES: Final = range(2, 17)
 """The numbers of devices of an allreduce to choose from."""

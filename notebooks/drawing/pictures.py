@@ -16,8 +16,8 @@ from common.drawing.plans import (
 from common.drawing.theme import style
 from common.parallel.costs import predicted
 from common.parallel.nets import dense
-from common.parallel.plans import split
 from common.parallel.shards import shard_sizes
+from common.parallel.strategies import split
 from notebooks.drawing.storyboard import allreduce as allreduce
 
 WIDTH: Final = 480

@@ -9,7 +9,6 @@ import numpy  # `np` is MXNet's in its notebooks
 from common.base.arrays import Array, Weights
 from common.chapters.splitting import BySplitting
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.costs import weights_kept
 from common.parallel.pipelines import ORDERS, balanced, bubble, simulate
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
@@ -55,7 +54,7 @@ def most_weights(plan: Plan, device: int, *, keep: bool) -> int:
 
     It lets each layer go after use, or it would `keep` what it has gathered for the way back.
     """
-    again = weights_kept(plan, device)
+    again = plan.weights_kept(device)
     if not keep:
         return again
     sizes = [plan.size(layer) for layer in plan.layers]

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from scratch_steps import MOMENTUM, batches, far, start
 
 from common.backends.devices import DeviceRequest
-from common.backends.frameworks import NO_NATIVE
+from common.backends.frameworks import NATIVE, NO_NATIVE
 from common.base.arrays import part
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
@@ -66,7 +66,7 @@ def test_a_step_moves_what_the_page_says(framework: str, strategies: Any, tmp_pa
     strategies.launch(worker, DeviceRequest(2, "cpu", 1), CASES["data"])
     _, page = PAGE.read_text(encoding="utf-8").split("Tests count the native traffic")
     headings, _, *lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    rows = {cells[0].strip(" |`"): cells for cells in lines[: len(STRATEGIES)]}
+    rows = {cells[0].strip(" |`"): cells for cells in lines[: len(NATIVE)]}
     column = [heading.lower() for heading in headings].index(framework)
     for name, options in cases(framework, 2).items():
         if name in STRATEGIES or framework == "mxnet":
@@ -75,7 +75,7 @@ def test_a_step_moves_what_the_page_says(framework: str, strategies: Any, tmp_pa
             expected = {KINDS.get(k, k): float(v.replace(",", "")) for k, v in told.items()}
             assert load_file(tmp_path / f"{name}.safetensors") == expected, name
     assert {name for name, cells in rows.items() if cells[column] == "none"} == (
-        set(STRATEGIES) - {options.strategy for options in cases(framework, 2).values()}
+        set(NATIVE) - {options.strategy for options in cases(framework, 2).values()}
     )
 
 

@@ -14,7 +14,7 @@ from browser_tabs import NEEDED
 from explorer_page import ASSETS, each_of, page_of
 from playwright.sync_api import Page as Tab
 
-from common.chapters.strategies import SCHEDULES, STRATEGIES
+from common.chapters.strategies import SCHEDULES
 from common.parallel.ledger import KEPT, MOVED
 from common.parallel.pipelines import (
     CHUNKS,
@@ -26,6 +26,7 @@ from common.parallel.pipelines import (
 )
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
 from common.plan import OPTIMIZERS, PRECISIONS, SIZES, Scenario
+from notebooks.drawing.explorers import STRATEGIES
 from notebooks.drawing.frames import words
 
 pytestmark = NEEDED

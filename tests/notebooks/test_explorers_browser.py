@@ -16,14 +16,14 @@ from explorer_page import ASSETS, each_of, page_of, press, said, spilled, values
 from playwright.sync_api import Browser, Page as Tab
 
 from common.backends.frameworks import FRAMEWORKS
-from common.chapters.strategies import STRATEGIES, StrategiesOptions
+from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Event
 from common.parallel.pipelines import ORDERS, simulate
 from common.parallel.schedules import SCHEDULES
 from common.records.record import Record, Split
 from common.settings.config import Config
 from notebooks.drawing import pictures
-from notebooks.drawing.explorers import STILL
+from notebooks.drawing.explorers import STILL, STRATEGIES
 from notebooks.drawing.pipeline_runs import RUNS
 
 pytestmark = NEEDED

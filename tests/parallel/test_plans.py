@@ -11,8 +11,8 @@ from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.models.nets import LENET, resnet18_shapes, trainable
 from common.parallel.ledger import Kept, Ledger, Usage
 from common.parallel.nets import dense, resnet18
-from common.parallel.plans import refusal, split
 from common.parallel.replicas import parts_of, whole
+from common.parallel.strategies import refusal, split
 
 P = 129_068
 OPTIONS = {name: StrategiesOptions(name, microbatches=1) for name in STRATEGIES}

@@ -1,0 +1,50 @@
+"""The plan of a pipeline: each device has a stage of consecutive layers."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+
+from common.parallel.ledger import Ledger
+from common.parallel.nets import Net
+from common.parallel.pipelines import most_live
+from common.parallel.plans import Layouts, Plan
+
+
+class Pipeline(Plan):
+    """Activations go to the next stage, their gradients come back."""
+
+    words = "consecutive layers on each device (the book's network partitioning)"
+
+    @classmethod
+    def refusal(cls, net: Net, group: int) -> str:
+        """Refuses more devices than the net has units."""
+        if group <= len(net.units):
+            return ""
+        stages = f"a pipeline of {group} devices needs as many stages"
+        return f"{stages}, and the net can be cut into {len(net.units)}"
+
+    @cached_property
+    def weights(self) -> Layouts:
+        """Each tensor is on the device of its stage."""
+        homes = ((i, self.tensors[x]) for i, names in enumerate(self.stages) for x in names)
+        stages = {name: i for i, tensors in homes for name in tensors}
+        return {name: self.whole(name, stages[name]) for name in self.shapes}
+
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        """Counts a message in each direction between neighbours, for each microbatch."""
+        times = len(self.microbatches_of(examples))
+        for stage, names in enumerate(self.stages[1:]):
+            size = examples * self.inputs[names[0]] * ledger.itemsize
+            ledger.send(size, group[stage], group[stage + 1], "activations", times)
+            ledger.send(size, group[stage + 1], group[stage], "gradients", times)
+
+    def in_flight(self, examples: int, device: int) -> tuple[int, int]:
+        """Those that have passed forward, and are not yet back."""
+        sizes = [rows.stop - rows.start for rows in self.microbatches_of(examples)]
+        passes = self.order(len(sizes))[device]
+        changes = ((1 if one.forward else -1) * sizes[one.microbatch] for one in passes)
+        return max(accumulate(changes)), most_live(passes)
+
+    def activations_kept(self, device: int) -> int:
+        """The inputs of the layers of its stage."""
+        return sum(self.inputs[name] for name in self.stages[device])

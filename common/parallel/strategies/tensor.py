@@ -1,0 +1,51 @@
+"""The plan of tensor parallelism: each device has a slice of the layers that go in pairs."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from common.parallel.costs import count_allreduce
+from common.parallel.ledger import Ledger
+from common.parallel.nets import Net
+from common.parallel.plans import Layouts, Plan
+from common.parallel.shards import shard_sizes
+
+
+class Tensor(Plan):
+    """A pair of layers takes an all-reduce forward and, except for the first pair, one back."""
+
+    words = "a slice of every layer on each device (the book's layerwise partitioning)"
+
+    @classmethod
+    def refusal(cls, net: Net, group: int) -> str:
+        """Refuses more devices than the narrowest layer has channels."""
+        narrowest = min((net.shapes[f"{column}.bias"][0] for column, _ in net.pairs), default=0)
+        if group <= max(1, narrowest):
+            return ""
+        return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
+
+    @cached_property
+    def weights(self) -> Layouts:
+        """The first layer of a pair is cut by output channels, the second by input channels."""
+        axes: dict[str, int] = {}
+        for column, row in self.pairs:
+            axes |= dict.fromkeys(self.tensors[column], 0)
+            for name, dense in ((f"{column}.weight", 1), (f"{row}.weight", 0)):
+                axes[name] = dense if len(self.shapes[name]) == 2 else 1 - dense
+        return {k: self.slices(k, axes[k]) if k in axes else self.whole(k) for k in self.shapes}
+
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        """Counts the all-reduces of the pairs."""
+        times = len(self.microbatches_of(examples))
+        for column, row in self.pairs:
+            count_allreduce(ledger, group, examples * self.output(row), "activations", times)
+            if column != self.layers[0]:
+                count_allreduce(ledger, group, examples * self.inputs[column], "gradients", times)
+
+    def activations_kept(self, device: int) -> int:
+        """Of a pair: its input, the slice of the first layer's output, and the sum of both."""
+        kept = sum(self.inputs[name] for name in self.unpaired)
+        for column, row in self.pairs:
+            channels = self.shapes[f"{column}.bias"][0]
+            own = shard_sizes(channels, self.devices)[device]
+            kept += self.inputs[column] + self.inputs[row] // channels * own + self.output(row)
+        return kept

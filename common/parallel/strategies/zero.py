@@ -1,0 +1,76 @@
+"""The plans of ZeRO: devices share the examples, and each updates a slice of each weight."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+
+from common.parallel.costs import count_scatter_and_gather
+from common.parallel.ledger import Ledger
+from common.parallel.plans import Layouts, Plan
+
+
+class Zero1(Plan):
+    """Gradients are scattered at the end of a step, and the updated weights gathered."""
+
+    words = "as data, but each device has the momentum of a slice of the weights alone"
+    sharded = True
+
+    @cached_property
+    def updated(self) -> Layouts:
+        """A slice of each flat tensor on each device."""
+        return {name: self.slices(name) for name in self.shapes}
+
+    def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
+        """Counts reduce-scatters and all-gathers."""
+        scatters, gathers = self.collectives(len(self.shards_of(examples)))
+        for size in map(math.prod, self.shapes.values()):
+            count_scatter_and_gather(ledger, group, size, scatters, gathers)
+
+    def collectives(self, microbatches: int) -> tuple[int, int]:
+        """The number of reduce-scatters and of all-gathers of each tensor in a step."""
+        return 1, 1
+
+    def gradients_kept(self, device: int, examples: int) -> int:
+        """All gradients, and the slices of their sum."""
+        return sum(map(self.size, self.layers)) + sum(self.elements_updated(device).values())
+
+
+class Zero2(Zero1):
+    """The gradients of a layer are scattered as soon as they are computed."""
+
+    words = "and the gradient of this slice alone"
+
+    def collectives(self, microbatches: int) -> tuple[int, int]:
+        """A reduce-scatter for each microbatch."""
+        return microbatches, 1
+
+    def gradients_kept(self, device: int, examples: int) -> int:
+        """Those of one layer, the last one first, and the slices that earlier ones have left.
+
+        Of several microbatches, an earlier one has left all slices.
+        """
+        own, layers = self.elements_updated(device), self.layers[::-1]
+        left = list(accumulate(sum(own[name] for name in self.tensors[each]) for each in layers))
+        if len(self.shards_of(examples)) > 1:
+            left = left[-1:] * len(layers)
+        return max(slices + self.size(name) for slices, name in zip(left, layers, strict=True))
+
+
+class Zero3(Zero2):
+    """The weights of a layer are gathered before it is used, forward and backward."""
+
+    words = "and of the weights, too, this slice alone"
+
+    @cached_property
+    def weights(self) -> Layouts:
+        """Each device has the slices that it updates."""
+        return self.updated
+
+    def collectives(self, microbatches: int) -> tuple[int, int]:
+        """Two all-gathers for each microbatch."""
+        return microbatches, 2 * microbatches
+
+    def weights_kept(self, device: int) -> int:
+        """Its slices, and one whole layer."""
+        return super().weights_kept(device) + max(map(self.size, self.layers))
