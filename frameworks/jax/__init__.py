@@ -8,7 +8,7 @@ if __name__ == "jax":  # imported inside frameworks/
 
 from common.backends.environment import Environment
 
-# `common/backends/loading.py` says what these are for.
+# `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "flax", "optax")
 PRELOAD = ("frameworks.jax.scratch", "frameworks.jax.concise")
 ENGINES = {"scratch": "jax.distributed", "concise": "jax.distributed"}
@@ -16,7 +16,7 @@ TRANSPORTS = {"cpu": "Gloo", "gpu": "NCCL"}
 ONE_THREAD_EACH = False
 
 DEVICE_COUNT = r"(^|\s)--xla_force_host_platform_device_count=\S*"
-"""The flag of XLA for the number of virtual devices, which every run decides."""
+"""XLA's flag for the number of simulated devices, set by every run."""
 
 ENVIRONMENT = Environment(
     decided={"XLA_FLAGS": re.sub(DEVICE_COUNT, "", os.environ.get("XLA_FLAGS", "")).strip()},
@@ -48,6 +48,6 @@ with suppress(ImportError):
 """,
     roles=("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
 )
-"""The variables that JAX and Flax read; `docs/environment.md` says what each one does."""
+"""The variables that JAX and Flax read; `docs/environment.md` explains each."""
 
 ENVIRONMENT.apply()

@@ -1,4 +1,4 @@
-"""The chapters in JAX: their listings, and what the harness needs beside them."""
+"""The chapters in JAX: the listings, with what the harness adds to them."""
 
 import numpy as np
 
@@ -18,14 +18,14 @@ def scratch() -> FromScratch:
 
 
 def concise() -> ByWrapper:
-    """ResNet-18, Flax and JAX's own parallelism."""
+    """ResNet-18, Flax and JAX's native parallelism."""
     from frameworks.jax import concise, replicas
 
     return ByWrapper(hosts.launch, devices, synchronize, hosts, concise, replicas)
 
 
 def strategies() -> BySplitting:
-    """LeNet, split in every way."""
+    """LeNet, split by each strategy."""
     from frameworks.jax import primitives
     from frameworks.strategies import mesh
 
@@ -33,7 +33,7 @@ def strategies() -> BySplitting:
 
 
 def native() -> dict[str, MakeTrainer]:
-    """LeNet, split by JAX's own means: they are loaded for runs that ask for them."""
+    """LeNet, split by JAX's native parallelism, loaded by native runs only."""
     from frameworks.jax.native.pipeline import Pipeline
     from frameworks.jax.native.program import OneProgram
     from frameworks.strategies.layouts import LAYOUTS

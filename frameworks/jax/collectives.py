@@ -1,4 +1,4 @@
-"""Allreduce by any schedule, and by JAX's own collective."""
+"""All-reduce by any schedule, and by JAX's collective."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,14 +17,14 @@ AXIS = "device"
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
+    """All-reduces one tensor per device; the schedule orders the messages."""
     if schedule.devices > len(data):
         parts = stacked(data, AXIS)
         return parts_of(with_others(parts, mesh_of(parts), schedule))
     bounds = shard_bounds(data[0].size, schedule.chunks)
     held = [cut(tensor, tuple(bounds)) for tensor in data]
     execute(schedule, held, lambda chunk, i: jax.device_put(chunk, data[i].device))
-    return [put_together(chunks, data[0].shape) for chunks in held]
+    return [concatenated(chunks, data[0].shape) for chunks in held]
 
 
 @partial(jax.jit, static_argnums=1)
@@ -35,7 +35,7 @@ def cut(tensor: Tensor, bounds: Sequence[tuple[int, int]]) -> list[Tensor]:
 
 
 @partial(jax.jit, static_argnums=1)
-def put_together(chunks: list[Tensor], shape: tuple[int, ...]) -> Tensor:
+def concatenated(chunks: list[Tensor], shape: tuple[int, ...]) -> Tensor:
     """The inverse of `cut`."""
     return jnp.concatenate(chunks).reshape(shape)
 
@@ -54,9 +54,9 @@ def parts_of(parts: Tensor) -> list[Tensor]:
 @partial(jax.jit, static_argnums=1)
 def total(parts: Tensor, mesh: Mesh) -> Tensor:
     """Each device's part (k, ...) to the sum of all, once for each device."""
-    own = P(AXIS)
+    sharded = P(AXIS)
 
-    @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
+    @jax.shard_map(mesh=mesh, in_specs=sharded, out_specs=sharded)
     def on_device(part: Tensor) -> Tensor:
         summed: Tensor = jax.lax.psum(part, AXIS)
         return summed
@@ -67,24 +67,24 @@ def total(parts: Tensor, mesh: Mesh) -> Tensor:
 @partial(jax.jit, static_argnums=(1, 2))
 def with_others(parts: Tensor, mesh: Mesh, schedule: Schedule) -> Tensor:
     """The same as `total`, moved as the schedule says: from process to process, too."""
-    own, n = P(AXIS), parts[0].size
+    sharded, n = P(AXIS), parts[0].size
     bounds = shard_bounds(n, schedule.chunks)
 
-    @jax.shard_map(mesh=mesh, in_specs=own, out_specs=own)
+    @jax.shard_map(mesh=mesh, in_specs=sharded, out_specs=sharded)
     def on_device(part: Tensor) -> Tensor:
         # Messages of a moment are of one length; the shorter ones carry what follows them, too.
         vector = jnp.pad(part.ravel(), (0, n))
         for transfers in schedule.rounds:
             before = vector
-            for one in at_once(transfers):
-                vector = moved(one, before, vector, bounds)
+            for step in at_once(transfers):
+                vector = moved(step, before, vector, bounds)
         return vector[:n].reshape(part.shape)
 
     return on_device(parts)
 
 
 def at_once(transfers: Round) -> list[list[Transfer]]:
-    """A round in parts, in order, in each of which a device sends and receives at most once."""
+    """Splits a round into steps; in each, a device sends and receives at most once."""
     parts: list[list[Transfer]] = []
     for t in transfers:
         earlier = [i for i, part in enumerate(parts) if t.target in {each.target for each in part}]
@@ -100,7 +100,7 @@ def at_once(transfers: Round) -> list[list[Transfer]]:
 def moved(
     transfers: Sequence[Transfer], before: Tensor, vector: Tensor, bounds: Sequence[tuple[int, int]]
 ) -> Tensor:
-    """A device's vector (n,) after messages that carry what was there `before` the round."""
+    """A device's vector (n,) after the round; messages carry values from `before` it."""
     # All devices run this one program: where each one's message begins is a number in a table.
     k = jax.lax.axis_size(AXIS)
     sends, takes, sizes, adds = (np.zeros(k, np.int32) for _ in range(4))

@@ -55,8 +55,8 @@ def replicate(
     mesh = Mesh(all_devices(devices), (AXIS,))
     net = nnx.eval_shape(lambda: resnet18(len(weights["conv1.bias"]), batch_norm))
     params, statistics = nnx.state(net, nnx.Param), nnx.state(net, nnx.BatchStat)
-    everyones, split = [weights] * mesh.size, wrapper == "zero3"
-    params, statistics = lay_out_each(everyones, params, statistics, mesh, split)
+    per_device, split = [weights] * mesh.size, wrapper == "zero3"
+    params, statistics = lay_out_each(per_device, params, statistics, mesh, split)
     return Replicas(params, statistics, nnx.graphdef(net), mesh, wrapper)
 
 
@@ -76,7 +76,7 @@ loss = optax.softmax_cross_entropy_with_integer_labels
 def forward_backward(X: Array, y: Array, replicas: Replicas, examples: int) -> Step:
     """The mean loss over the minibatch, its gradient, and the running statistics after it."""
     mask = np.ones(len(X), X.dtype)  # it is padded with zeros, as the examples are
-    shards = tuple(scatter(each, replicas, examples) for each in (X, y, mask))
+    shards = tuple(scatter(array, replicas, examples) for array in (X, y, mask))
     net = replicas.graph, replicas.params, replicas.statistics
     step: Step = WRAPPERS[replicas.wrapper](loss, replicas.mesh, *net, shards)
     return step

@@ -12,7 +12,7 @@ from common.base.machine import cpu_information, vectors
 Sides = tuple[int, int]
 
 WIDE = 64
-"""From so many channels on, gradients by products can be faster."""
+"""From this number of channels on, gradients by matrix products can be faster."""
 
 
 def conv2d(X: Tensor, weight: Tensor, strides: Sides, padding: Sequence[Sides], **_: Any) -> Tensor:
@@ -23,15 +23,15 @@ def conv2d(X: Tensor, weight: Tensor, strides: Sides, padding: Sequence[Sides], 
 
 
 def products_are_faster(channels: int) -> bool:
-    """Whether gradients of layers of so many channels take less time by products."""
+    """Whether gradients of layers with these channels are faster by matrix products."""
     if channels < WIDE or jax.default_backend() != "cpu":
         return False
-    # With AVX-512, XLA's own take no longer, half the memory, and less to compile.
+    # With AVX-512, XLA's are as fast, in half the memory, and compile sooner.
     return "AVX-512" not in vectors(cpu_information())
 
 
 def plain(X: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
-    """JAX's own convolution; its gradients can take ten times as long as itself on a CPU."""
+    """JAX's convolution; on a CPU its gradients can take ten times as long as itself."""
     sides, layouts = [(padding, padding)] * 2, ("NHWC", "HWIO", "NHWC")
     return lax.conv_general_dilated(X, weight, (stride, stride), sides, dimension_numbers=layouts)
 
@@ -45,14 +45,14 @@ def by_products(X: Tensor, weight: Tensor, stride: int, padding: int) -> Tensor:
 def forward(
     X: Tensor, weight: Tensor, stride: int, padding: int
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The convolution, and what its gradients are made from."""
+    """The convolution, and the residuals for its gradients."""
     return plain(X, weight, stride, padding), (X, weight)
 
 
 def backward(
     stride: int, padding: int, saved: tuple[Tensor, Tensor], grad: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients with respect to `X` and `weight`, from that of the result."""
+    """The gradients with respect to `X` and `weight`, given the output's gradient."""
     X, weight = saved
     (r, _, channels, out), (_, rows, columns, _) = weight.shape, grad.shape
     find = partial(windows, r=r, stride=stride, padding=padding, sides=(rows, columns))
@@ -69,7 +69,7 @@ by_products.defvjp(forward, backward)
 
 
 def windows(X: Tensor, r: int, stride: int, padding: int, sides: Sides) -> list[Tensor]:
-    """What each of the r x r entries of a kernel is multiplied by, (n, *sides, in) each."""
+    """The inputs that each of the r x r entries of a kernel multiplies, (n, *sides, in) each."""
     edges = (padding, padding)
     padded = jnp.pad(X, ((0, 0), edges, edges, (0, 0)))
     rows, columns = sides

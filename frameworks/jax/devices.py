@@ -1,4 +1,4 @@
-"""JAX's devices: GPUs, or virtual devices that share the CPU."""
+"""JAX's devices: GPUs, or simulated devices on the CPU."""
 
 import logging
 import os
@@ -23,11 +23,11 @@ def devices(process: Process, request: DeviceRequest) -> Devices[jax.Device]:
     jax.config.update("jax_num_cpu_devices", len(indices))
     # Every array keeps the dtype it came with: without it, float64 would become float32 unasked.
     jax.config.update("jax_enable_x64", True)
-    # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
+    # GPUs multiply float32 matrices with ten bits of the mantissa by default.
     precision = "tensorfloat32" if request.tf32 else "highest"
     jax.config.update("jax_default_matmul_precision", precision)
     prepare_gpus(request)
-    # Steps queued on virtual devices can lock each other out of the few threads they share.
+    # Steps queued on simulated devices can starve each other of the few threads.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if process.local_count > 1:
         jax.config.update("jax_cuda_visible_devices", ",".join(map(str, indices)))
@@ -49,9 +49,9 @@ def synchronize(replicas: object) -> None:
 
 
 def prepare_gpus(request: DeviceRequest) -> None:
-    """Says what holds for GPUs; it is read when JAX looks for devices."""
+    """Sets options for GPUs, which are read when JAX looks for devices."""
     # A driver is asked for GPUs only where they are wanted and can be used.
-    if request.kind == "cpu" or not any(find_spec(f"jax_cuda{each}_plugin") for each in (12, 13)):
+    if request.kind == "cpu" or not any(find_spec(f"jax_cuda{v}_plugin") for v in (12, 13)):
         jax.config.update("jax_platforms", "cpu")
         return
     logging.getLogger("jax._src.xla_bridge").addFilter(in_one_line)
@@ -69,7 +69,7 @@ def prepare_gpus(request: DeviceRequest) -> None:
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
-    """Lets JAX say why it can use no GPU, and not where in its code it found out."""
+    """Lets JAX say why it can use no GPU, and not where in its code it gpus out."""
     if record.exc_info:
         record.msg, record.args = f"JAX can use no GPU: {record.exc_info[1]}", ()
         record.exc_info = None
@@ -78,7 +78,7 @@ def in_one_line(record: logging.LogRecord) -> bool:
 
 def _gpus() -> list[jax.Device]:
     try:
-        found: list[jax.Device] = jax.local_devices(backend="gpu")
-        return found
+        gpus: list[jax.Device] = jax.local_devices(backend="gpu")
+        return gpus
     except RuntimeError:  # there is no such platform
         return []

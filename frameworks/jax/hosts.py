@@ -1,4 +1,4 @@
-"""What processes on several hosts have to do with each other: one mesh of all their devices."""
+"""Collectives over the processes of several hosts: one mesh of all their devices."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,13 +40,13 @@ def all_devices(devices: Sequence[jax.Device]) -> list[jax.Device]:
     """The devices of all processes, by rank; these are the ones of this process."""
     if processes() == 1:
         return list(devices)
-    found = sorted(jax.devices(devices[0].platform), key=lambda d: (d.process_index, d.id))
-    of_each = [[d for d in found if d.process_index == rank] for rank in range(processes())]
-    return [device for each in of_each for device in each[: len(devices)]]
+    ordered = sorted(jax.devices(devices[0].platform), key=lambda d: (d.process_index, d.id))
+    by_rank = [[d for d in ordered if d.process_index == rank] for rank in range(processes())]
+    return [device for local in by_rank for device in local[: len(devices)]]
 
 
 def stacked(parts: Sequence[Tensor], axis: str) -> Tensor:
-    """What lies on this process's devices as a part of (k, ...), which is divided over them all."""
+    """A global array (k, ...) from the shards on this process's devices."""
     mesh = Mesh(all_devices([part.device for part in parts]), (axis,))
     shape = (mesh.size, *parts[0].shape)
     layout = NamedSharding(mesh, P(axis))
@@ -63,19 +63,19 @@ def whole(tensor: Tensor) -> Tensor:
     """The same tensor, all of it on each device."""
     if tensor.is_fully_addressable or tensor.is_fully_replicated:
         return tensor
-    found: Tensor = copied(tensor, NamedSharding(mesh_of(tensor), P()))
-    return found
+    full: Tensor = copied(tensor, NamedSharding(mesh_of(tensor), P()))
+    return full
 
 
 @partial(jax.jit, static_argnums=1)
 def copied(tensor: Tensor, layout: NamedSharding) -> Tensor:
     """The tensor in another layout."""
-    found: Tensor = jax.lax.with_sharding_constraint(tensor, layout)
-    return found
+    resharded: Tensor = jax.lax.with_sharding_constraint(tensor, layout)
+    return resharded
 
 
 def lay_out_shards(values: Array, layout: NamedSharding) -> Tensor:
-    """The shards (m, ...) of this process's devices as a part of those of all, (k, ...)."""
+    """A global array (k, ...) from the shards (m, ...) of this process's devices."""
     if processes() == 1:
         here: Tensor = jax.device_put(values, layout)
         return here
@@ -85,16 +85,16 @@ def lay_out_shards(values: Array, layout: NamedSharding) -> Tensor:
 
 
 def examples_of_all(examples: int) -> int:
-    """How many examples all processes have, of which this one has so many."""
+    """The number of examples over all processes, given this one's."""
     if processes() == 1:
         return examples
     return int(gathered(np.array([examples], np.float64)).sum())
 
 
 def gathered(values: Array) -> Array:
-    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
+    """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
     devices = jax.local_devices(backend="cpu")
     parts = [jax.device_put(values, device) for device in devices]
-    found = whole(stacked(parts, "device")).addressable_data(0)
-    of_each: Array = np.asarray(found)[:: len(devices)]
-    return of_each
+    full = whole(stacked(parts, "device")).addressable_data(0)
+    per_process: Array = np.asarray(full)[:: len(devices)]
+    return per_process

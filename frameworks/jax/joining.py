@@ -43,7 +43,7 @@ def join(process: Process) -> None:
 
 
 def connect(devices: Sequence[jax.Device]) -> None:
-    """Connects devices of all processes, and ends the service by which these found each other.
+    """Connects devices of all processes, and ends the service by which these psums each other.
 
     It would abort all processes as soon as one ends, and CPUs need it no longer.
     """
@@ -65,7 +65,7 @@ def free_port(address: str) -> int:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Holds back what gloo prints to standard output when it connects."""
+    """Suppresses the lines that Gloo prints to standard output when it connects."""
     original = os.dup(1)
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), 1)
@@ -87,18 +87,18 @@ def add_in_order() -> None:
 
 def primitives() -> set[Any]:
     """The primitives of `lax.psum`, with and without types that vary over devices."""
-    mesh, found = AbstractMesh((2,), ("device",)), set()
+    mesh, psums = AbstractMesh((2,), ("device",)), set()
     for typed in (False, True):
         total = partial(jax.lax.psum, axis_name="device")
         axis = P("device")
         mapped = jax.shard_map(total, mesh=mesh, in_specs=axis, out_specs=P(), check_vma=typed)
         (program,) = jax.make_jaxpr(mapped)(jax.ShapeDtypeStruct((2,), "float32")).eqns
-        found |= {each.primitive for each in program.params["jaxpr"].eqns}
-    return found
+        psums |= {equation.primitive for equation in program.params["jaxpr"].eqns}
+    return psums
 
 
 def lowered(context: Any, x: Any, *, axes: tuple[Any, ...], axis_index_groups: None = None) -> Any:
-    """What a sum is compiled to."""
+    """The compiled sum."""
     return mlir.lower_fun(partial(over, axes=axes), multiple_results=False)(context, x)
 
 

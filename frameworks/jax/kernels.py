@@ -71,7 +71,7 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
     """
     calls = zip(*arguments, strict=True)
     alike = [list(group) for _, group in groupby(calls, key=shapes)]
-    return [result for group in alike for result in together(function, group, same)]
+    return [result for group in alike for result in in_one_program(function, group, same)]
 
 
 def shapes(call: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -79,7 +79,7 @@ def shapes(call: tuple[Any, ...]) -> list[tuple[int, ...]]:
     return [array.shape for array in jax.tree.leaves(call)]
 
 
-def together(
+def in_one_program(
     function: Callable[..., R], calls: Sequence[tuple[Any, ...]], same: dict[str, Any]
 ) -> list[R]:
     """The result of each device, for arguments of the same shapes."""
@@ -94,15 +94,15 @@ def together(
     joined = program(function, mesh, jax.tree.map(join, *calls), same)
     leaves, structure = jax.tree.flatten(joined)
     parts = zip(*([part.data for part in leaf.addressable_shards] for leaf in leaves), strict=True)
-    return [jax.tree.unflatten(structure, own) for own in parts]
+    return [jax.tree.unflatten(structure, local) for local in parts]
 
 
-# Each array passes for one of which all devices hold a copy: nothing is moved.
+# Each array is declared replicated, so nothing is moved.
 @partial(jax.jit, static_argnums=(0, 1))
 def program(
     function: Callable[..., R], mesh: Mesh, call: tuple[Any, ...], same: dict[str, Any]
 ) -> R:
-    """`function` on all devices of the mesh, each with the arguments that lie on it."""
+    """Maps `function` over the devices of the mesh, each with its local arguments."""
 
     @jax.shard_map(mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
     def on_device(call: tuple[Any, ...], same: dict[str, Any]) -> R:

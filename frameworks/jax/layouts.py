@@ -18,16 +18,16 @@ AXIS = "device"
 
 State: TypeAlias = nnx.State[str, nnx.Variable[Tensor]]
 Layout = Callable[[Sequence[int]], NamedSharding]
-"""How a tensor of this shape lies on the devices."""
+"""The sharding of a tensor of this shape."""
 
 
 def canonical(path: Sequence[object]) -> str:
-    """The canonical name of what lies at this path in the net."""
+    """The canonical name of the parameter at this path in the net."""
     return ".".join(map(str, path)).replace("kernel", "weight")
 
 
 def from_canonical(name: str, values: Array) -> Array:
-    """A weight in Flax's layout: that of a convolution is (rows, columns, in, out) there."""
+    """A weight in Flax's layout: (rows, columns, in, out) for a convolution."""
     return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
 
 
@@ -51,7 +51,7 @@ def part_of(shape: Sequence[int], mesh: Mesh) -> NamedSharding:
 
 
 def lay_out(state: State, weights: Mapping[str, Array], layout: Layout) -> State:
-    """The state with these weights; each device has memory of its own."""
+    """The state with these weights, in memory that no other device shares."""
 
     def filled(path: tuple[str, ...], variable: nnx.Variable[Tensor]) -> nnx.Variable[Tensor]:
         values = from_canonical(canonical(path), weights[canonical(path)])
@@ -65,28 +65,30 @@ def lay_out(state: State, weights: Mapping[str, Array], layout: Layout) -> State
 
 
 def copy_of(state: State, index: int) -> Weights:
-    """What one of the devices has of a state: copies on the host, by canonical names."""
-    found = {}
+    """One device's copy of a state, on the host, by canonical names."""
+    weights = {}
     for path, variable in nnx.to_flat_state(state):
         name, copy = canonical(path), np.array(variable[...].addressable_shards[index].data)
-        found[name] = to_canonical(name, copy)
-    return found
+        weights[name] = to_canonical(name, copy)
+    return weights
 
 
 def lay_out_each(
-    everyones: Sequence[Mapping[str, Array]],
+    per_device: Sequence[Mapping[str, Array]],
     params: State,
     statistics: State,
     mesh: Mesh,
     split: bool,
 ) -> tuple[State, State]:
-    """The states with the first device's weights, maybe `split`, and each one's own statistics."""
-    dtype = everyones[0]["fc.bias"].dtype
+    """The states with the first device's weights, maybe `split`, and per-device statistics."""
+    dtype = per_device[0]["fc.bias"].dtype
     stacks = {
-        name: np.stack([each[name] for each in everyones]).astype(dtype)
-        for name in everyones[0]
+        name: np.stack([local[name] for local in per_device]).astype(dtype)
+        for name in per_device[0]
         if not trainable(name)
     }
-    same, each_its_own = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
-    laid_out = lay_out(params, everyones[0], lambda shape: part_of(shape, mesh) if split else same)
-    return laid_out, lay_out(statistics, stacks, lambda _: each_its_own)
+    whole, sharded = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
+    laid_out = lay_out(
+        params, per_device[0], lambda shape: part_of(shape, mesh) if split else whole
+    )
+    return laid_out, lay_out(statistics, stacks, lambda _: sharded)

@@ -26,7 +26,7 @@ T = TypeVar("T", Tensor, Params)
 
 def place(values: Array, device: Device) -> Tensor:
     """A copy of a host array on a device."""
-    # On a CPU, device_put alone would go on using the memory of the array.
+    # On a CPU, device_put by itself would share the memory of the array.
     placed: Tensor = jax.device_put(values.copy(), device)
     return placed
 
@@ -71,7 +71,7 @@ def vjp(
     params: Mapping[str, Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
-    """The vector-Jacobian product: gradients of `X` and `params` from that of the output."""
+    """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
     _, pullback = jax.vjp(function, X, params)
     input_grad, grads = pullback(grad)
     return input_grad, grads
@@ -127,7 +127,7 @@ def concat(slices: Sequence[Params], shapes: Shapes) -> Params:
 
 @partial(jax.jit, static_argnums=1)
 def joined(slices: Sequence[Params], shapes: Sequence[tuple[str, Sequence[int]]]) -> Params:
-    """The same, with shapes that can be told apart by their hash, as a program's have to be."""
+    """The same, with shapes that are hashable, as a compiled program's must be."""
     return {
         name: jnp.concatenate([part[name] for part in slices]).reshape(shape)
         for name, shape in shapes

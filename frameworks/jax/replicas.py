@@ -1,4 +1,4 @@
-"""What the harness needs of the concise chapter's replicas in JAX, beside the listing."""
+"""Functions of the harness for the concise chapter's replicas in JAX."""
 
 from collections.abc import Sequence
 
@@ -21,30 +21,30 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
 
 def copies(replicas: Replicas) -> list[Weights]:
     """Weights and running statistics of each device of this process."""
-    found, params = [], whole(replicas.params, replicas.mesh)
+    weights, params = [], whole(replicas.params, replicas.mesh)
     for i in range(replicas.mesh.local_mesh.size):
         parts = copy_of(replicas.statistics, i)  # each (1, channels)
-        found.append(copy_of(params, i) | {k: part[0] for k, part in parts.items()})
-    return found
+        weights.append(copy_of(params, i) | {k: part[0] for k, part in parts.items()})
+    return weights
 
 
-def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
+def put(per_device: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
     states = replicas.params, replicas.statistics
     layout = replicas.mesh, replicas.wrapper == "zero3"
-    replicas.params, replicas.statistics = lay_out_each(everyones, *states, *layout)
+    replicas.params, replicas.statistics = lay_out_each(per_device, *states, *layout)
 
 
 def activations(X: Array, replicas: Replicas) -> Weights:
-    """What each layer with weights makes of a batch on the first device of this process."""
+    """The output of each layer with weights, on the first device of this process."""
     net = first_net(replicas.graph, replicas.params, replicas.statistics)
     device = jax.tree.leaves(replicas.params)[0].addressable_data(0).device
     graph, state = nnx.split(net)
     layers = {canonical(path[:-1]) for path, _ in nnx.to_flat_state(state)}
-    if processes() > 1:  # it comes by way of this host, which has a copy of all of it
+    if processes() > 1:  # by way of this host, which has a copy of it
         state = jax.tree.map(on_host, state)
     net = nnx.merge(graph, jax.device_put(state, device))
     forward = nnx.capture(net, nnx.Intermediate, method_outputs=nnx.Intermediate)
     _, kept = forward(jnp.asarray(X))
-    made = {canonical(path[:-1]): calls.get_value() for path, calls in nnx.to_flat_state(kept)}
-    return {name: to_canonical(name, on_host(made[name][0])) for name in layers}
+    outputs = {canonical(path[:-1]): calls.get_value() for path, calls in nnx.to_flat_state(kept)}
+    return {name: to_canonical(name, on_host(outputs[name][0])) for name in layers}

@@ -38,7 +38,7 @@ Params = dict[str, Tensor]
 
 def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     """A copy of canonical weights on `device`, in their dtype."""
-    # On a CPU, device_put alone would go on using the memory of the array.
+    # On a CPU, device_put by itself would share the memory of the array.
     return {name: jax.device_put(values.copy(), device) for name, values in weights.items()}
 
 

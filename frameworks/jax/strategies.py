@@ -1,4 +1,4 @@
-"""LeNet split over devices in every way, from scratch, in JAX.
+"""LeNet split over devices by each strategy, from scratch, in JAX.
 
 python -m frameworks.jax.strategies --strategy pipeline --devices 2 --preset quick
 """

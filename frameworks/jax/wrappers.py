@@ -1,4 +1,4 @@
-"""JAX's own ways to compute on several devices: one program for all, or a program for each."""
+"""JAX's wrappers for several devices: one program for all, or a program for each."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,8 +44,10 @@ def one_program(
         return parts.sum(), seen
 
     (value, seen), grads = mean_loss(params)
-    same, own = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
-    step: Step = jax.lax.with_sharding_constraint((value, grads, seen), (same, same, own))
+    whole_copy, sharded = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
+    step: Step = jax.lax.with_sharding_constraint(
+        (value, grads, seen), (whole_copy, whole_copy, sharded)
+    )
     return step
 
 
@@ -73,7 +75,7 @@ def program_for_each(
 def program_of_parts(
     loss: Loss, mesh: Mesh, graph: Graph, params: State, statistics: State, shards: Shards
 ) -> Step:
-    """One program: each device brings its part of the weights, and keeps that of the gradient."""
+    """One program: each device has a shard of the weights, and of the gradient."""
     value, grads, seen = one_program(loss, mesh, graph, whole(params, mesh), statistics, shards)
     layout = jax.tree.map(lambda grad: part_of(grad.shape, mesh), grads)
     return value, jax.lax.with_sharding_constraint(grads, layout), seen

@@ -8,7 +8,7 @@ if __name__ == "mxnet":  # imported inside frameworks/
 from common.backends.environment import Environment
 from frameworks.mxnet.libraries import cuda_libraries
 
-# `common/backends/loading.py` says what these are for.
+# `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("mxnet", "mxnet-cu112")
 PRELOAD = ("frameworks.mxnet.scratch", "frameworks.mxnet.concise")
 ENGINES = {
@@ -60,7 +60,7 @@ os._exit(0)  # it may hang, or complain once more, as Python ends
     # As a scheduler or a server it would serve as soon as it is imported.
     roles=("DMLC_ROLE",),
 )
-"""The variables that MXNet reads; `docs/environment.md` says what each one does."""
+"""The variables that MXNet reads; `docs/environment.md` explains each."""
 
 ENVIRONMENT.apply()
 # MXNet's build for GPUs finds only those of CUDA's libraries that have been loaded.

@@ -10,7 +10,7 @@ from mxnet.gluon import HybridBlock
 
 from common.models.nets import EPSILON, MOMENTUM, trainable
 from frameworks.mxnet.collectives import flatten, unflatten
-from frameworks.mxnet.hosts import of_all_hosts, processes
+from frameworks.mxnet.hosts import all_gather_tensors, processes
 from frameworks.mxnet.layouts import Shards, Tensor, each
 from frameworks.mxnet.reductions import attend, means_over, means_over_hosts
 
@@ -136,7 +136,7 @@ def share_statistics(net: gluon.Block) -> None:
     """Gives every device the running statistics of the first one."""
     first = {statistic.name: statistic.list_data()[0] for statistic in statistics(net)}
     if processes() > 1:
-        first = unflatten(of_all_hosts([flatten(first)])[0], first)
+        first = unflatten(all_gather_tensors([flatten(first)])[0], first)
     for statistic in statistics(net):
         statistic.set_data(first[statistic.name])
 
@@ -152,8 +152,8 @@ def stand_by(net: gluon.Block) -> None:
 @contextmanager
 def unmoved_statistics(net: gluon.Block) -> Iterator[None]:
     """Puts the running statistics back, in the end, to where they were in the beginning."""
-    everyones = [values for statistic in statistics(net) for values in statistic.list_data()]
-    kept = [values.copy() for values in everyones]
+    gathered = [values for statistic in statistics(net) for values in statistic.list_data()]
+    kept = [values.copy() for values in gathered]
     yield
-    for values, before in zip(everyones, kept, strict=True):
+    for values, before in zip(gathered, kept, strict=True):
         values[:] = before

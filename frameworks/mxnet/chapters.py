@@ -1,4 +1,4 @@
-"""The chapters in MXNet: their listings, and what the harness needs beside them."""
+"""The chapters in MXNet: the listings, with what the harness adds to them."""
 
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
@@ -24,7 +24,7 @@ def concise() -> ByWrapper:
 
 
 def strategies() -> BySplitting:
-    """LeNet, split in every way."""
+    """LeNet, split by each strategy."""
     from frameworks.mxnet import primitives
     from frameworks.strategies import mesh
 
@@ -32,7 +32,7 @@ def strategies() -> BySplitting:
 
 
 def native() -> dict[str, MakeTrainer]:
-    """LeNet, split by MXNet's own means: they are loaded for runs that ask for them."""
+    """LeNet, split by MXNet's native parallelism, loaded by native runs only."""
     from frameworks.mxnet.native import pipeline, replicas
 
     return {"data": replicas.Replicated, "pipeline": pipeline.Staged}

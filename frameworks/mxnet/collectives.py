@@ -1,4 +1,4 @@
-"""Allreduce by any schedule, and by MXNet's own kvstore."""
+"""All-reduce by any schedule, and by MXNet's kvstore."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,7 +12,7 @@ from common.parallel.replicas import share_of
 from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_bounds
 from frameworks.mxnet import hosts
-from frameworks.mxnet.hosts import of_all_hosts
+from frameworks.mxnet.hosts import all_gather_tensors
 
 Tensor: TypeAlias = np.ndarray
 Params = dict[str, Tensor]
@@ -34,10 +34,10 @@ def unflatten(vector: Tensor, like: Params) -> Params:
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
+    """All-reduces one tensor per device; the schedule orders the messages."""
     # Over hosts each process does all of it: MXNet has no messages from one process to another.
     bounds = shard_bounds(data[0].size, schedule.chunks)
-    vectors = [tensor.reshape(-1) for tensor in of_all_hosts(data)]
+    vectors = [tensor.reshape(-1) for tensor in all_gather_tensors(data)]
     held = [[vector[a:b].copy() for a, b in bounds] for vector in vectors]
     execute(schedule, held, lambda chunk, i: chunk.copyto(vectors[i].ctx))
     summed = zip(share_of(held, hosts), data, strict=True)
@@ -63,7 +63,7 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 
 
 def summed_by(kvstore: str, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of tensors of this process by a kvstore of its own, where each of them lies."""
+    """All-reduces tensors of this process by a local kvstore."""
     summed = [tensor.copy() for tensor in data]
     store = store_for(kvstore, len(data), data[0].shape, data[0].dtype)
     store.pushpull(0, list(data), out=summed)

@@ -25,7 +25,7 @@ from mxnet import autograd, gluon
 from common.base.arrays import Array
 from frameworks.mxnet import kernels
 from frameworks.mxnet.batch_norm import share_statistics
-from frameworks.mxnet.hosts import of_all_hosts
+from frameworks.mxnet.hosts import all_gather_tensors
 from frameworks.mxnet.layouts import Shards, Tensor, from_canonical, on_host
 from frameworks.mxnet.resnet import ResNet18, resnet18
 from frameworks.mxnet.wrappers import no_loss, trainer_of
@@ -35,7 +35,7 @@ Device: TypeAlias = mx.Context
 
 @dataclass(frozen=True)
 class Replicas:
-    """The net, whose parameters lie on all devices, and the trainer that sums their gradients."""
+    """The net, with parameters on all devices, and the trainer that sums their gradients."""
 
     net: ResNet18
     trainer: gluon.Trainer
@@ -72,7 +72,7 @@ def forward_backward(X: Array, y: Array, replicas: Replicas, examples: int) -> T
         losses = [loss(y_hat, y_shard).sum() for y_hat, y_shard in pairs]
         nothing = [no_loss(replicas.net, device) for device in replicas.devices[len(losses) :]]
     autograd.backward(losses + nothing)
-    first, shard_losses = replicas.devices[0], of_all_hosts(losses + nothing)
+    first, shard_losses = replicas.devices[0], all_gather_tensors(losses + nothing)
     return sum(shard_loss.as_in_ctx(first) for shard_loss in shard_losses) / examples
 
 

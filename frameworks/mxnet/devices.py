@@ -16,7 +16,7 @@ def devices(process: Process, request: DeviceRequest) -> Devices[mx.Context]:
         gpus = mx.context.num_gpus()
     kind, count = request.settled(gpus, "MXNet")
     if kind == "cpu" and count > 1:
-        # Read with the first operation. By default there are 4 places for what operations need for
+        # Read with the first operation. By default there are 4 places for the temporary memory of
         # a moment; at each they take turns, and so would the devices.
         os.environ.setdefault("MXNET_CPU_TEMP_COPY", "64")
     # Read with the first convolution. Else cuDNN's algorithms are tried out, and the fastest taken.

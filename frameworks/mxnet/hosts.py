@@ -22,7 +22,7 @@ from frameworks.mxnet.servers import in_time, served
 Tensor: TypeAlias = np.ndarray
 
 FIRST_KEY: Final = 1 << 20
-"""The first key of what is exchanged here; those of Gluon's Trainer count from 0."""
+"""The first key of these collectives; keys of Gluon's Trainer count from 0."""
 
 ENGINE: Final = "dist_sync"
 """The kvstore whose servers add, once all workers have pushed."""
@@ -37,7 +37,7 @@ class Membership:
     keys: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def key(self, shape: tuple[int, ...], dtype: Any, stype: str = "default") -> int:
-        """The key for what is of this kind; all processes ask for keys in the same order."""
+        """The key of a kind of message; all processes ask for keys in the same order."""
         kind = (shape, numpy.dtype(dtype), stype)
         if kind not in self.keys:
             self.keys[kind] = FIRST_KEY + len(self.keys)
@@ -74,7 +74,7 @@ def member(process: Process) -> Iterator[None]:
     try:
         yield
     except Exception:
-        if process.count == 1:  # else the others may be at work; what has started it ends them
+        if process.count == 1:  # else others may still run; their launcher ends them
             leave()
         raise
     process.gather(0)
@@ -110,19 +110,19 @@ def rank() -> int:
     return ours.process.rank
 
 
-def of_all_hosts(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+def all_gather_tensors(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """The tensors of all devices, on the first of this process's; all are of one shape."""
     if processes() == 1:
         return tensors
     rows = np.stack([tensor.reshape(-1).as_in_ctx(mx.cpu()) for tensor in tensors])
     first = tensors[0]
-    return [row.reshape(first.shape).as_in_ctx(first.ctx) for row in exchanged(rows)]
+    return [row.reshape(first.shape).as_in_ctx(first.ctx) for row in all_gather_rows(rows)]
 
 
-def exchanged(rows: Tensor) -> Tensor:
-    """What all processes have as rows (m, n), one after the other (k, n); it waits for them.
+def all_gather_rows(rows: Tensor) -> Tensor:
+    """All-gathers rows (m, n) to (k, n); blocks until every process calls it.
 
-    Each one pushes its rows alone; the servers put them side by side.
+    Each one pushes its rows only; the servers join them.
     """
     devices = list(range(processes() * len(rows)))
     shape, dtype = (len(devices), rows.shape[1]), rows.dtype
@@ -130,21 +130,21 @@ def exchanged(rows: Tensor) -> Tensor:
     key = ours.key(shape, dtype, "row_sparse")
     pushed = mx.nd.sparse.row_sparse_array((rows.as_nd_ndarray(), mine), shape=shape, dtype=dtype)
     ours.store.push(key, pushed)
-    found = mx.nd.sparse.zeros("row_sparse", shape, dtype=dtype)
-    ours.store.row_sparse_pull(key, out=found, row_ids=mx.nd.array(devices, dtype="int64"))
-    whole = found.data.as_np_ndarray()
+    gathered_rows = mx.nd.sparse.zeros("row_sparse", shape, dtype=dtype)
+    ours.store.row_sparse_pull(key, out=gathered_rows, row_ids=mx.nd.array(devices, dtype="int64"))
+    whole = gathered_rows.data.as_np_ndarray()
     whole.wait_to_read()  # no process pushes again before all of this is here
     return whole
 
 
 def summed_by_servers(data: Sequence[Tensor]) -> list[Tensor]:
     """The sum of vectors on all devices of all processes, in the order in which they arrive."""
-    summed = [tensor.copy() for tensor in data]  # what is pushed is written to
+    summed = [tensor.copy() for tensor in data]  # a push writes to its argument
     ours.store.pushpull(ours.key(summed[0].shape, summed[0].dtype), summed)
     return summed
 
 
 def gathered(values: Array) -> Array:
-    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
-    found = of_all_hosts([np.array(values, values.dtype)])
-    return numpy.stack([each.asnumpy() for each in found])
+    """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
+    copies = all_gather_tensors([np.array(values, values.dtype)])
+    return numpy.stack([copy.asnumpy() for copy in copies])

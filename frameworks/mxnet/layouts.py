@@ -9,11 +9,11 @@ from common.base.arrays import Array, Weights
 
 Tensor: TypeAlias = np.ndarray
 Shards = list[Tensor]
-"""What the devices have of a minibatch, in their order."""
+"""The shards of a minibatch, by device."""
 
 
 def from_canonical(name: str, values: Array) -> Array:
-    """A weight in Gluon's layout: that of a dense layer is (out, in) there."""
+    """A weight in Gluon's layout: (out, in) for a dense layer."""
     return values.T if name == "fc.weight" else values
 
 
@@ -28,11 +28,11 @@ def on_host(tensor: Tensor) -> Array:
     return copy
 
 
-def own_weights(params: gluon.ParameterDict, device: Context) -> Weights:
+def local_weights(params: gluon.ParameterDict, device: Context) -> Weights:
     """The weights and running statistics of a device, by canonical names: copies on the host."""
     return {name: to_canonical(name, on_host(param.data(device))) for name, param in params.items()}
 
 
 def each(layer: Callable[[Tensor], Tensor], shards: Shards) -> Shards:
-    """What a layer makes of each shard, on the shard's device."""
+    """The output of a layer for each shard, on the shard's device."""
     return [layer(X) for X in shards]

@@ -1,4 +1,4 @@
-"""CUDA's libraries beside MXNet's build for GPUs, which does not look for them itself."""
+"""CUDA's libraries for MXNet's build for GPUs, which does not look for them itself."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ NAMES: Final = (
 
 
 def cuda_libraries() -> Iterator[Path]:
-    """The files of NVIDIA's packages, in the order of loading; none beside a CPU build."""
+    """The files of NVIDIA's packages, in the order of loading; none for a CPU build."""
     place = find_spec("nvidia")
     folders = place.submodule_search_locations if place else ()
     for name in NAMES:

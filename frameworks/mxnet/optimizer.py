@@ -8,7 +8,7 @@ from frameworks.mxnet.layouts import Tensor
 
 
 class SGD(mx.optimizer.Optimizer):  # type: ignore[misc]
-    """Stochastic gradient descent: MXNet's own rounds learning rates to single precision."""
+    """SGD in double precision; MXNet's rounds learning rates to single precision."""
 
     def create_state(self, index: int, weight: Tensor) -> None:
         """Without momentum there is no state."""

@@ -44,18 +44,18 @@ def with_empty_batches(function: Layer) -> Layer:
     """The function, also for no examples: MXNet cannot convolve an empty batch."""
 
     @wraps(function)
-    def of_any(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
+    def with_empty_batches(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
         if len(X):
             return function(name, X, params)
         return function(name, np.zeros((1, *X.shape[1:]), X.dtype, ctx=X.ctx), params)[:0]
 
-    return of_any
+    return with_empty_batches
 
 
 def padded_conv2d(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """`conv2d` of `X` with as many more channels of zeros as it wants."""
-    given = X.shape[1]
-    X = padded(X, len(X), 3 if given <= 3 else -(-given // 8) * 8, *X.shape[2:])
+    channels = X.shape[1]
+    X = padded(X, len(X), 3 if channels <= 3 else -(-channels // 8) * 8, *X.shape[2:])
     return conv2d(X, weight, bias)
 
 
@@ -101,17 +101,17 @@ def vjp(
     params: Mapping[str, Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
-    """The vector-Jacobian product: gradients of `X` and `params` from that of the output."""
+    """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
     if len(X) == 0:  # MXNet cannot convolve an empty batch
         return X, {name: np.zeros_like(param) for name, param in params.items()}
-    X, own = X.detach(), {name: param.detach() for name, param in params.items()}
-    leaves = [X, *own.values()]
-    # With `grad`, nothing is written to what is named as the place of gradients.
+    X, copies = X.detach(), {name: param.detach() for name, param in params.items()}
+    leaves = [X, *copies.values()]
+    # `grad` writes to none of the attached gradients.
     autograd.mark_variables(leaves, [leaf.detach() for leaf in leaves])
     with autograd.record():
-        Y = function(X, own)
-    input_grad, *grads = (each.as_np_ndarray() for each in autograd.grad(Y, leaves, grad))
-    return input_grad, dict(zip(own, grads, strict=True))
+        Y = function(X, copies)
+    input_grad, *grads = (g.as_np_ndarray() for g in autograd.grad(Y, leaves, grad))
+    return input_grad, dict(zip(copies, grads, strict=True))
 
 
 forward = partial(layers.forward, layer)

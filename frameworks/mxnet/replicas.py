@@ -1,4 +1,4 @@
-"""What the harness needs of the concise chapter's replicas in MXNet, beside the listing."""
+"""Functions of the harness for the concise chapter's replicas in MXNet."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from frameworks.mxnet.layouts import (
     Shards,
     Tensor,
     from_canonical,
+    local_weights,
     on_host,
-    own_weights,
     to_canonical,
 )
 
@@ -34,24 +34,24 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
 def copies(replicas: Replicas) -> list[Weights]:
     """Weights and running statistics of each device of this process."""
     params = replicas.net.collect_params()
-    return [own_weights(params, device) for device in replicas.devices]
+    return [local_weights(params, device) for device in replicas.devices]
 
 
-def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
+def put(gathered: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
-    for weights, device in zip(share_of(everyones, hosts), replicas.devices, strict=True):
+    for weights, device in zip(share_of(gathered, hosts), replicas.devices, strict=True):
         for name, param in replicas.net.collect_params().items():
             values = from_canonical(name, weights[name])
             param.data(device)[:] = mx.np.array(values, values.dtype, ctx=device)
 
 
 def activations(X: Array, replicas: Replicas) -> Weights:
-    """What each layer with weights makes of a batch on the first device of this process."""
-    net, found, hooks = replicas.net, Weights(), []
+    """The output of each layer with weights, on the first device of this process."""
+    net, outputs, hooks = replicas.net, Weights(), []
 
     def keep(layer: gluon.Block, inputs: tuple[Tensor, ...], output: Tensor | Shards) -> None:
-        (made,) = output if isinstance(output, list) else [output]
-        found[layer.prefix.removesuffix(".")] = on_host(made)
+        (first,) = output if isinstance(output, list) else [output]
+        outputs[layer.prefix.removesuffix(".")] = on_host(first)
 
     def listen(layer: gluon.Block) -> None:
         if layer.params.keys():
@@ -63,4 +63,4 @@ def activations(X: Array, replicas: Replicas) -> Weights:
     for hook in hooks:
         hook.detach()
     net.hybridize(static_alloc=True)
-    return found
+    return outputs

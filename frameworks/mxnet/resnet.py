@@ -63,7 +63,7 @@ class ResNet18(HybridBlock):  # type: ignore[misc]
         forward: Callable[[Shards], Shards] = super().forward
         if self.whole:
             return [Y for X in shards for Y in forward([X])]
-        if not shards:  # those of the minibatch are on other hosts
+        if not shards:  # all examples are on other hosts
             stand_by(self)
         return forward(shards) if shards else []
 

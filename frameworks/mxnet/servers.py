@@ -1,4 +1,4 @@
-"""Starts and minds what MXNet's dist kvstore needs besides workers: a scheduler, and servers."""
+"""Starts and supervises the scheduler and the servers of MXNet's dist kvstore."""
 
 import os
 import socket
@@ -83,7 +83,7 @@ class Child:
 
 
 def environment(process: Process, port: int) -> dict[str, str]:
-    """What tells a worker or server where the scheduler is, and how others reach it itself.
+    """The variables that give a worker or server the scheduler's address and its own.
 
     Raises RequestError if that is by IPv6, which this kvstore does not know.
     """
@@ -137,7 +137,7 @@ def minded(child: Child) -> Iterator[None]:
 
     def mind() -> None:
         status = child.process.wait()
-        # It ends well once all workers have told it that nothing will come any more.
+        # It exits with 0 after all workers have said that they are done.
         if status and not over.is_set():
             give_up(f"MXNet's {child.role} ended with status {status}")
 

@@ -1,4 +1,4 @@
-"""LeNet split over devices in every way, from scratch, in MXNet.
+"""LeNet split over devices by each strategy, from scratch, in MXNet.
 
 python -m frameworks.mxnet.strategies --strategy pipeline --devices 2 --preset quick
 """

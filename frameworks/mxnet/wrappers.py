@@ -7,7 +7,7 @@ from mxnet import gluon, npx
 
 from common.models.nets import trainable
 from frameworks.mxnet.collectives import flatten, summed_by, unflatten
-from frameworks.mxnet.hosts import ENGINE, common_store, of_all_hosts, processes
+from frameworks.mxnet.hosts import ENGINE, all_gather_tensors, common_store, processes
 from frameworks.mxnet.layouts import Tensor
 from frameworks.mxnet.optimizer import SGD
 
@@ -22,7 +22,7 @@ class TrainerOverHosts(gluon.Trainer):  # type: ignore[misc]
     def _allreduce_grads(self) -> None:
         trained = [param for param in self._params if param.grad_req != "null"]
         local = [{param.name: param.grad(ctx) for param in trained} for ctx in self._contexts]
-        total = self.summed(of_all_hosts([flatten(grads) for grads in local]))[0]
+        total = self.summed(all_gather_tensors([flatten(grads) for grads in local]))[0]
         for grads in local:
             for name, part in unflatten(total, grads).items():
                 part.copyto(grads[name])

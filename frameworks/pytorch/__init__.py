@@ -5,7 +5,7 @@ if __name__ == "pytorch":  # imported inside frameworks/
 
 from common.backends.environment import Environment
 
-# `common/backends/loading.py` says what these are for.
+# `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("torch",)
 PRELOAD = ("frameworks.pytorch.scratch", "frameworks.pytorch.concise", "torch._dynamo")
 ENGINES = dict.fromkeys(("scratch", "concise", "strategies"), "torch.distributed")
@@ -26,6 +26,6 @@ ENVIRONMENT = Environment(
         *("GLOO_*", "NCCL_SOCKET_IFNAME", "PYTORCH_*ALLOC_CONF"),
     ),
 )
-"""The variables that PyTorch reads; `docs/environment.md` says what each one does."""
+"""The variables that PyTorch reads; `docs/environment.md` explains each."""
 
 ENVIRONMENT.apply()

@@ -26,9 +26,9 @@ class BatchNorm2d(nn.BatchNorm2d):
         return self.normalize_in_parts(X)
 
     def normalize(self, X: Tensor) -> Tensor:
-        """Normalizes by PyTorch's own kernel, which on CPUs adds up float32 in double precision."""
+        """Normalizes by PyTorch's kernel, which on CPUs adds up float32 in double precision."""
         mean, var = torch.zeros_like(self.bias), torch.zeros_like(self.bias)
-        # With momentum 1, they are the minibatch's own in the end.
+        # With momentum 1, they become the minibatch's.
         Y = F.batch_norm(X, mean, var, self.weight, self.bias, True, momentum=1, eps=self.eps)
         n = X.numel() // X.shape[1]
         self.remember(mean, var * (1 - 1 / n), MOMENTUM)
@@ -45,7 +45,7 @@ class BatchNorm2d(nn.BatchNorm2d):
         self.remember(mean.detach(), var.detach(), MOMENTUM * n.clamp(max=1))
         scale = self.weight * torch.rsqrt(var + self.eps)
         # By mean 0 and variance 1 it only scales and shifts, in one pass. Not every PyTorch takes 0
-        # for eps; this one is lost beside 1.
+        # for eps; this one is negligible.
         identity = torch.zeros_like(self.bias).detach(), torch.ones_like(self.bias).detach()
         tiny = torch.finfo(X.dtype).tiny
         return F.batch_norm(centred, *identity, scale, self.bias, eps=tiny)
@@ -67,14 +67,14 @@ class AllReduce(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:
-        """A tensor of any shape to the sum of everyone's."""
+        """The sum over all processes of a tensor of any shape."""
         total = tensor.clone()
         dist.all_reduce(total)
         return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        """Everyone's sum depends on this tensor, so everyone's gradient counts."""
+        """Every process's output depends on this tensor, so the gradients are summed, too."""
         return AllReduce.forward(ctx, grads[0])
 
 
@@ -82,14 +82,14 @@ all_reduce: Callable[[Tensor], Tensor] = AllReduce.apply
 
 
 class SyncBatchNorm2d(BatchNorm2d):
-    """Batch normalization over the global minibatch: `nn.SyncBatchNorm` knows GPUs alone."""
+    """Batch normalization over the global minibatch: `nn.SyncBatchNorm` is for GPUs only."""
 
     def normalize(self, X: Tensor) -> Tensor:
-        """Normalizes by everyone's sums."""
+        """Normalizes by sums over all processes."""
         return self.normalize_in_parts(X)
 
     def total(self, sums: Tensor) -> Tensor:
-        """Sums (channels,) over the local shard to those over everyone's."""
+        """All-reduces the local shard's sums (channels,)."""
         return all_reduce(sums)
 
 

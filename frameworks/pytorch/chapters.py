@@ -1,4 +1,4 @@
-"""The chapters in PyTorch: their listings, and what the harness needs beside them."""
+"""The chapters in PyTorch: the listings, with what the harness adds to them."""
 
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
@@ -16,14 +16,14 @@ def scratch() -> FromScratch:
 
 
 def concise() -> ByWrapper:
-    """ResNet-18 and PyTorch's own wrappers."""
+    """ResNet-18 and PyTorch's wrappers."""
     from frameworks.pytorch import concise, replicas, wrappers
 
     return ByWrapper(wrappers.launch, devices, synchronize, hosts, concise, replicas)
 
 
 def strategies() -> BySplitting:
-    """LeNet, split in every way."""
+    """LeNet, split by each strategy."""
     from frameworks.pytorch import primitives
     from frameworks.pytorch.native.launch import launch
     from frameworks.strategies import mesh
@@ -32,7 +32,7 @@ def strategies() -> BySplitting:
 
 
 def native() -> dict[str, MakeTrainer]:
-    """LeNet, split by PyTorch's own means: they are loaded for runs that ask for them."""
+    """LeNet, split by PyTorch's native parallelism, loaded by native runs only."""
     from frameworks.pytorch.native import pipeline, tensor, zero
 
     return {

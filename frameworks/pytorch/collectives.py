@@ -1,4 +1,4 @@
-"""Allreduce by any schedule, and by PyTorch's own collectives."""
+"""All-reduce by any schedule, and by PyTorch's collectives."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from frameworks.pytorch.launch import interface_used
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
+    """All-reduces one tensor per device; the schedule orders the messages."""
     sizes = shard_sizes(data[0].numel(), schedule.chunks)
     held = [list(tensor.flatten().split(sizes)) for tensor in data]
     if schedule.devices > len(data):
@@ -70,15 +70,15 @@ def native(data: Sequence[Tensor]) -> list[Tensor]:
 
 @cache
 def gloo(k: int, here: tuple[int, ...]) -> list[Any]:
-    """Gloo's view of those of k devices that are here; it takes them for processes."""
+    """Process groups of Gloo for this process's devices, each as one of k ranks."""
     alone = dist.HashStore()
 
     def view(device: int) -> Any:
-        # A thread that waits at a connection keeps others from it: each has its own.
+        # A thread that waits blocks its connection: each thread has one.
         store = alone if k == len(here) else dist.PrefixStore("native", hosts.connection_to_store())
         return dist.ProcessGroupGloo(store, device, k, timedelta(minutes=1))
 
-    # With several processes, what has joined them has set the interface.
+    # With several processes, the rendezvous has set the interface.
     interface = interface_used(ALONE) if k == len(here) else nullcontext()
     with interface, ThreadPoolExecutor(k) as pool:  # each waits until all others are there
         return list(pool.map(view, here))

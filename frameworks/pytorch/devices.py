@@ -1,4 +1,4 @@
-"""PyTorch's devices: GPUs, or virtual CPU devices that share the threads."""
+"""PyTorch's devices: GPUs, or simulated devices that share the CPU's threads."""
 
 import logging
 import warnings

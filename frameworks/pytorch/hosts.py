@@ -1,4 +1,4 @@
-"""What processes on several hosts have to do with each other, by Gloo on CPUs and NCCL on GPUs."""
+"""Collectives over the processes of several hosts, by Gloo on CPUs and NCCL on GPUs."""
 
 import json
 from typing import Any, Final
@@ -23,25 +23,26 @@ def rank() -> int:
 
 
 def connection_to_store() -> dist.Store:
-    """A further connection to where all processes have met."""
+    """A further connection to the store of the rendezvous."""
     store: dist.Store = dist.distributed_c10d._get_default_store().clone()  # type: ignore[attr-defined]
     return store
 
 
 def gathered(values: Array) -> Array:
-    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
-    ours = torch.from_numpy(values)
-    found = [torch.empty_like(ours) for _ in range(processes())]
-    dist.all_gather(found, ours)
-    stacked: Array = torch.stack(found).numpy()
+    """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
+    local = torch.from_numpy(values)
+    gathered_tensors = [torch.empty_like(local) for _ in range(processes())]
+    dist.all_gather(gathered_tensors, local)
+    stacked: Array = torch.stack(gathered_tensors).numpy()
     return stacked
 
 
 def gathered_values(value: Any) -> list[Any]:
-    """What each process of the group has given, by rank: JSON of at most LONGEST bytes."""
+    """All-gathers a JSON value of at most LONGEST bytes, by rank."""
     if processes() == 1:
         return [value]
-    ours = torch.frombuffer(bytearray(json.dumps(value).encode().ljust(LONGEST)), dtype=torch.uint8)
-    found = [torch.empty_like(ours) for _ in range(processes())]
-    dist.all_gather(found, ours)
-    return [json.loads(each.numpy().tobytes()) for each in found]
+    encoded = bytearray(json.dumps(value).encode().ljust(LONGEST))
+    local = torch.frombuffer(encoded, dtype=torch.uint8)
+    gathered_tensors = [torch.empty_like(local) for _ in range(processes())]
+    dist.all_gather(gathered_tensors, local)
+    return [json.loads(tensor.numpy().tobytes()) for tensor in gathered_tensors]

@@ -90,9 +90,9 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
     calls, total = list(zip(*arguments, strict=True)), threads()
     at_once = math.gcd(len(calls), total)
 
-    def call(own: tuple[Any, ...]) -> R:
+    def call(local: tuple[Any, ...]) -> R:
         with torch.no_grad():  # but where the function asks for a gradient
-            return function(*own, **same)
+            return function(*local, **same)
 
     if at_once <= 1:
         return list(map(call, calls))
@@ -100,11 +100,11 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
 
 
 def threads() -> int:
-    """The threads that CPU devices share; GPUs queue what one thread tells them."""
+    """The threads that CPU devices share; one thread queues work for all GPUs."""
     return 1 if torch.cuda.is_initialized() else torch.get_num_threads()
 
 
 @cache
 def pool(number: int, share: int) -> ThreadPoolExecutor:
-    """Threads for so many devices at a time, in each of which operations take their share."""
+    """Threads for this number of devices; operations divide the cores among them."""
     return ThreadPoolExecutor(number, initializer=torch.set_num_threads, initargs=(share,))

@@ -103,13 +103,13 @@ def require_interfaces(over_hosts: bool) -> None:
     Gloo would say so in words of its own, once in each process.
     """
     here = list(dict.fromkeys(name for name, _ in interfaces()))
-    gloo, nccl = (os.environ.get(each, "") for each in (GLOO, NCCL))
+    gloo, nccl = (os.environ.get(name, "") for name in (GLOO, NCCL))
     wrong = ""
     if gloo and not set(gloo.split(",")) <= {*here}:
         wrong = f"{GLOO}={gloo}"
     elif nccl and over_hosts and torch.cuda.is_available() and not nccl.startswith("^"):
         begins = tuple(nccl.removeprefix("=").split(","))
-        wrong = "" if any(each.startswith(begins) for each in here) else f"{NCCL}={nccl}"
+        wrong = "" if any(interface.startswith(begins) for interface in here) else f"{NCCL}={nccl}"
     if wrong:
         raise RequestError(
             f"{wrong} names no network interface that has an address here, as {', '.join(here)}: "
@@ -119,7 +119,7 @@ def require_interfaces(over_hosts: bool) -> None:
 
 @contextmanager
 def interface_used(process: Process) -> Iterator[None]:
-    """Meanwhile Gloo and, over hosts, NCCL take the way by which the others reach this process.
+    """In this context Gloo and, over hosts, NCCL use the interface that reaches this process.
 
     By themselves they take what the host's name resolves to: over hosts often 127.0.0.1, and on
     one host often an address that others can reach. Raises RequestError if the environment names
@@ -129,13 +129,13 @@ def interface_used(process: Process) -> Iterator[None]:
     name = interface_of(process.addresses[process.rank] if several else LOOPBACK)
     variables = [GLOO, *([NCCL] if several else [])]
     require_interfaces(several)
-    added = {each: name for each in variables if name and not os.environ.get(each)}
+    added = {v: name for v in variables if name and not os.environ.get(v)}
     os.environ.update(added)
     try:
         yield
     finally:
-        for each in added:
-            os.environ.pop(each, None)
+        for variable in added:
+            os.environ.pop(variable, None)
 
 
 def run_in_group(
@@ -143,7 +143,7 @@ def run_in_group(
 ) -> None:
     """Calls `worker` in one of several processes, which find each other by the store."""
     dist.init_process_group(
-        # By itself a build for GPUs takes NCCL alone, which knows no number on a CPU.
+        # By default a build for GPUs uses NCCL only, which has no tensors on a CPU.
         "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
         store=dist.TCPStore(*store, is_master=False) if isinstance(store, tuple) else store,
         rank=process.rank,

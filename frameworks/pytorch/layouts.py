@@ -10,7 +10,7 @@ from common.base.arrays import Array, Weights
 
 
 def from_canonical(name: str, values: Array) -> Array:
-    """A weight in PyTorch's layout: that of a dense layer is (out, in) there."""
+    """A weight in PyTorch's layout: (out, in) for a dense layer."""
     return values.T if name == "fc.weight" else values
 
 
@@ -29,17 +29,17 @@ def on_host(tensor: Tensor) -> Array:
 
 def load_weights(net: nn.Module, weights: Mapping[str, Array]) -> None:
     """Puts weights and running statistics, by canonical names, in their places in a net."""
-    given = {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()}
+    loaded = {name: torch.from_numpy(from_canonical(name, v)) for name, v in weights.items()}
     for name, own in net.state_dict().items():
-        if isinstance(own, DTensor):  # of which every process has all: nothing is sent
-            whole = given[name].to(own.device)
-            given[name] = distribute_tensor(
+        if isinstance(own, DTensor):  # replicated: nothing is sent
+            whole = loaded[name].to(own.device)
+            loaded[name] = distribute_tensor(
                 whole, own.device_mesh, own.placements, src_data_rank=None
             )
-    net.load_state_dict(given, strict=False)  # it also counts minibatches, which nothing needs
+    net.load_state_dict(loaded, strict=False)  # it also counts minibatches, which nothing needs
 
 
-def own_weights(net: nn.Module) -> Weights:
+def local_weights(net: nn.Module) -> Weights:
     """The weights and running statistics of a net, by canonical names: copies on the host."""
     return {
         name: to_canonical(name, on_host(values))

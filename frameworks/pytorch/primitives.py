@@ -65,7 +65,7 @@ def vjp(
     params: Mapping[str, Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
-    """The vector-Jacobian product: gradients of `X` and `params` from that of the output."""
+    """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
     X = X.detach().requires_grad_()
     leaves = {name: param.detach().requires_grad_() for name, param in params.items()}
     with torch.enable_grad():

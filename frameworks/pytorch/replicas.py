@@ -1,4 +1,4 @@
-"""What the harness needs of the concise chapter's replicas in PyTorch, beside the listing."""
+"""Functions of the harness for the concise chapter's replicas in PyTorch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor, distributed as dist, nn
 from common.base.arrays import Array, Weights
 from frameworks.pytorch.batch_norm import unmoved_statistics
 from frameworks.pytorch.concise import Replicas, forward_backward
-from frameworks.pytorch.layouts import load_weights, on_host, own_weights, to_canonical
+from frameworks.pytorch.layouts import load_weights, local_weights, on_host, to_canonical
 
 
 def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
@@ -22,21 +22,21 @@ def gradients(X: Array, y: Array, replicas: Replicas, examples: int) -> Weights:
 
 def copies(replicas: Replicas) -> list[Weights]:
     """Weights and running statistics of each device of this process: with DP, the first one's."""
-    return [own_weights(replicas.net.module) for _ in replicas.devices]
+    return [local_weights(replicas.net.module) for _ in replicas.devices]
 
 
-def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
+def put(per_device: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
-    load_weights(replicas.net.module, everyones[dist.get_rank()])
+    load_weights(replicas.net.module, per_device[dist.get_rank()])
 
 
 def activations(X: Array, replicas: Replicas) -> Weights:
-    """What each layer with weights makes of a batch on the first device, by its name."""
-    net, found = replicas.net.module, Weights()
+    """The output of each layer with weights, on the first device, by its name."""
+    net, outputs = replicas.net.module, Weights()
 
     def keep(name: str) -> Any:
         def hook(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            found[name] = on_host(output)
+            outputs[name] = on_host(output)
 
         return hook
 
@@ -47,4 +47,4 @@ def activations(X: Array, replicas: Replicas) -> Weights:
         net(torch.as_tensor(X).to(replicas.devices[0]))
     for hook in hooks:
         hook.remove()
-    return {name: found[name] for name in layers}
+    return {name: outputs[name] for name in layers}

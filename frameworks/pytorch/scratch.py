@@ -37,7 +37,7 @@ Params = dict[str, Tensor]
 
 def get_params(weights: Mapping[str, Array], device: Device) -> Params:
     """A copy of canonical weights on `device`, in their dtype, ready for gradients."""
-    # On the CPU, `to` alone would share the memory of the array, and so of every other replica.
+    # On the CPU, `to` by itself would share the memory of the array, and so of every other replica.
     return {
         name: torch.from_numpy(values).to(device, copy=True).requires_grad_()
         for name, values in weights.items()

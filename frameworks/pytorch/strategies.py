@@ -1,4 +1,4 @@
-"""LeNet split over devices in every way, from scratch, in PyTorch.
+"""LeNet split over devices by each strategy, from scratch, in PyTorch.
 
 python -m frameworks.pytorch.strategies --strategy pipeline --devices 2 --preset quick
 """

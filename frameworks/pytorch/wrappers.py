@@ -1,4 +1,4 @@
-"""PyTorch's own wrappers: DDP and FSDP, a process for each device, and DP, one process for all."""
+"""PyTorch's wrappers: DDP and FSDP, a process for each device, and DP, one process for all."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -95,7 +95,7 @@ def wrap(net: nn.Module, devices: Sequence[torch.device], wrapper: str) -> Wrapp
         return FullySharded(net, devices[0])
     gpu = devices if devices[0].type == "cuda" else None
     replica = nn.parallel.DistributedDataParallel(net, device_ids=gpu)
-    # By itself it replaces all running statistics, at each step, by those of the first process.
+    # By default it broadcasts the first process's running statistics at each step.
     # As an argument this has one name up to PyTorch 2.12 and another from 2.13 on.
     replica.broadcast_buffers = False
     return replica

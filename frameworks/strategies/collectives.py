@@ -31,7 +31,7 @@ def allreduce(ops: Primitives, tensors: Sequence[T], kind: str, group: Group) ->
 def reduce_scatter(
     ops: Primitives, tensors: Sequence[Params], kind: str, group: Group
 ) -> list[Params]:
-    """A flat slice of the sum of each tensor for each device, which adds up its own slice."""
+    """A flat slice of the sum of each tensor for each device, which adds it up."""
     slices = [ops.split(params, len(tensors)) for params in tensors]
     totals = []
     for target in range(len(tensors)):

@@ -21,7 +21,7 @@ def backward(
     inputs: Sequence[list[Tensor]],
     grads: Sequence[Kept],
 ) -> None:
-    """From the gradient of the logits, adds those of the parameters to `grads`."""
+    """Backpropagates the gradient of the logits; adds parameters' gradients to `grads`."""
     ops, layers, params = replica.ops, replica.plan.layers, replica.params[0]
     _, microbatch_grads = ops.backward(layers, params, inputs[0], output_grads[0])
     accumulate(ops, grads[0], microbatch_grads)

@@ -47,7 +47,7 @@ def backward(
     inputs: Sequence[Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
-    """The gradients of the first input and of the parameters, from that of the output."""
+    """The gradients of the first input and of the parameters, given the output's gradient."""
     grads: Params = {}
     for name, X in zip(reversed(names), reversed(inputs), strict=True):
         grad, layer_grads = vjp(partial(layer, name), X, layer_params(name, params), grad)

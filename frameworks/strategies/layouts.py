@@ -1,4 +1,4 @@
-"""Layouts of native strategies that are one program: what each device has of each tensor.
+"""Layouts of native strategies that are one program: which tensors are sharded, and how.
 
 Compilers take only even parts, so tensors are padded with zeros along the axis that is cut.
 """
@@ -20,7 +20,7 @@ PART: Final = "part"
 
 @dataclass(frozen=True)
 class Layout:
-    """What each device has: the whole of each tensor, or a part.
+    """Which tensors are replicated, and which are sharded.
 
     It keeps `weights`, and a layer is computed with those `used`. `examples` are divided over axes.
     """

@@ -21,7 +21,7 @@ from frameworks.strategies.replica import Replica
 
 @dataclass
 class Split:
-    """A model split over devices: parameters, and velocities of what each device updates."""
+    """A model split over devices: parameters, and the velocities that each device updates."""
 
     ops: Primitives
     plan: Plan
@@ -65,7 +65,7 @@ def predict(X: Array, split: Split) -> list[Tensor]:
 
 
 def loss_and_grads(X: Array, y: Array, split: Split) -> tuple[list[Tensor], list[Kept]]:
-    """Parts of the mean loss of a minibatch, and the gradient of what each device updates."""
+    """Parts of the mean loss of a minibatch, and the gradients that each device needs."""
     losses: list[Tensor] = []
     grads: list[Kept] = []
     strategy = strategy_of(split.plan)

@@ -1,4 +1,4 @@
-"""What a strategy asks of a framework: `frameworks/NAME/primitives.py` has these functions."""
+"""The primitives that a strategy needs; `frameworks/NAME/primitives.py` has them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -55,7 +55,7 @@ class Primitives(Protocol):
         grad: Tensor,
         /,
     ) -> tuple[Tensor, Params]:
-        """The gradients of the first input and of the parameters, from that of the output."""
+        """The gradients of the first input and of the parameters, given the output's gradient."""
 
     def vjp(
         self,
@@ -65,7 +65,7 @@ class Primitives(Protocol):
         grad: Tensor,
         /,
     ) -> tuple[Tensor, Params]:
-        """The vector-Jacobian product: gradients of `X` and `params` from that of the output.
+        """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient.
 
         It computes `function(X, params)` again (recomputation).
         """

@@ -31,7 +31,7 @@ Forward: TypeAlias = Callable[[Replica, list[Tensor]], tuple[list[Tensor], list[
 Backward: TypeAlias = Callable[
     [Replica, Sequence[Tensor], Sequence[list[Tensor]], Sequence[Kept]], None
 ]
-"""From the gradients of the logits, adds those of the parameters to `grads` of each device."""
+"""Backpropagates the gradients of the logits; adds parameters' gradients to `grads`."""
 
 
 def over_microbatches(

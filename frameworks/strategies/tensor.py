@@ -42,7 +42,7 @@ def backward(
     kept: Sequence[list[Tensor]],
     grads: Sequence[Kept],
 ) -> None:
-    """From the gradients of the logits, adds those of each device's slices to `grads`."""
+    """Backpropagates the gradients of the logits; adds those of local slices to `grads`."""
     ops, plan = replica.ops, replica.plan
 
     def backprop(
@@ -62,7 +62,7 @@ def backward(
         output_grads = backprop(ops.product, row, output_grads, "weight")
         output_grads = backprop(ops.layer, column, output_grads)
         if column != plan.layers[0]:
-            # Each device has its own slice's part of the gradient of the pair's input.
+            # Each device has a partial sum of the gradient of the pair's input.
             output_grads = allreduce(ops, output_grads, "gradients", replica.group)
 
 
@@ -80,6 +80,6 @@ def loss_and_grads(
 
 
 def local_params(name: str, params: Sequence[Mapping[str, Tensor]], kind: str = "") -> list[Params]:
-    """Each device's parameters of a layer, or its weight or bias alone."""
-    found = [layer_params(name, each) for each in params]
-    return [{key: each[key] for key in each if key.endswith(kind)} for each in found]
+    """Each device's parameters of a layer, or its weight or bias only."""
+    local = [layer_params(name, device_params) for device_params in params]
+    return [{k: tensor for k, tensor in held.items() if k.endswith(kind)} for held in local]

@@ -1,4 +1,4 @@
-"""ZeRO: data parallelism that shards what all devices would keep (Rajbhandari et al., 2020).
+"""ZeRO: data parallelism without replicated states (Rajbhandari et al., 2020).
 
 Each device takes a shard of the minibatch, as in the first chapter, and updates a slice of each
 parameter. Stage 1 shards the optimizer state, stage 2 also the gradients, stage 3 also the
@@ -57,7 +57,7 @@ def backward(
 
 
 def predict(replica: Replica, X: Array) -> list[Tensor]:
-    """The logits of a batch, on each device those of its shard."""
+    """The logits of a batch; each device has those of its shard."""
     shards = [slice(*bounds) for bounds in shard_bounds(len(X), replica.plan.devices)]
     return forward(replica, replica.place(X, shards))[0]
 
@@ -77,7 +77,7 @@ def loss_and_grads(
 def gathered_params(replica: Replica, name: str) -> Sequence[Kept | Params]:
     """The whole parameters of a layer on each device, to be cleared after use."""
     plan, group = replica.plan, replica.group
-    local = [layer_params(name, each) for each in replica.params]
+    local = [layer_params(name, params) for params in replica.params]
     if plan.strategy != "zero3":
         return local
     gathered = group.kept("weights")
@@ -89,12 +89,12 @@ def gathered_params(replica: Replica, name: str) -> Sequence[Kept | Params]:
 
 def scatter(replica: Replica, grads: Sequence[Kept], slices: Sequence[Kept]) -> None:
     """Adds each device's slices of the summed gradients to `slices`, and clears `grads`."""
-    local = [dict(each) for each in grads]
+    local = [dict(kept) for kept in grads]
     scattered = reduce_scatter(replica.ops, local, "gradients", replica.group)
     for here, parts in zip(slices, scattered, strict=True):
         accumulate(replica.ops, here, parts)
-    for each in grads:
-        each.clear()
+    for kept in grads:
+        kept.clear()
 
 
 def owned_slices(replica: Replica) -> list[Params]:

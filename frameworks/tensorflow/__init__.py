@@ -7,7 +7,7 @@ if __name__ == "tensorflow":  # imported inside frameworks/
 
 from common.backends.environment import Environment
 
-# `common/backends/loading.py` says what these are for.
+# `common/backends/loading.py` explains each name.
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "keras")
 PRELOAD = ("frameworks.tensorflow.scratch", "frameworks.tensorflow.concise")
 ENGINES = {"scratch": "tf.distribute.Server", "concise": "MultiWorkerMirroredStrategy"}
@@ -40,7 +40,7 @@ ENVIRONMENT = Environment(
         *("TF_DETERMINISTIC_OPS", "TF_MKL_*", "TF_ONEDNN_THREADPOOL_USE_CALLER_THREAD"),
         "TF_ONEDNN_USE_SYSTEM_ALLOCATOR",
     ),
-    # A convolution by oneDNN and a loss ask for all of them; what it greets with is left out.
+    # A convolution by oneDNN and a loss ask for all of them; its banner is suppressed.
     trial="""
 import os, sys
 own = os.dup(2)
@@ -55,6 +55,6 @@ tf.nn.sparse_softmax_cross_entropy_with_logits(tf.zeros(2, tf.int32), X[:, 0, 0]
 """,
     roles=("TF_CONFIG",),
 )
-"""The variables that TensorFlow and Keras read; `docs/environment.md` says what each one does."""
+"""The variables that TensorFlow and Keras read; `docs/environment.md` explains each."""
 
 ENVIRONMENT.apply()

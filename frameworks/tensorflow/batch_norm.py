@@ -41,7 +41,7 @@ class BatchNorm(tf.keras.layers.Layer):  # type: ignore[misc]
         )
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """The same; told so, Keras does not have to call the layer to find out."""
+        """The shape of the input; without it Keras would call the layer to find out."""
         return input_shape
 
     def call(self, X: Tensor, training: bool = False) -> Tensor:
@@ -65,13 +65,13 @@ class BatchNorm(tf.keras.layers.Layer):  # type: ignore[misc]
     def average(self, X: Tensor, n: Tensor, turn: int) -> Tensor:
         """The mean (channels,) over the `n` pixels that are normalized together."""
 
-        # TensorFlow's own gradient is ten times as many operations, where a size is not known.
+        # TensorFlow's gradient takes ten times the operations where a size is unknown.
         @tf.custom_gradient
         def averaged(X: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
             def gradient(upstream: Tensor) -> Tensor:
-                # Everyone's mean depends on this shard, so everyone's gradient counts.
-                everyones = self.total(upstream / n, turn + 2)
-                return tf.broadcast_to(everyones, tf.shape(X))
+                # Every device's mean depends on this shard, so the gradients are summed, too.
+                per_device = self.total(upstream / n, turn + 2)
+                return tf.broadcast_to(per_device, tf.shape(X))
 
             return self.total(sums(X), turn) / n, gradient
 
@@ -92,7 +92,7 @@ class SyncBatchNorm(BatchNorm):
         self.key = next(KEYS)
 
     def total(self, values: Tensor, turn: int) -> Tensor:
-        """Sums over the local shard to those over everyone's."""
+        """All-reduces the local shard's sums."""
         if self.devices == 1:
             return values
         # Every device adds up by itself, in the order of the devices: an all-reduce in a ring
@@ -121,8 +121,8 @@ def unmoved_statistics(
     statistics: Mapping[str, tf.Variable], strategy: tf.distribute.Strategy
 ) -> Iterator[None]:
     """Puts the running statistics back, in the end, to where they were in the beginning."""
-    everyones = [copy for value in statistics.values() for copy in copies(value, strategy)]
-    kept = [copy.numpy() for copy in everyones]
+    per_device = [copy for value in statistics.values() for copy in copies(value, strategy)]
+    kept = [copy.numpy() for copy in per_device]
     yield
-    for copy, values in zip(everyones, kept, strict=True):
+    for copy, values in zip(per_device, kept, strict=True):
         copy.assign(values)

@@ -1,4 +1,4 @@
-"""The chapters in TensorFlow: their listings, and what the harness needs beside them."""
+"""The chapters in TensorFlow: the listings, with what the harness adds to them."""
 
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
@@ -24,7 +24,7 @@ def concise() -> ByWrapper:
 
 
 def strategies() -> BySplitting:
-    """LeNet, split in every way."""
+    """LeNet, split by each strategy."""
     from frameworks.strategies import mesh
     from frameworks.tensorflow import primitives
 
@@ -32,7 +32,7 @@ def strategies() -> BySplitting:
 
 
 def native() -> dict[str, MakeTrainer]:
-    """LeNet, split by TensorFlow's own means: they are loaded for runs that ask for them."""
+    """LeNet, split by TensorFlow's native parallelism, loaded by native runs only."""
     from frameworks.strategies.layouts import LAYOUTS
     from frameworks.tensorflow.native.program import OneProgram
 

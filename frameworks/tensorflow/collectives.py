@@ -1,4 +1,4 @@
-"""Allreduce by any schedule, and by TensorFlow's own collective."""
+"""All-reduce by any schedule, and by TensorFlow's collective."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ def unflatten(vector: Tensor, like: Mapping[str, Tensor]) -> Grads:
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:
-    """The sum of tensors that lie on k devices, on each of them, moved as the schedule says."""
+    """All-reduces one tensor per device; the schedule orders the messages."""
     held, summed = [], []
     sizes = shard_sizes(data[0].shape.num_elements(), schedule.chunks)
     for tensor in data:

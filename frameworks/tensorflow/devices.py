@@ -9,7 +9,7 @@ from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.machine import native_errors_held_back
 
 JOB: Final = "worker"
-"""What TensorFlow calls the processes of a run on several hosts; each is a task of this job."""
+"""TensorFlow's name for the job of a run on several hosts; each process is a task of it."""
 
 
 def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]:
@@ -19,11 +19,11 @@ def configure(process: Process, request: DeviceRequest) -> tuple[str, list[int]]
     """
     tf.config.threading.set_intra_op_parallelism_threads(request.threads)
     tf.config.threading.set_inter_op_parallelism_threads(request.threads)
-    # GPUs multiply float32 matrices with ten bits of the mantissa, unless told otherwise.
+    # GPUs multiply float32 matrices with ten bits of the mantissa by default.
     tf.config.experimental.enable_tensor_float_32_execution(request.tf32)
     with native_errors_held_back():  # of a driver that is not there
-        found = tf.config.list_physical_devices("GPU")
-    gpus = [] if request.kind == "cpu" else found
+        gpus = tf.config.list_physical_devices("GPU")
+    gpus = [] if request.kind == "cpu" else gpus
     kind, count = request.settled(len(gpus), "TensorFlow")
     local = process.share_of(range(count))
     use_gpus([gpus[index] for index in local] if kind == "gpu" else [], request.deterministic)
@@ -55,7 +55,7 @@ def devices(process: Process, request: DeviceRequest) -> Devices[str]:
 
 
 def in_cluster(kind: str, share: int, ranks: Sequence[int]) -> list[str]:
-    """What the devices of some processes are called if there are several."""
+    """The prefix of the names of devices where there are several processes."""
     return [
         f"/job:{JOB}/replica:0/task:{rank}/device:{kind.upper()}:{index}"
         for rank in ranks

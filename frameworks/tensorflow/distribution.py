@@ -24,7 +24,7 @@ class AllHosts(tf.distribute.MultiWorkerMirroredStrategy):  # type: ignore[misc]
 
 
 class OnDevices(CollectiveAllReduceExtended):  # type: ignore[misc]
-    """What the strategy for several processes does."""
+    """Options of the strategy for several processes."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class OnDevices(CollectiveAllReduceExtended):  # type: ignore[misc]
         resolver: tf.distribute.cluster_resolver.ClusterResolver,
         devices: Sequence[str],
     ) -> None:
-        """Starts what the processes talk by."""
+        """Starts the server through which the processes communicate."""
         self._told = tuple(devices)
         super().__init__(strategy, resolver, tf.distribute.experimental.CommunicationOptions())
 
@@ -62,7 +62,7 @@ def mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:
     """The strategy over all processes, if there is one, else one over these devices."""
     if tf.distribute.has_strategy():
         return tf.distribute.get_strategy()
-    # NCCL knows GPUs alone; the other one adds up in the order of the devices.
+    # NCCL is for GPUs only; the other one adds up in the order of the devices.
     gpus = len(devices) > 1 and devices[0].startswith("GPU")
     ops = tf.distribute.NcclAllReduce() if gpus else tf.distribute.ReductionToOneDevice()
     return tf.distribute.MirroredStrategy(devices, cross_device_ops=ops)

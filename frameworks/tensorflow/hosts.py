@@ -1,4 +1,4 @@
-"""How processes on several hosts are joined, and what they give each other.
+"""Rendezvous of processes on several hosts, and their collectives.
 
 The chapter from scratch has one client, to which the other processes lend their devices; the
 concise chapter has a strategy of which each process is a part. Both talk by gRPC.
@@ -22,23 +22,23 @@ from frameworks.tensorflow.devices import JOB, configure
 Tensor: TypeAlias = tf.Tensor
 
 GROUP: Final = 900_000
-"""The key of the processes as a group: those of `collectives` are smaller, of batch norm larger."""
+"""The group's key: those of `collectives` are smaller, those of batch norm larger."""
 
 DTYPES: Final = ("float32", "float64")
-"""What processes give each other."""
+"""The instance keys of these collectives."""
 
 
 def cluster_of(process: Process) -> tf.train.ClusterSpec:
     """Where each process will listen; the system chooses the ports."""
-    own = process.addresses[process.rank] if process.addresses else LOOPBACK
-    family = socket.AF_INET6 if ":" in own else socket.AF_INET
-    # TensorFlow takes the port once it is let go of: it cannot be told to choose, and to say which.
+    local = process.addresses[process.rank] if process.addresses else LOOPBACK
+    family = socket.AF_INET6 if ":" in local else socket.AF_INET
+    # TensorFlow cannot choose a port and report it, so it takes this one after its release.
     with socket.socket(family) as chosen:
-        chosen.bind((own, 0))
+        chosen.bind((local, 0))
         ports = process.gather(chosen.getsockname()[1])
     addresses = process.addresses or [LOOPBACK] * process.count
     os.environ.update(no_grpc_proxy=",".join(addresses))  # no proxy leads to them
-    hosts = [f"[{each}]" if ":" in each else each for each in addresses]
+    hosts = [f"[{host}]" if ":" in host else host for host in addresses]
     listening = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
     return tf.train.ClusterSpec({JOB: listening})
 
@@ -53,17 +53,17 @@ def launch(
     if process.count == 1:
         worker(process)
         return
-    kind, own = configure(process, request)
+    kind, local = configure(process, request)
     cluster = cluster_of(process)
-    # TensorFlow's own collective waits forever for a client that takes part in it.
+    # TensorFlow's collective waits forever for a client that takes part in it.
     native = options.allreduce == "native"
     if process.rank or native:
-        server = serve(cluster, process, request.threads, kind, own)
+        server = serve(cluster, process, request.threads, kind, local)
     process.gather("served")
     if process.rank:
         lend(process, server)
         return
-    # Otherwise a variable is assigned some time after the client was told so, maybe in a step.
+    # Otherwise a variable is assigned some time after the client returns, maybe in a step.
     os.environ["TF_ENABLE_EAGER_CLIENT_STREAMING_ENQUEUE"] = "false"
     client = {} if native else {"job_name": JOB, "task_index": 0}
     tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
@@ -75,10 +75,10 @@ def launch(
 
 
 def serve(
-    cluster: tf.train.ClusterSpec, process: Process, threads: int, kind: str, own: Sequence[int]
+    cluster: tf.train.ClusterSpec, process: Process, threads: int, kind: str, local: Sequence[int]
 ) -> tf.distribute.Server:
     """Lets a client compute on the devices of this process, which ends with it."""
-    cpus, gpus = (len(own), []) if kind == "cpu" else (1, own)
+    cpus, gpus = (len(local), []) if kind == "cpu" else (1, local)
     config = tf.compat.v1.ConfigProto(
         device_count={"CPU": cpus, "GPU": len(gpus)},
         intra_op_parallelism_threads=threads,
@@ -96,7 +96,7 @@ def lend(process: Process, server: tf.distribute.Server) -> None:
 
 
 def processes() -> int:
-    """How many take part in a run: a client that has the devices of all does it alone."""
+    """The number of processes of a run: 1 for a client that has all devices."""
     resolver = tf.distribute.get_strategy().cluster_resolver
     return 1 if resolver is None else int(resolver.cluster_spec().num_tasks(JOB))
 
@@ -107,33 +107,33 @@ def rank() -> int:
     return 0 if resolver is None else int(resolver.task_id)
 
 
-def of_all(values: Tensor) -> Tensor:
-    """What each process has as a tensor of one shape, by rank, (processes, ...), on the host."""
+def all_gather(values: Tensor) -> Tensor:
+    """All-gathers a tensor of one shape to the host: (processes, ...), by rank."""
     with tf.device("CPU:0"):
         count, flat = processes(), tf.reshape(values, (1, -1))
         if count == 1:
             return values[None]
         size = flat.shape[1]
-        found = tf.raw_ops.CollectiveGather(
+        rows = tf.raw_ops.CollectiveGather(
             input=flat,
             group_size=count,
             group_key=GROUP,
             instance_key=len(DTYPES) * size + DTYPES.index(flat.dtype.name),
             shape=(count, size),
         )
-        return tf.reshape(tf.gather(found, by_rank(count)), (count, *values.shape))
+        return tf.reshape(tf.gather(rows, by_rank(count)), (count, *values.shape))
 
 
 def by_rank(count: int) -> list[int]:
-    """Where each process is, by its rank, in the order of TensorFlow: it sorts numbers as text."""
+    """Each rank's position in TensorFlow's order, which sorts numbers as text."""
     order = sorted(range(count), key=str)
     return [order.index(rank) for rank in range(count)]
 
 
-in_one_program = tf.function(of_all, autograph=False)
+in_one_program = tf.function(all_gather, autograph=False)
 
 
 def gathered(values: Array) -> Array:
-    """What each process has as `values`, by rank, (processes, ...); all are of one shape."""
-    found: Array = in_one_program(tf.constant(values)).numpy()
-    return found
+    """All-gathers `values`, of one shape everywhere: (processes, ...), by rank."""
+    per_process: Array = in_one_program(tf.constant(values)).numpy()
+    return per_process

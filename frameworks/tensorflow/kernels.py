@@ -94,10 +94,10 @@ def scatter(array: Array, devices: Sequence[str]) -> list[Tensor]:
 
 
 def to_device(tensors: R, device: str) -> R:
-    """A tensor, or all that there are in a structure, on a device."""
+    """A tensor, or a structure of tensors, on a device."""
     with tf.device(device):
-        found: R = tf.nest.map_structure(tf.identity, tensors)
-        return found
+        copy: R = tf.nest.map_structure(tf.identity, tensors)
+        return copy
 
 
 def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same: Any) -> list[R]:
@@ -106,9 +106,9 @@ def on_each_device(function: Callable[..., R], *arguments: Iterable[Any], **same
     devices = [tf.nest.flatten(call)[0].device for call in calls]
     if not tf.executing_eagerly():
         return one_after_the_other(function, devices, calls, same)
-    found = in_one_program(function, devices, calls, same)
-    # What a program returns passes for numbers of the first device.
-    return [to_device(result, device) for result, device in zip(found, devices, strict=True)]
+    results = in_one_program(function, devices, calls, same)
+    # A program's results are reported on the first device.
+    return [to_device(result, device) for result, device in zip(results, devices, strict=True)]
 
 
 def one_after_the_other(

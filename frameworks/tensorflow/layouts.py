@@ -6,7 +6,7 @@ from common.base.arrays import Array
 
 
 def from_canonical(name: str, values: Array) -> Array:
-    """A weight in Keras's layout: that of a convolution is (rows, columns, in, out) there."""
+    """A weight in Keras's layout: (rows, columns, in, out) for a convolution."""
     return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values
 
 

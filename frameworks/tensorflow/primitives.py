@@ -28,7 +28,7 @@ T = TypeVar("T", Tensor, Params)
 
 
 def program(function: Callable[..., R]) -> Callable[..., R]:
-    """`function` as one program for each device, and for each shape of what it is given."""
+    """`function` compiled once for each device and for each shape of its arguments."""
     # `tf.function` takes longer to find a program than most of them to run.
     programs: dict[Any, Callable[..., R]] = {}
 
@@ -36,25 +36,25 @@ def program(function: Callable[..., R]) -> Callable[..., R]:
     def call(*args: Any, **same: Any) -> R:
         if not tf.executing_eagerly():  # it is a part of another program
             return function(*args, **same)
-        args = tuple(dict(each) if isinstance(each, Mapping) else each for each in args)
+        args = tuple(dict(arg) if isinstance(arg, Mapping) else arg for arg in args)
         flat = tf.nest.flatten((args, same))
-        tensors = [each for each in flat if tf.is_tensor(each)]
+        tensors = [x for x in flat if tf.is_tensor(x)]
         device = tensors[0].device
         key = device, *[(x.dtype, x.shape) if tf.is_tensor(x) else x for x in flat]
         if key not in programs:
             specs = [tf.TensorSpec(x.shape, x.dtype) if tf.is_tensor(x) else x for x in flat]
             like = tf.nest.pack_sequence_as((args, same), specs)  # no tensor stays with the program
 
-            def taken(*given: Tensor) -> R:
-                own = iter(given)
-                filled = [next(own) if isinstance(x, tf.TensorSpec) else x for x in specs]
+            def compiled(*inputs: Tensor) -> R:
+                remaining = iter(inputs)
+                filled = [next(remaining) if isinstance(x, tf.TensorSpec) else x for x in specs]
                 args, same = tf.nest.pack_sequence_as(like, filled)
                 with tf.device(device):
                     return function(*args, **same)
 
-            given = [each for each in specs if isinstance(each, tf.TensorSpec)]
-            programs[key] = tf.function(taken, autograph=False).get_concrete_function(*given)
-        # What a program returns passes for numbers of the first device.
+            inputs = [x for x in specs if isinstance(x, tf.TensorSpec)]
+            programs[key] = tf.function(compiled, autograph=False).get_concrete_function(*inputs)
+        # A program's results are reported on the first device.
         return to_device(programs[key](*tensors), device)
 
     return call
@@ -109,7 +109,7 @@ def vjp(
     params: Mapping[str, Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Params]:
-    """The vector-Jacobian product: gradients of `X` and `params` from that of the output."""
+    """The vector-Jacobian product: gradients of `X` and `params`, given the output's gradient."""
     leaves = dict(params)
     with tf.GradientTape() as tape:
         tape.watch((X, leaves))
@@ -166,6 +166,6 @@ def sgd_step(
 
 
 def where(tensors: Any) -> AbstractContextManager[None]:
-    """Has done what follows on the device of these tensors; TensorFlow would take the first one."""
+    """A context that computes on the device of these tensors, not on the first one."""
     device: AbstractContextManager[None] = tf.device(tf.nest.flatten(tensors)[0].device)
     return device

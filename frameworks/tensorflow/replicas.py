@@ -1,4 +1,4 @@
-"""What the harness needs of the concise chapter's replicas in TensorFlow, beside the listing."""
+"""Functions of the harness for the concise chapter's replicas in TensorFlow."""
 
 from collections.abc import Sequence
 
@@ -29,19 +29,19 @@ def copies(replicas: Replicas) -> list[Weights]:
     return [copy_of(variables, index, replicas.strategy) for index in here]
 
 
-def put(everyones: Sequence[Weights], replicas: Replicas) -> None:
+def put(per_device: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
     variables = {**replicas.params, **replicas.statistics}
-    for index, weights in enumerate(share_of(everyones, hosts)):
+    for index, weights in enumerate(share_of(per_device, hosts)):
         for name, variable in on_one(variables, replicas.strategy, index).items():
             variable.assign(from_canonical(name, weights[name]).astype(variable.dtype.name))
 
 
 def activations(X: Array, replicas: Replicas) -> Weights:
-    """What each layer with weights makes of a batch on the first device of this process."""
+    """The output of each layer with weights, on the first device of this process."""
     net = replicas.net
     first = copies_of(replicas.params["fc.bias"], replicas.strategy)[0].device
     layers = {layer.name: layer.output for layer in net.layers if layer.weights}
     with tf.device(first):
-        found = tf.keras.Model(net.input, layers)(X, training=False)
-    return {name: to_canonical(name, on_host(found[name])) for name in layers}
+        outputs = tf.keras.Model(net.input, layers)(X, training=False)
+    return {name: to_canonical(name, on_host(outputs[name])) for name in layers}

@@ -39,7 +39,7 @@ class Layers:
         """3 x 3: (n, rows, columns, channels) to (n, rows / stride, columns / stride, out)."""
         if stride == 1:
             return Conv2D(out, 3, padding="same", dtype=self.dtype, name=name)(X)
-        # Where the stride is 2, "same" would pad one side alone.
+        # Where the stride is 2, "same" would pad one side only.
         padded = tf.keras.layers.ZeroPadding2D(1, dtype=self.dtype)(X)
         return Conv2D(out, 3, strides=stride, dtype=self.dtype, name=name)(padded)
 

@@ -1,4 +1,4 @@
-"""LeNet split over devices in every way, from scratch, in TensorFlow.
+"""LeNet split over devices by each strategy, from scratch, in TensorFlow.
 
 python -m frameworks.tensorflow.strategies --strategy pipeline --devices 2 --preset quick
 """

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from common.base.arrays import Weights
 from frameworks.tensorflow.collectives import flatten, unflatten
-from frameworks.tensorflow.hosts import of_all, processes
+from frameworks.tensorflow.hosts import all_gather, processes
 from frameworks.tensorflow.kernels import any_size
 from frameworks.tensorflow.layouts import on_host, to_canonical
 
@@ -68,7 +68,7 @@ def evaluate(X: Sequence[Tensor], replicas: Mirrored) -> tuple[Tensor, ...]:
     strategy, variables = replicas.strategy, (replicas.params, replicas.statistics)
     batch = spread(X, tf.zeros((0, 1, 28, 28), replicas.params["fc.bias"].dtype), strategy)
     program = once_for_all(on_shard, variables, batch, strategy=strategy)
-    first = of_first(replicas.statistics, strategy)
+    first = on_first(replicas.statistics, strategy)
     logits = strategy.run(lambda shard: program(replicas.params, first, shard), (batch,))
     return copies(logits, strategy)
 
@@ -111,24 +111,24 @@ def spread(
 def summed(values: Sequence[Tensor]) -> Sequence[Tensor]:
     """The sums of tensors over all devices, on each of them; all devices have to call it."""
 
-    def everyones(strategy: Strategy, values: Sequence[Tensor]) -> list[Tensor]:
+    def all_reduce(strategy: Strategy, values: Sequence[Tensor]) -> list[Tensor]:
         total = tf.distribute.ReduceOp.SUM
         if processes() > 1:
             return [in_order(value, strategy) for value in values]
         return [strategy.extended.reduce_to(total, value, value) for value in values]
 
-    found: Sequence[Tensor] = tf.distribute.get_replica_context().merge_call(
-        everyones, args=(values,)
+    sums: Sequence[Tensor] = tf.distribute.get_replica_context().merge_call(
+        all_reduce, args=(values,)
     )
-    return found
+    return sums
 
 
 def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tensor:
-    """The sum over the devices of all processes, in their order: by a ring it would be another."""
+    """The sum over the devices of all processes, in order: a ring's order would differ."""
     local = copies(value, strategy)
     with tf.device("CPU:0"):
-        found = of_all(tf.stack(local))
-        total = tf.add_n(tf.unstack(tf.reshape(found, (-1, *local[0].shape))))
+        stacked = all_gather(tf.stack(local))
+        total = tf.add_n(tf.unstack(tf.reshape(stacked, (-1, *local[0].shape))))
 
     def copy(context: tf.distribute.ReplicaContext) -> Tensor:
         with tf.device(local[context.replica_id_in_sync_group % len(local)].device):
@@ -138,25 +138,25 @@ def in_order(value: tf.distribute.DistributedValues, strategy: Strategy) -> Tens
 
 
 def copies(value: tf.Variable | Tensor, strategy: Strategy) -> tuple[tf.Variable | Tensor, ...]:
-    """What each device has of a value."""
-    found: tuple[tf.Variable | Tensor, ...] = strategy.experimental_local_results(value)
-    return found
+    """A value's local part on each device."""
+    local: tuple[tf.Variable | Tensor, ...] = strategy.experimental_local_results(value)
+    return local
 
 
 def on_one(values: Variables, strategy: Strategy, index: int) -> Variables:
-    """What one of the devices has of each value."""
+    """Each value's local part on one device."""
     return {name: copies(value, strategy)[index] for name, value in values.items()}
 
 
-def of_first(values: Variables, strategy: Strategy) -> Variables | Mapping[str, Tensor]:
-    """What the first of all devices has of each value."""
+def on_first(values: Variables, strategy: Strategy) -> Variables | Mapping[str, Tensor]:
+    """Each value's local part on the first device."""
     local = on_one(values, strategy, 0)
     if processes() == 1:
         return local
-    return unflatten(of_all(flatten(local))[0], local)
+    return unflatten(all_gather(flatten(local))[0], local)
 
 
 def copy_of(values: Mapping[str, tf.Variable | Tensor], index: int, strategy: Strategy) -> Weights:
-    """What one of the devices has of values by canonical names: copies on the host."""
-    found = on_one(values, strategy, index)
-    return {name: to_canonical(name, on_host(value)) for name, value in found.items()}
+    """Copies on the host of one device's values, by canonical names."""
+    local = on_one(values, strategy, index)
+    return {name: to_canonical(name, on_host(value)) for name, value in local.items()}

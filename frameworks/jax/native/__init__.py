@@ -1,1 +1,1 @@
-"""LeNet split over devices by what JAX itself has for it: layouts, `shard_map`, `ppermute`."""
+"""LeNet split by JAX's native parallelism: shardings, `shard_map`, `ppermute`."""

@@ -24,7 +24,7 @@ def conv2d(X: Tensor, weight: Tensor) -> Tensor:
 
 
 def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """What a layer makes of `X` (..., n), with what follows it up to the next layer."""
+    """The output of a layer for `X` (..., n), with its activation and pooling."""
     weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
     if weight.ndim == 4:
         channels, n = weight.shape[1], X.shape[-1]
@@ -46,5 +46,5 @@ def lenet(
 
 
 def mean_loss(logits: Tensor, y: Tensor, share: Tensor) -> Tensor:
-    """What some examples add to a mean loss in which they have such shares."""
+    """The weighted sum of the losses of some examples."""
     return (loss(logits, y) * share).sum()

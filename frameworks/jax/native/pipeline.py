@@ -1,4 +1,4 @@
-"""A pipeline in one program: what a stage makes is handed on by `ppermute`.
+"""A pipeline in one program: `ppermute` sends a stage's activations to the next one.
 
 Every device runs the same code and picks its stage by `lax.switch`. JAX's gradient of all this goes
 back in the opposite order, after the last microbatch: it is the order of GPipe.
@@ -55,22 +55,22 @@ class Pipeline(Training):
 
     def canonical(self, kept: Mapping[str, Array]) -> Weights:
         """The weights in these rows."""
-        found: Weights = {}
+        weights: Weights = {}
         for stage, row in enumerate(kept[STAGES]):
-            found |= self.unpacked(stage, row)
-        return {name: found[name] for name in self.plan.shapes}
+            weights |= self.unpacked(stage, row)
+        return {name: weights[name] for name in self.plan.shapes}
 
     def unpacked(self, stage: int, row: Row) -> dict[str, Row]:
         """The weights of a stage, from its row."""
-        found, start = {}, 0
+        weights, start = {}, 0
         for name in self.names[stage]:
             shape = self.plan.shapes[name]
-            found[name] = row[start : start + prod(shape)].reshape(shape)
+            weights[name] = row[start : start + prod(shape)].reshape(shape)
             start += prod(shape)
-        return found
+        return weights
 
     def run(self, stage: int, row: Tensor, X: Tensor) -> Tensor:
-        """What a stage makes of numbers (width, n)."""
+        """The output of a stage for flattened inputs (width, n)."""
         names, params = self.plan.stages[stage], self.unpacked(stage, row)
         Y = X[: self.plan.inputs[names[0]]]
         for name in names:
@@ -85,8 +85,8 @@ class Pipeline(Training):
             # Groups have copies of a row. Here the gradients of these are summed, and once a step.
             row = jax.lax.pcast(rows[0], REPLICA, to="varying")
             part = mean_loss(self._through(row, X), y.reshape(-1), share.reshape(-1))
-            found: Tensor = jax.lax.psum(self._if_last(part), (REPLICA, PART))
-            return found
+            summed: Tensor = jax.lax.psum(self._if_last(part), (REPLICA, PART))
+            return summed
 
         loss: Tensor
         loss, grad = jax.value_and_grad(total)(weights[STAGES], *batch)
@@ -97,23 +97,23 @@ class Pipeline(Training):
 
         @jax.shard_map(mesh=self.mesh, in_specs=(ROWS, EXAMPLES), out_specs=P(REPLICA))
         def last(rows: Tensor, X: Tensor) -> Tensor:
-            found: Tensor = jax.lax.psum(self._if_last(self._through(rows[0], X)), PART)
-            return found
+            logits: Tensor = jax.lax.psum(self._if_last(self._through(rows[0], X)), PART)
+            return logits
 
-        found: Tensor = last(weights[STAGES], X)
-        return found
+        logits: Tensor = last(weights[STAGES], X)
+        return logits
 
     def _through(self, row: Tensor, X: Tensor) -> Tensor:
         """The logits (n, 10) of microbatches that follow each other: right on the last stage."""
         count, n, stage = self.plan.devices, X.shape[1], jax.lax.axis_index(PART)
-        runs = [partial(self.run, each) for each in range(count)]
-        next_ones = [(each, each + 1) for each in range(count - 1)]
+        runs = [partial(self.run, i) for i in range(count)]
+        to_next = [(i, i + 1) for i in range(count - 1)]
 
-        @jax.checkpoint  # what a stage was given is all that it keeps
+        @jax.checkpoint  # a stage keeps its inputs only
         def tick(arrived: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
             first = filled(images(X).reshape(-1, n), self.width)
             Y = jax.lax.switch(stage, runs, row, jnp.where(stage == 0, first, arrived))
-            return jax.lax.ppermute(Y, PART, next_ones), Y[:10].T
+            return jax.lax.ppermute(Y, PART, to_next), Y[:10].T
 
         # The last stage begins once the others have begun, and the first one ends before them.
         X = jnp.pad(X, [(0, count - 1), *[(0, 0)] * 4])
@@ -123,7 +123,7 @@ class Pipeline(Training):
         return logits[count - 1 :].reshape(-1, 10)
 
     def _if_last(self, values: Tensor) -> Tensor:
-        """What the last stage has found; zeros on others."""
+        """The last stage's values, and zeros on other stages."""
         last = jax.lax.axis_index(PART) == self.plan.devices - 1
         return jnp.where(last, values, jnp.zeros_like(values))
 

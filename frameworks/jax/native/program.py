@@ -17,7 +17,7 @@ Found: TypeAlias = tuple[Tensor, Params]
 
 
 class OneProgram(Training):
-    """LeNet for the whole minibatch; each device has what its strategy's `Layout` says."""
+    """LeNet for the whole minibatch, sharded as the strategy's `Layout` says."""
 
     def begin(self) -> None:
         """Sets the layouts."""
@@ -27,7 +27,7 @@ class OneProgram(Training):
         self.sharing = self.layout.examples
 
     def specs(self, each_has: str) -> Specs:
-        """Tensors of which each device has the whole, or a part."""
+        """Tensors on the devices, replicated or sharded."""
         cut = each_has == "part"
         return {
             name: P(*[None] * axis, PART) if cut and axis is not None else P()
@@ -77,7 +77,7 @@ class OneProgram(Training):
         return layer(name, X, {k: values[self.padding.inner(k)] for k, values in params.items()})
 
     def _laid_out(self, tensors: Params, specs: Specs) -> Params:
-        """The same tensors; where they lie is asked of the compiler."""
+        """The same tensors, with a sharding constraint for the compiler."""
         return {
             name: jax.lax.with_sharding_constraint(values, self.on_mesh(specs[name]))
             for name, values in tensors.items()

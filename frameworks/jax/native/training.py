@@ -142,17 +142,17 @@ class Training:
 
 
 def placed(values: Array, layout: NamedSharding) -> Tensor:
-    """An array on the devices, each of which has memory of its own."""
+    """An array on the devices, none of which shares memory with another."""
     # On CPUs, device_put would let all devices use the memory of the array.
     return jax.make_array_from_callback(values.shape, layout, lambda i: values[i].copy())
 
 
 def whole(name: str, tensor: Tensor) -> Array:
     """All of a tensor, on the host. Raises RunError if copies of a part differ in bits."""
-    found, seen = np.empty(tensor.shape, tensor.dtype), dict[str, Array]()
+    full, seen = np.empty(tensor.shape, tensor.dtype), dict[str, Array]()
     for device, shard in enumerate(tensor.addressable_shards):
         values = np.asarray(shard.data)
         if seen.setdefault(str(shard.index), values).tobytes() != values.tobytes():
             raise diverged(name, device)
-        found[shard.index] = values
-    return found
+        full[shard.index] = values
+    return full

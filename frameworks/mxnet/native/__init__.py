@@ -1,1 +1,1 @@
-"""LeNet split over devices by what MXNet itself has for it: contexts, and a kvstore."""
+"""LeNet split by MXNet's native parallelism: contexts, and a kvstore."""

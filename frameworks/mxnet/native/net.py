@@ -22,7 +22,7 @@ def group_of(stage: int) -> str:
 
 
 def layer(name: str, X: mx.sym.Symbol, plan: Plan) -> mx.sym.Symbol:
-    """What a layer makes of `X`, with what follows it up to the next layer."""
+    """The output of a layer for `X`, with its activation and pooling."""
     weight, bias = (sym.var(f"{name}.{kind}").as_np_ndarray() for kind in ("weight", "bias"))
     shape, (out,) = plan.shapes[f"{name}.weight"], plan.shapes[f"{name}.bias"]
     if len(shape) == 4:

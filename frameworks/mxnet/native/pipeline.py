@@ -15,7 +15,7 @@ from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import parts_of
 from frameworks.mxnet.layouts import Tensor, on_host
 from frameworks.mxnet.native.net import group_of, lenet
-from frameworks.mxnet.native.training import Params, Training, turned
+from frameworks.mxnet.native.training import Params, Training, transposed
 from frameworks.mxnet.scratch import loss
 
 
@@ -29,21 +29,21 @@ class Staged(Training):
         self.net = lenet(self.plan)
         self.executors: dict[tuple[int, int], executor.Executor] = {}
         for name, values in weights.items():
-            self.store.init(name, np.array(turned(values), self.dtype))
+            self.store.init(name, np.array(transposed(values), self.dtype))
 
     def make(self, weights: Mapping[str, Array]) -> list[list[Params]]:
         """Each device has the weights of its stage."""
         parts = [parts_of(weights, self.layouts, number) for number in range(len(self.devices))]
         return [
             [
-                {k: np.zeros(turned(v).shape, self.dtype, ctx=device) for k, v in part.items()}
+                {k: np.zeros(transposed(v).shape, self.dtype, ctx=device) for k, v in part.items()}
                 for part, device in zip(parts, self.devices, strict=True)
             ]
             for _ in ("weights", "gradients")
         ]
 
     def bound(self, row: int, examples: int) -> executor.Executor:
-        """What takes so many examples through a row: all that do so add to the same gradients."""
+        """The executors of a row for this number of examples; all add to the same gradients."""
         if (row, examples) not in self.executors:
             here = slice(row * self.plan.devices, (row + 1) * self.plan.devices)
             params, grads = (dict(ChainMap(*held[here])) for held in (self.params, self.grads))
@@ -62,10 +62,10 @@ class Staged(Training):
         """The logits (n, 10) of some examples, on the device of the last stage."""
         bound = self.bound(row, len(X))
         bound.arg_dict["data"][:] = X
-        (found,) = bound.forward(is_train=training)
-        return found.as_np_ndarray()
+        (logits,) = bound.forward(is_train=training)
+        return logits.as_np_ndarray()
 
-    def there_and_back(self, row: int, X: Array, y: Array, examples: int) -> Tensor:
+    def _microbatch(self, row: int, X: Array, y: Array, examples: int) -> Tensor:
         """A microbatch's part of the mean loss over `examples`; its gradient is added up."""
         logits = self.logits(row, X, training=True)
         logits.attach_grad()
@@ -77,17 +77,19 @@ class Staged(Training):
 
     def forward_backward(self, X: Array, y: Array) -> Loss:
         """The mean loss of a minibatch; its gradient is left in `grads`."""
-        for grad in (grad for own in self.grads for grad in own.values()):
+        for grad in (grad for local in self.grads for grad in local.values()):
             grad[:] = 0
         parts = []
         for row, here in enumerate(self.plan.rows_of(len(X))):
             X_row, y_row = X[here], y[here]
-            for each in self.plan.microbatches_of(len(X_row)):
+            for microbatch in self.plan.microbatches_of(len(X_row)):
                 if len(X_row):
-                    parts.append(self.there_and_back(row, X_row[each], y_row[each], len(X)))
+                    parts.append(
+                        self._microbatch(row, X_row[microbatch], y_row[microbatch], len(X))
+                    )
         if self.plan.replicas > 1:
             for name in self.plan.shapes:
-                self.store.pushpull(name, [own[name] for own in self.grads if name in own])
+                self.store.pushpull(name, [local[name] for local in self.grads if name in local])
         return Loss(parts, on_host)
 
     def update(self) -> None:
@@ -97,7 +99,7 @@ class Staged(Training):
                 self.optimizer.update(number, params[name], grads[name], momenta[name])
 
     def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, each row computing those of its share."""
+        """The logits (n, 10) of a batch; each row computes its shard."""
         shares = [(row, X[here]) for row, here in enumerate(self.plan.rows_of(len(X)))]
-        found = [self.logits(row, share, training=False) for row, share in shares if len(share)]
-        return numpy.concatenate([on_host(each) for each in found])
+        logits = [self.logits(row, share, training=False) for row, share in shares if len(share)]
+        return numpy.concatenate([on_host(rows) for rows in logits])

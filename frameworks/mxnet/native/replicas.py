@@ -11,7 +11,7 @@ from common.chapters.strategies import StrategiesOptions
 from frameworks.mxnet.kernels import scatter
 from frameworks.mxnet.layouts import Tensor, on_host
 from frameworks.mxnet.native.net import lenet
-from frameworks.mxnet.native.training import Params, Training, turned
+from frameworks.mxnet.native.training import Params, Training, transposed
 from frameworks.mxnet.scratch import loss
 from frameworks.mxnet.wrappers import no_loss
 
@@ -33,7 +33,7 @@ class Replicated(Training):
         self.net = gluon.SymbolBlock(lenet(self.plan), images)
         params = self.net.collect_params()
         for name, values in weights.items():
-            params[name].shape = turned(values).shape
+            params[name].shape = transposed(values).shape
         params.setattr("grad_req", "add")
         params.initialize(init.Zero(), ctx=list(self.devices))
         return [

@@ -1,4 +1,4 @@
-"""What both of MXNet's own ways to split share: the step, and what each device has."""
+"""The step and the local tensors, shared by MXNet's two native strategies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ Params = dict[str, Tensor]
 
 
 class Training:
-    """LeNet; `params`, `grads` and `momenta` are what each device has."""
+    """LeNet; `params`, `grads` and `momenta` are local to each device."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Training:
         self.layouts = {name: layout * self.plan.replicas for name, layout in held}
         self.dtype, self.store = weights["fc2.bias"].dtype, mx.kvstore.create("device")
         self.params, self.grads = self.make(weights)
-        self.momenta = [{k: np.zeros_like(v) for k, v in own.items()} for own in self.params]
+        self.momenta = [{k: np.zeros_like(v) for k, v in local.items()} for local in self.params]
         self.optimizer = Momentum(dict(zip(devices, self.momenta, strict=True)))
         self.put(weights, {name: 0 * values for name, values in weights.items()})
 
@@ -73,16 +73,16 @@ class Training:
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
         """Gives each device its part of the weights and of their velocities."""
         for given, held in ((weights, self.params), (velocities, self.momenta)):
-            for device, own in enumerate(held):
+            for device, local in enumerate(held):
                 for name, values in parts_of(given, self.layouts, device).items():
-                    own[name][:] = turned(values)
+                    local[name][:] = transposed(values)
 
     def _whole(self, held: Sequence[Params]) -> Weights:
-        """Whole tensors on the host, of what all devices have."""
-        parts = [{name: turned(on_host(v)) for name, v in own.items()} for own in held]
+        """Whole tensors on the host, gathered from all devices."""
+        parts = [{name: transposed(on_host(v)) for name, v in local.items()} for local in held]
         return whole(parts, self.layouts, self.plan.shapes)
 
 
-def turned(values: Array) -> Array:
-    """A dense layer's weight, (in, out), as MXNet's own layers have it, (out, in), and back."""
+def transposed(values: Array) -> Array:
+    """A dense layer's weight, (in, out), in MXNet's layout, (out, in), and back."""
     return values.T if values.ndim == 2 else values

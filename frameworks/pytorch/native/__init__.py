@@ -1,1 +1,1 @@
-"""LeNet, split by PyTorch's own means: one process for each device."""
+"""LeNet, split by PyTorch's native parallelism: one process for each device."""

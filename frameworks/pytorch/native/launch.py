@@ -1,4 +1,4 @@
-"""The processes of PyTorch's own ways to split: one for each device."""
+"""The processes of PyTorch's native strategies: one for each device."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""LeNet as PyTorch's own modules; its parameters have their canonical names."""
+"""LeNet as PyTorch's modules; its parameters have their canonical names."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def lenet(depth: int) -> nn.Sequential:
 
 
 def fill(values: Array, tensor: Tensor) -> None:
-    """Puts the whole of a weight, or of what belongs to one, where a process has all or a part."""
+    """Copies a whole tensor, or the process's shard of it, into a parameter."""
     turned = torch.from_numpy(values.T.copy() if values.ndim == 2 else values).to(tensor.device)
     if isinstance(tensor, DTensor):  # every process has the whole: nothing is sent
         mesh, placements = tensor.device_mesh, tensor.placements
@@ -54,6 +54,6 @@ def fill(values: Array, tensor: Tensor) -> None:
 
 
 def whole(tensors: Mapping[str, Tensor]) -> Weights:
-    """Tensors on the host, (in, out) if they are dense; all processes ask for what is split."""
-    found = {name: on_host(tensor) for name, tensor in tensors.items()}
-    return {name: values.T if values.ndim == 2 else values for name, values in found.items()}
+    """Whole tensors on the host, (in, out) if dense; a collective where they are sharded."""
+    arrays = {name: on_host(tensor) for name, tensor in tensors.items()}
+    return {name: values.T if values.ndim == 2 else values for name, values in arrays.items()}

@@ -24,11 +24,11 @@ class Staged(Training):
 
     def split(self, net: nn.Sequential) -> nn.Module:
         """The layers of a stage."""
-        self.row, self.stage = (self.mesh.get_local_rank(each) for each in ("replica", "part"))
+        self.row, self.stage = (self.mesh.get_local_rank(axis) for axis in ("replica", "part"))
         self.schedules: dict[tuple[int, bool], PipelineScheduleSingle] = {}
         layers = dict(net.named_children())
-        own = {name: layers[name] for name in self.plan.stages[self.stage]}
-        return nn.Sequential(OrderedDict(own))
+        stage = {name: layers[name] for name in self.plan.stages[self.stage]}
+        return nn.Sequential(OrderedDict(stage))
 
     @property
     def last(self) -> bool:
@@ -36,7 +36,7 @@ class Staged(Training):
         return self.stage == self.plan.devices - 1
 
     def schedule(self, examples: int, training: bool) -> PipelineScheduleSingle:
-        """The order of passes for batches of this size: a stage knows what comes, and goes back."""
+        """The pipeline's schedule for batches of this size."""
         if (examples, training) not in self.schedules:
             stage = PipelineStage(
                 self.net,
@@ -71,11 +71,11 @@ class Staged(Training):
         self.examples = len(X)
         images, classes = self.filled_up(X, y)
         losses: list[Tensor] = []
-        schedule, given = self.schedule(len(images), training=True), [images] * (self.stage == 0)
+        schedule, inputs = self.schedule(len(images), training=True), [images] * (self.stage == 0)
         if self.last:
-            schedule.step(*given, target=classes, losses=losses)
+            schedule.step(*inputs, target=classes, losses=losses)
         else:
-            schedule.step(*given)
+            schedule.step(*inputs)
         if self.plan.replicas > 1:
             for param in self.net.parameters():
                 assert param.grad is not None
@@ -92,18 +92,19 @@ class Staged(Training):
         images, _ = self.filled_up(X, np.zeros(len(X), np.int64))
         logits = self.schedule(len(images), training=False).eval(*[images] * (self.stage == 0))
         here = self.plan.rows_of(len(X))[self.row]
-        found = on_host(logits)[: len(X[here])] if self.last else np.zeros((0, 10), X.dtype)
-        return joined(found, hosts)
+        rows = on_host(logits)[: len(X[here])] if self.last else np.zeros((0, 10), X.dtype)
+        return joined(rows, hosts)
 
-    def together(self, tensors: Mapping[str, Tensor]) -> Weights:
-        """All tensors of the net: those of each stage come from the process that has it."""
+    def full_tensors(self, tensors: Mapping[str, Tensor]) -> Weights:
+        """All tensors of the net, gathered from the stages."""
         ranks = dist.get_process_group_ranks(self.mesh.get_group("part"))
-        found = {}
+        gathered = {}
         for name, shape in self.plan.shapes.items():
-            stage = next(i for i, own in enumerate(self.plan.stages) if name.split(".")[0] in own)
+            layer, _, _ = name.partition(".")
+            stage = next(i for i, layers in enumerate(self.plan.stages) if layer in layers)
             room = torch.empty(shape[::-1] if len(shape) == 2 else shape, dtype=self.dtype)
-            found[name] = (
+            gathered[name] = (
                 tensors[name].detach().clone() if name in tensors else room.to(self.device)
             )
-            dist.broadcast(found[name], ranks[stage], group=self.mesh.get_group("part"))
-        return whole(found)
+            dist.broadcast(gathered[name], ranks[stage], group=self.mesh.get_group("part"))
+        return whole(gathered)

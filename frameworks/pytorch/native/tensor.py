@@ -39,18 +39,18 @@ class Sliced(Training):
     def forward(self, X: Tensor) -> Tensor:
         """The logits of a batch, whole in each process of the row."""
         _, _, *dense = self.net.children()
-        Y = self.of_images(X)
+        Y = self.convolutions(X)
         for layer in dense:
             Y = layer(Y)
         return Y.full_tensor() if isinstance(Y, DTensor) else Y
 
-    def of_images(self, X: Tensor) -> Tensor:
-        """What both convolutions make of images: the channels between them are split."""
+    def convolutions(self, X: Tensor) -> Tensor:
+        """The output of both convolutions: column-parallel, then row-parallel."""
         conv1, conv2, *_ = self.net.children()
         assert isinstance(conv1, nn.Conv2d)
         assert isinstance(conv2, nn.Conv2d)
         summand = local_map(
-            own_channels,
+            partial_sum,
             out_placements=[SUMMAND],  # a tuple would be one layout for each of several outputs
             in_placements=([WHOLE], [OUTPUTS], [OUTPUTS], [INPUTS]),
             device_mesh=self.slices,
@@ -65,8 +65,8 @@ class Sliced(Training):
         here = self.plan.rows_of(len(X))[self.mesh.get_local_rank("replica")]
         X_row, y_row = on_device((X[here], y[here]), self.device)
         mean_loss = X_row.new_zeros(())
-        for each in self.plan.microbatches_of(len(X_row)):
-            loss = cross_entropy(self.forward(X_row[each]), y_row[each], len(X))
+        for microbatch in self.plan.microbatches_of(len(X_row)):
+            loss = cross_entropy(self.forward(X_row[microbatch]), y_row[microbatch], len(X))
             loss.backward()
             mean_loss += loss.detach()
         if self.plan.replicas > 1:
@@ -87,8 +87,8 @@ class Sliced(Training):
         return joined(logits, hosts)
 
 
-def own_channels(X: Tensor, weight1: Tensor, bias1: Tensor, weight2: Tensor) -> Tensor:
-    """Of the second convolution, before its bias, the summand of the channels of this process."""
+def partial_sum(X: Tensor, weight1: Tensor, bias1: Tensor, weight2: Tensor) -> Tensor:
+    """The partial sum of the second convolution over this process's channels, without bias."""
     h1 = avg_pool2d(relu(conv2d(X, weight1, bias1)))
     return conv2d(h1, weight2, weight2.new_zeros(len(weight2)))
 

@@ -1,4 +1,4 @@
-"""What all of PyTorch's own ways to split share: the step, and what it leaves on each process."""
+"""The step and the local tensors, shared by PyTorch's native strategies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,11 +35,11 @@ class Training:
         self.put(weights, {name: 0 * values for name, values in weights.items()})
 
     def split(self, net: nn.Sequential) -> nn.Module:
-        """What this process has of the net."""
+        """The shard of the net on this process."""
         raise NotImplementedError
 
     def optimize(self) -> torch.optim.Optimizer:
-        """What updates the weights that this process has."""
+        """The optimizer of this process's parameters."""
         return torch.optim.SGD(self.net.parameters())
 
     def forward_backward(self, X: Array, y: Array) -> Tensor:
@@ -62,15 +62,15 @@ class Training:
         """The whole gradient of the mean loss of a minibatch."""
         self.forward_backward(X, y)
         params = dict(self.net.named_parameters())
-        return self.together({name: p.grad for name, p in params.items() if p.grad is not None})
+        return self.full_tensors({name: p.grad for name, p in params.items() if p.grad is not None})
 
     def weights(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
-        return same_everywhere([self.together(dict(self.net.named_parameters()))], hosts)
+        return same_everywhere([self.full_tensors(dict(self.net.named_parameters()))], hosts)
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""
-        return self.together({name: self.velocity(p) for name, p in self.net.named_parameters()})
+        return self.full_tensors({k: self.velocity(p) for k, p in self.net.named_parameters()})
 
     def velocity(self, param: nn.Parameter) -> Tensor:
         """A parameter's velocity in this process: SGD makes one at its first step."""
@@ -82,15 +82,15 @@ class Training:
             fill(weights[name], param)
             fill(velocities[name], self.velocity(param))
 
-    def together(self, tensors: Mapping[str, Tensor]) -> Weights:
-        """Whole tensors, of what each process has."""
+    def full_tensors(self, tensors: Mapping[str, Tensor]) -> Weights:
+        """Whole tensors, gathered from all processes."""
         return whole(tensors)
 
 
 def velocity(optimizer: torch.optim.Optimizer, param: nn.Parameter) -> Tensor:
-    """What an optimizer keeps of a parameter's momentum."""
-    kept: Tensor = optimizer.state[param].setdefault("momentum_buffer", torch.zeros_like(param))
-    return kept
+    """An optimizer's momentum buffer of a parameter."""
+    buffer: Tensor = optimizer.state[param].setdefault("momentum_buffer", torch.zeros_like(param))
+    return buffer
 
 
 def cross_entropy(logits: Tensor, y: Tensor, examples: int) -> Tensor:

@@ -20,17 +20,17 @@ class Replicated(Training):
     """By DDP: a replica of the net in each process, which takes a shard of each minibatch."""
 
     def split(self, net: nn.Sequential) -> nn.Module:
-        """All of it, within what sums the gradients of all processes."""
+        """All of it, in a wrapper that sums the gradients of all processes."""
         self.wrapped = self.wrap(net)
         return net
 
     def wrap(self, net: nn.Sequential) -> nn.Module:
-        """What sums the gradients of all processes."""
+        """The wrapper that sums the gradients of all processes."""
         gpu = [self.device] if self.device.type == "cuda" else None
         return nn.parallel.DistributedDataParallel(net, device_ids=gpu)
 
-    def until_the_last(self) -> AbstractContextManager[Any]:
-        """In which gradients add up, and are not yet summed over the processes."""
+    def accumulating(self) -> AbstractContextManager[Any]:
+        """A context in which gradients accumulate without an all-reduce."""
         assert isinstance(self.wrapped, nn.parallel.DistributedDataParallel)
         return self.wrapped.no_sync()
 
@@ -43,7 +43,7 @@ class Replicated(Training):
         bounds = shard_bounds(len(X_shard), self.plan.microbatches)
         for left, (start, stop) in zip(range(len(bounds))[::-1], bounds, strict=True):
             # DDP sums the processes' gradients once; FSDP adds those of each microbatch.
-            with self.until_the_last() if left else nullcontext():
+            with self.accumulating() if left else nullcontext():
                 logits = self.wrapped(X_shard[start:stop])
                 loss = cross_entropy(logits, y_shard[start:stop], len(X))
                 # DDP and FSDP divide the sum of all gradients by the number of processes.
@@ -54,7 +54,7 @@ class Replicated(Training):
 
     @torch.no_grad()
     def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, each process computing those of its shard."""
+        """The logits (n, 10) of a batch; each process computes its shard."""
         here = slice(*shard_bounds(len(X), dist.get_world_size())[dist.get_rank()])
         return joined(on_host(self.net(*on_device([X[here]], self.device))), hosts)
 
@@ -63,7 +63,7 @@ class Zero1(Replicated):
     """By DDP and a ZeRO optimizer: each process has the momentum of some whole weights."""
 
     def optimize(self) -> torch.optim.Optimizer:
-        """What updates some weights in each process of a group, and hands them round."""
+        """An optimizer that updates some parameters in each process, then broadcasts them."""
         with warnings.catch_warnings():  # PyTorch warns of how it makes this package
             warnings.simplefilter("ignore", DeprecationWarning)
             from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -74,37 +74,37 @@ class Zero1(Replicated):
     def velocity(self, param: nn.Parameter) -> Tensor:
         """The velocity of a parameter that this process updates, or zeros."""
         optimizer: Any = self.optimizer
-        own = [each for group in optimizer.optim.param_groups for each in group["params"]]
-        if any(param is each for each in own):
+        local = [p for group in optimizer.optim.param_groups for p in group["params"]]
+        if any(param is p for p in local):
             return velocity(optimizer.optim, param)
         return torch.zeros_like(param)
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight."""
         summed = {name: self.velocity(p).clone() for name, p in self.net.named_parameters()}
-        for each in summed.values():
-            dist.all_reduce(each, group=self.group)
-        return self.together(summed)
+        for tensor in summed.values():
+            dist.all_reduce(tensor, group=self.group)
+        return self.full_tensors(summed)
 
 
 class Zero2(Replicated):
-    """By FSDP, which keeps the whole weights from the way there until the way back is done."""
+    """By FSDP that keeps gathered parameters from the forward until after the backward pass."""
 
     reshard = False
 
     def wrap(self, net: nn.Sequential) -> nn.Module:
-        """A net of which each process has a part, gathered layer by layer."""
+        """A sharded net, gathered layer by layer."""
         mesh = self.mesh if self.plan.replicas > 1 else self.mesh["part"]
         for layer in [*net.children(), net]:
             fully_shard(layer, mesh=mesh, reshard_after_forward=self.reshard)
         return net
 
-    def until_the_last(self) -> AbstractContextManager[Any]:
-        """In which nothing is put off: gradients add up in the part that each process has."""
+    def accumulating(self) -> AbstractContextManager[Any]:
+        """A context that changes nothing: gradients accumulate in each process's shard."""
         return nullcontext()
 
     def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch; a way there without a way back leaves weights whole."""
+        """The logits (n, 10) of a batch; reshards what a forward pass by itself leaves gathered."""
         logits = super().predict(X)
         for layer in [*self.net.children(), self.net]:
             assert isinstance(layer, FSDPModule)
@@ -113,6 +113,6 @@ class Zero2(Replicated):
 
 
 class Zero3(Zero2):
-    """By FSDP, which gathers the weights of a layer when it is computed, and lets them go."""
+    """By FSDP that gathers a layer's parameters for each pass, and frees them after it."""
 
     reshard = True

@@ -1,1 +1,1 @@
-"""LeNet split over devices by what TensorFlow itself has for it: DTensor's layouts."""
+"""LeNet split by TensorFlow's native parallelism: DTensor's layouts."""

@@ -32,7 +32,7 @@ def avg_pool2d(X: Tensor) -> Tensor:
 
 
 def layer(name: str, X: Tensor, params: Mapping[str, Tensor]) -> Tensor:
-    """What a layer makes of `X` (r, p, n, ...), with what follows it up to the next layer."""
+    """The output of a layer for `X` (r, p, n, ...), with its activation and pooling."""
     weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
     if len(weight.shape) == 4:
         return avg_pool2d(tf.nn.relu(conv2d(X, weight) + bias))
@@ -53,7 +53,7 @@ def lenet(
 
 
 def mean_loss(logits: Tensor, y: Tensor, share: Tensor) -> Tensor:
-    """What some examples add to a mean loss in which they have such shares."""
+    """The weighted sum of the losses of some examples."""
     classes = tf.one_hot(y, logits.shape[-1], dtype=logits.dtype)
     losses = -tf.reduce_sum(classes * tf.nn.log_softmax(logits), axis=-1)
     return tf.reduce_sum(losses * share)

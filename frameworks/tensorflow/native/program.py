@@ -14,7 +14,7 @@ from frameworks.strategies.layouts import LAYOUTS, PART, REPLICA, Padding, padde
 from frameworks.tensorflow.native.net import Params, Tensor, layer, lenet, mean_loss
 
 WHOLE: Final[str] = dtensor.UNSHARDED
-"""What DTensor calls the axis along which nothing is cut."""
+"""DTensor's name for an axis that is not sharded."""
 
 Spec: TypeAlias = tuple[str, ...]
 """For each axis of a tensor, the axis of the mesh along which it is cut, or `WHOLE`."""
@@ -26,7 +26,7 @@ Found: TypeAlias = tuple[Tensor, Params]
 
 
 class OneProgram:
-    """LeNet for the whole minibatch; each device has what its strategy's `Layout` says."""
+    """LeNet for the whole minibatch, sharded as the strategy's `Layout` says."""
 
     def __init__(
         self, weights: Mapping[str, Array], devices: Sequence[str], options: StrategiesOptions
@@ -89,16 +89,16 @@ class OneProgram:
         self.params, self.momenta = self._step(self.params, self.momenta, grads, *rates)
 
     def _added(self, weights: Params, total: Found, batch: Batch) -> Found:
-        """A loss and its gradient, and what a microbatch adds to them."""
+        """A loss and its gradient, with a microbatch's added."""
         X, y, share = batch
         weights = self._laid_out(weights, self.layout.used)
         with tf.GradientTape() as tape:
             tape.watch(weights)
             loss = mean_loss(lenet(X, weights, self.plan.layers, self._layer), y, share)
-        # First as they are found: DTensor cannot transpose what it cuts on the way back.
-        found = self._laid_out(tape.gradient(loss, weights), self.layout.used)
-        found = self._laid_out(found, self.layout.gradients)
-        return total[0] + loss, {name: grad + found[name] for name, grad in total[1].items()}
+        # Not transposed: DTensor cannot do so in a backward pass that shards.
+        grads = self._laid_out(tape.gradient(loss, weights), self.layout.used)
+        grads = self._laid_out(grads, self.layout.gradients)
+        return total[0] + loss, {name: grad + grads[name] for name, grad in total[1].items()}
 
     def _stepped(
         self, weights: Params, velocities: Params, grads: Params, lr: Tensor, momentum: Tensor
@@ -122,12 +122,12 @@ class OneProgram:
         return layer(name, X, {k: v[self.padding.inner(k)] for k, v in params.items()})
 
     def _spec(self, name: str, each_has: str) -> Spec:
-        """How a tensor lies on the mesh of which each device has the whole, or a part."""
+        """The layout of a tensor on the mesh: replicated or sharded."""
         cut = self.padding.axes[name] if each_has == "part" else None
         return tuple(PART if axis == cut else WHOLE for axis in range(len(self.plan.shapes[name])))
 
     def _laid_out(self, tensors: Params, each_has: str) -> Params:
-        """The same tensors; where they lie is asked of DTensor."""
+        """The same tensors, relaid out by DTensor."""
         layouts = {k: dtensor.Layout(list(self._spec(k, each_has)), self.mesh) for k in tensors}
         return {name: dtensor.relayout(v, layouts[name]) for name, v in tensors.items()}
 
@@ -159,14 +159,14 @@ def placed(values: Array, spec: Spec, mesh: dtensor.Mesh) -> tf.Tensor:
 def whole(name: str, tensor: tf.Tensor) -> Array:
     """All of a tensor, on the host. Raises RunError if copies of a part differ in bits."""
     layout = dtensor.fetch_layout(tensor)
-    found, seen = np.empty(tensor.shape, tensor.dtype.as_numpy_dtype), dict[str, Array]()
+    full, seen = np.empty(tensor.shape, tensor.dtype.as_numpy_dtype), dict[str, Array]()
     where = indices(tensor.shape, tuple(layout.sharding_specs), layout.mesh)
     for device, (index, part) in enumerate(zip(where, dtensor.unpack(tensor), strict=True)):
         values = part.numpy()
         if seen.setdefault(str(index), values).tobytes() != values.tobytes():
             raise diverged(name, device)
-        found[index] = values
-    return found
+        full[index] = values
+    return full
 
 
 def indices(shape: Sequence[int], spec: Spec, mesh: dtensor.Mesh) -> list[tuple[slice, ...]]:
