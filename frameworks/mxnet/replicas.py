@@ -37,9 +37,9 @@ def copies(replicas: Replicas) -> list[Weights]:
     return [local_weights(params, device) for device in replicas.devices]
 
 
-def put(gathered: Sequence[Weights], replicas: Replicas) -> None:
+def put(per_device: Sequence[Weights], replicas: Replicas) -> None:
     """Gives every device its weights and running statistics; all devices' are given."""
-    for weights, device in zip(share_of(gathered, hosts), replicas.devices, strict=True):
+    for weights, device in zip(share_of(per_device, hosts), replicas.devices, strict=True):
         for name, param in replicas.net.collect_params().items():
             values = from_canonical(name, weights[name])
             param.data(device)[:] = mx.np.array(values, values.dtype, ctx=device)
