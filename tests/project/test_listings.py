@@ -25,7 +25,7 @@ LONGEST = {"scratch": 122, "concise": 140}
 """The lines of a listing and of its start, which are read in one sitting."""
 
 NOT_OF_THE_BOOK = (
-    r"everywhere|own|per_device|joined|placed|keep_up|same_on_every_host|hosts?|options?|algorithms?"
+    r"everywhere|own|per_device|joined|placed|same_on_every_host|hosts?|options?|algorithms?"
 )
 """Words of the harness, of which the book's section knows nothing."""
 
