@@ -1,25 +1,17 @@
 """A process for each device of a run: started by a server, listened to, and ended together."""
 
 import importlib
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
+from multiprocessing.context import SpawnProcess
 
 from common.backends.devices import Process
-from common.base.children import end_with
-from common.base.control import (
-    Channel,
-    Child,
-    Group,
-    Member,
-    Supervisor,
-    ignore_until_noted,
-    start_member,
-)
-from common.base.endings import cause
-from common.base.signals import Stop, stoppable, uninterrupted
+from common.base.children import begin, end_with
+from common.base.control import Channel, Child, Group, Member, Supervisor, start_member
+from common.base.failures import raise_failure
+from common.base.signals import Stop, leave_to_parent, stoppable
 
 Work = Callable[[Process], None]
 
@@ -33,16 +25,11 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
     name = f"the process of devices {processes[0].rank} to {processes[-1].rank}"
     ours, theirs = Pipe()
     # They are started by a process that has no thread yet and no GPU, as this one may have.
-    server = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(os.getpid(), preload, work, processes, theirs)
-    )
-    with uninterrupted():
-        server.start()
+    server = SpawnProcess(target=serve, args=(os.getpid(), preload, work, processes, theirs))
+    begin(server)
     theirs.close()
     with stoppable() as stop:
-        failure = Group({0: Child(name, server, Channel(ours))}, stop).run()
-    if failure is not None:
-        raise cause(failure, stop) from RuntimeError(failure.details)
+        raise_failure(Group({0: Child(name, server, Channel(ours))}, stop).run(), stop)
 
 
 def serve(
@@ -53,7 +40,7 @@ def serve(
     connection: Connection,
 ) -> None:
     """Starts a process for each of `processes`, and tells the parent how they ended."""
-    ignore_until_noted()
+    leave_to_parent()
     for module in preload:
         importlib.import_module(module)
     children = {
@@ -61,7 +48,7 @@ def serve(
         for each in processes
     }
     end_with(parent)
-    Supervisor(children, Stop(), Channel(connection)).run()
+    Supervisor(children, Stop(), Channel(connection), "its parent").run()
 
 
 def as_one(work: Work, process: Process, member: Member) -> None:

@@ -4,7 +4,6 @@ There is no server between: such a server's socket is a file, which a signal lea
 """
 
 import os
-import signal
 import sys
 import threading
 import time
@@ -15,16 +14,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-from common.base.signals import BY_GROUP, held_back, let_through
+from common.base.signals import held_back, leave_to_parent
 
 Started: Final = SpawnProcess if sys.platform == "darwin" else ForkProcess
 """On macOS, Accelerate, Objective-C and what asks for proxies crash or hang in a forked process."""
 
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
-
-FREEZE: Final = 14
-"""Seconds after which a process that stands still is ended: just before others give it up."""
 
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
@@ -33,20 +29,20 @@ def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
     On macOS it is a new process, to which all of this is sent.
     """
     process = Started(target=_work, args=(os.getpid(), work, arguments))
-    if sys.platform == "darwin":
-        resource_tracker.ensure_running()  # it would let signals through in between
-    with held_back():  # until it minds them in its own way
-        process.start()
+    begin(process)
     return process
 
 
+def begin(process: BaseProcess) -> None:
+    """Starts a process; signals wait until it calls `leave_to_parent`."""
+    if not isinstance(process, ForkProcess):
+        resource_tracker.ensure_running()  # it would let signals through in between
+    with held_back():
+        process.start()
+
+
 def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    # A terminal sends its signals to all processes: the parent hears them and ends this one.
-    for number in BY_GROUP:
-        signal.signal(number, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_DFL)
-    let_through()
+    leave_to_parent()
     end_with(parent)
     work(*arguments)
 
@@ -65,25 +61,6 @@ def end_with(parent: int) -> None:
         while os.getppid() == parent:  # else the process that takes in orphans
             time.sleep(LOOK)
         os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def end_frozen(process: int, runs: Callable[[], bool]) -> None:
-    """Ends a process, while it runs, once it has been frozen for long.
-
-    Where there is no /proc, that cannot be told.
-    """
-
-    def watch() -> None:
-        frozen, now = 0.0, time.monotonic()
-        while runs():
-            time.sleep(LOOK)
-            before, now = now, time.monotonic()
-            # The time in which this process is frozen itself, as by Ctrl-Z, does not count.
-            frozen = frozen + min(now - before, 5 * LOOK) if is_stopped(process) else 0
-            if frozen > FREEZE:
-                os.kill(process, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -67,19 +67,19 @@ def stoppable(*, patient: bool = False) -> Iterator[Stop]:
 
 
 @contextmanager
-def interruptible(*numbers: signal.Signals) -> Iterator[None]:
-    """Raises KeyboardInterrupt meanwhile at a signal that is not ignored.
+def interruptible() -> Iterator[None]:
+    """Raises KeyboardInterrupt meanwhile at a signal of `ENDING` that is not ignored.
 
     A second one ends the process at once, if it is one of `AT_ONCE`.
     """
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number in ENDING:
         if before[number] is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
         yield
     finally:
-        for number in numbers:
+        for number in ENDING:
             if signal.getsignal(number) is _interrupt:  # it has not come
                 signal.signal(number, before[number])
 
@@ -92,19 +92,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """A Python that is started meanwhile ignores the signals in `BY_GROUP` from its start."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in BY_GROUP}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def held_back() -> Iterator[None]:
-    """The signals come only afterwards; in what is forked meanwhile, once it lets them through."""
+    """The signals come only afterwards; in what is started meanwhile, once it lets them through."""
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -115,3 +104,15 @@ def held_back() -> Iterator[None]:
 def let_through() -> None:
     """The signals come again."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def leave_to_parent() -> None:
+    """In a process that a command has started: signals do nothing until its work notes them.
+
+    A terminal sends its signals to all processes: the parent hears them and ends this one.
+    """
+    for number in BY_GROUP:
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
+    let_through()

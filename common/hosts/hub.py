@@ -8,12 +8,11 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from queue import Empty
 from typing import Any, Final
 
 from common.base.control import Channel, Child, Group, Message
-from common.base.endings import KILLED, SAID, Ending, from_plain, to_plain
 from common.base.errors import RequestError, RunError, StoppedError
+from common.base.failures import KILLED, Failure, said
 from common.base.signals import Stop
 from common.hosts.connections import Meeting, address, authenticated, name_of, reachable
 
@@ -41,30 +40,23 @@ class Hub(Group):
         self.open: set[int] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def run(self) -> Ending | None:
+    def run(self) -> Failure | None:
         """Why the run has failed, once all others know; None if it went well."""
-        ending, (rank, _) = super().run(), self.failure()
-        verdicts = {each: to_plain(ending) for each in self.hellos}
-        if ending and rank in self.hellos:
-            name = name_of(rank, self.hellos[rank]["host"])
-            for each in self.hellos:
-                if ending.order == KILLED:
-                    verdicts[each] = to_plain(ending, f"{name} ")
-                elif each != rank:  # which says so itself
-                    verdicts[each] = to_plain(ending, f"{name}: ")
-        for each, channel in self.channels.items():
-            channel.send(ended=verdicts[each])
-        with suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self._wait_for_others()
-        return from_plain(verdicts[0])
+        failure, (culprit, _) = super().run(), self.cause()
+        told = failure
+        if failure and failure.order != KILLED and culprit in self.names:
+            told = failure._replace(message=f"{self.names[culprit]}: {failure.message}")
+        for rank, channel in self.channels.items():  # the one that failed says so itself
+            channel.send(ended=failure if rank == culprit else told)
+        limit = time.monotonic() + FAREWELL
+        while self.open and time.monotonic() < limit:  # else they would take this one for lost
+            self.listen()
+        return failure if culprit == 0 else told
 
     def _accept(self) -> None:
-        with suppress(OSError):  # no more are let in
-            while True:
-                taken, _ = self.listener.accept()
-                threading.Thread(target=self._admit, args=(taken,), daemon=True).start()
+        while True:
+            taken, _ = self.listener.accept()
+            threading.Thread(target=self._admit, args=(taken,), daemon=True).start()
 
     def _admit(self, taken: socket.socket) -> None:
         """Asks who has come; a stranger may keep this thread waiting."""
@@ -93,14 +85,13 @@ class Hub(Group):
         """Lets a process in that belongs to the run, and tells another one why not."""
         channel: Channel = hello["channel"]
         if refusal := self._refusal(hello):
-            channel.send(ended=to_plain(Ending(SAID, RequestError(refusal), "")))
+            channel.send(ended=said(RequestError(refusal)))
             return
         rank = hello["rank"]
         self.channels[rank], self.hellos[rank], self.values[rank] = channel, hello, []
         self.missed[rank] = 0
         self.open.add(rank)
-        channel.send(name=name_of(0, self.hello["host"]))
-        self.listen_to(rank, channel)
+        self.listen_to(rank, channel, name_of(rank, hello["host"]))
         if not self._missing():
             self._begin()
 
@@ -123,12 +114,10 @@ class Hub(Group):
         """All have come: each is told of all others."""
         hellos = [self.hellos[rank] for rank in range(self.count)]
         hosts = [hello["host"] for hello in hellos]
-        for host in hosts:
-            if hosts.count(host) != hosts.count(hosts[0]):
-                counts = f"{hosts.count(host)} processes are on {host}, and "
-                counts += f"{hosts.count(hosts[0])} on {hosts[0]}"
-                self._refuse(RequestError(f"{counts}: start the same number on each host"))
-                return
+        if len({hosts.count(host) for host in hosts}) > 1:
+            counts = ", ".join(f"{hosts.count(host)} on {host}" for host in dict.fromkeys(hosts))
+            self._refuse(RequestError(f"processes: {counts}: start the same number on each host"))
+            return
         # Others reach a process of this very host at the address that they see.
         seen = [hello["seen"] for hello in hellos[1:]]
         addresses = [reachable(hello["address"], seen) for hello in hellos]
@@ -139,7 +128,8 @@ class Hub(Group):
         return [rank for rank in range(self.count) if rank not in self.hellos]
 
     def beat(self) -> None:
-        """Tells all that this process lives, and the user which are missing."""
+        """Also tells all that this process lives, and the user which are missing."""
+        super().beat()
         self.tell(alive=True)
         if not (missing := self._missing()):
             return
@@ -161,17 +151,8 @@ class Hub(Group):
         if self.begun:
             self.stopping = True
         else:
-            self.end(rank, Ending(SAID, StoppedError("stopped before all had started"), ""))
+            self.end(rank, said(StoppedError("stopped before all had started")))
 
     def _refuse(self, error: RequestError | RunError) -> None:
         """Ends all of them, by the fault of none of them."""
-        self.end(NEW, Ending(SAID, error, ""))
-
-    def _wait_for_others(self) -> None:
-        """Returns once all that live have closed their ends: none may take this one for lost."""
-        limit = time.monotonic() + FAREWELL
-        while self.open and time.monotonic() < limit:
-            with suppress(Empty):
-                rank, message = self.mail.get(timeout=1)
-                if message is None:
-                    self.open.discard(rank)
+        self.end(NEW, said(error))

@@ -3,15 +3,15 @@
 So it hears that another one is lost, whatever a framework waits for, and ends its child then.
 """
 
-import os
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from common.backends.devices import Process
-from common.base.children import end, end_frozen
+from common.base.children import end
 from common.base.control import Group, Member, Supervisor, start_member
-from common.base.errors import StoppedError
+from common.base.failures import raise_failure
 from common.base.signals import stoppable
 from common.hosts.connections import Meeting, name_of, require_reach
 from common.hosts.hub import Hub
@@ -28,7 +28,8 @@ def with_others(meeting: Meeting, work: Work) -> None:
     process = meeting.here.process
     with stoppable() as stop:
         listener = None if process.rank else meeting.listener()
-        child = start_member("", partial(train, process, work))  # before there are threads
+        name = name_of(process.rank, socket.gethostname())
+        child = start_member(name, partial(train, process, work))  # before there are threads
         try:
             group: Group
             if listener:
@@ -36,20 +37,13 @@ def with_others(meeting: Meeting, work: Work) -> None:
             else:
                 first = name_of(0, meeting.coordinator[0])
                 group = Supervisor({process.rank: child}, stop, meeting.reach(stop), first)
-            failure = group.run()
+            raise_failure(group.run(), stop)
         finally:
             end([child.process])
-    if failure is not None:
-        error = failure.error
-        if stop.asked and isinstance(error, StoppedError):  # they do not know by what signal
-            error.status = stop.status
-        raise error from RuntimeError(failure.details)
 
 
 def train(process: Process, work: Work, member: Member) -> None:
     """What the child does, once all others are known and can be reached."""
-    parent = os.getppid()
-    end_frozen(parent, lambda: os.getppid() == parent)
     there = member.inbox.get()
     hosts, addresses = tuple(there["hosts"]), tuple(there["addresses"])
     here = hosts[process.rank]  # no launcher has to tell which processes share a host

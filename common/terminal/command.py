@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from common.base.errors import RequestError, RunError, Terminated
-from common.base.signals import ENDING, interruptible
+from common.base.signals import interruptible
 from common.terminal.streams import open_streams
 from common.terminal.text import gist, printable
 
@@ -32,7 +32,7 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     """
     open_streams()
     try:
-        with interruptible(*ENDING):
+        with interruptible():
             found = work()
     except (RequestError, RunError) as error:
         return _fail(program, str(error), error.status)

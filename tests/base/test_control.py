@@ -1,4 +1,4 @@
-"""How a process ended arrives elsewhere as it was; one that is silent for too long is found."""
+"""Why a process failed arrives elsewhere as it was; one that is silent for too long is found."""
 
 import faulthandler
 import json
@@ -11,27 +11,17 @@ from types import SimpleNamespace
 import pytest
 
 from common.base.control import LIMIT, Group, start_member
-from common.base.endings import SAID, Ending, cause, from_plain, killed, to_plain
-from common.base.errors import RequestError, RunError, StoppedError, UnforeseenError
+from common.base.errors import RunError, StoppedError, UnforeseenError
+from common.base.failures import SAID, Failure, killed, raise_failure, said
 from common.base.signals import Stop
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RunError("no number ü\ud800", step=3, tensor="fc1.bias", device=2),
-        RequestError("ask otherwise"),
-        UnforeseenError("a process failed: OSError"),
-        StoppedError("stopped", status=130, step=4),
-    ],
-)
-def test_an_ending_arrives_as_it_was(error: RequestError | RunError) -> None:
-    plain = json.dumps(to_plain(Ending(SAID, error, "a line\n"), "process 1: "))
-    found = from_plain(json.loads(plain))
-    assert found
+def test_a_failure_arrives_as_it_was() -> None:
+    error = RunError("no number ü\ud800", step=3, tensor="fc1.bias", device=2)
+    found = Failure(*json.loads(json.dumps(said(error, details="a line\n"))))
     assert (found.order, found.details) == (SAID, "a line\n")
-    assert type(found.error) is type(error)
-    assert (str(found.error), vars(found.error)) == (f"process 1: {error}", vars(error))
+    assert (type(found.error()), str(found.error())) == (RunError, str(error))
+    assert vars(found.error()) == vars(error)
 
 
 def killing(number: int) -> None:
@@ -53,24 +43,24 @@ def killing(number: int) -> None:
 def test_how_a_process_ends_is_known(
     work: Callable[[object], object], message: str, kind: type[RunError] | None
 ) -> None:
-    ending = Group({0: start_member("the process", work)}, Stop()).run()
-    assert (ending and type(ending.error)) is kind
-    assert ending is None or str(ending.error).startswith(message)
+    failure = Group({0: start_member("the process", work)}, Stop()).run()
+    error = failure and failure.error()
+    assert (error and type(error)) is kind
+    assert str(error or "").startswith(message)
 
 
 def test_processes_that_were_asked_to_stop_did_so_by_the_signal_that_came() -> None:
     stop = Stop()
     stop.number = signal.SIGINT
-    said = Ending(SAID, RunError("a cause"), "")
-    assert cause(said, stop) is said.error
-    stopped = Ending(SAID, StoppedError("stopped", status=143, step=3), "")
-    for ending, step in ((stopped, 3), (killed("was ended by SIGKILL"), None)):
-        found = cause(ending, stop)
-        assert isinstance(found, StoppedError)
-        assert (found.status, found.step) == (130, step)
+    with pytest.raises(RunError, match="a cause"):
+        raise_failure(said(RunError("a cause")), stop)
+    for failure, step in ((said(StoppedError(step=3)), 3), (killed("was ended"), None)):
+        with pytest.raises(StoppedError) as caught:
+            raise_failure(failure, stop)
+        assert (caught.value.status, caught.value.step) == (130, step)
 
 
-@pytest.mark.parametrize("each", [0.3, 1.05])
+@pytest.mark.parametrize("each", [0.1, 1.05])
 def test_a_process_is_silent_fifteen_seconds_after_its_last_word(
     monkeypatch: pytest.MonkeyPatch, each: float
 ) -> None:
@@ -79,13 +69,13 @@ def test_a_process_is_silent_fifteen_seconds_after_its_last_word(
     monkeypatch.setattr("common.base.control.time", SimpleNamespace(monotonic=lambda: now[0]))
     group = Group({}, Stop())
     group.mail = SimpleNamespace(get=lambda timeout: (2, {"alive": True}))  # type: ignore[assignment]
-    group.missed = {1: 0, 2: 0}
+    group.missed, group.names = {1: 0, 2: 0}, {1: "it"}
     now[0] += 3600
     group.listen()
-    assert not group.endings
+    assert not group.ends
     began = now[0]
-    while not group.endings:
+    while not group.ends:
         now[0] += each
         group.listen()
-    assert [*group.endings] == [1]
+    assert [*group.ends] == [1]
     assert LIMIT - 1 <= now[0] - began <= LIMIT * max(1, each) + each
