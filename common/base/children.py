@@ -4,6 +4,7 @@ There is no server between: such a server's socket is a file, which a signal lea
 """
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -21,6 +22,9 @@ Started: Final = SpawnProcess if sys.platform == "darwin" else ForkProcess
 
 LOOK: Final = 0.2
 """Seconds between two looks at whether the parent is still there."""
+
+FREEZE: Final = 14
+"""Seconds after which a process that stands still is ended: just before others give it up."""
 
 
 def start(work: Callable[..., object], *arguments: Any) -> BaseProcess:
@@ -61,6 +65,23 @@ def end_with(parent: int) -> None:
         while os.getppid() == parent:  # else the process that takes in orphans
             time.sleep(LOOK)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def end_frozen(process: int, runs: Callable[[], bool]) -> None:
+    """Ends a process, while it runs, once it has been frozen for long.
+
+    Looks are counted: the time in which this process is frozen itself, as by Ctrl-Z, is one.
+    """
+
+    def watch() -> None:
+        looks = 0
+        while runs():
+            time.sleep(LOOK)
+            looks = looks + 1 if is_stopped(process) else 0
+            if looks * LOOK > FREEZE:
+                os.kill(process, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -39,7 +39,10 @@ GRACE: Final = 3
 """Seconds that other processes have to end by themselves once one has failed."""
 
 FROZEN: Final = f"has not answered for {LIMIT} seconds: it is frozen"
-"""What is said of a process that has missed LIMIT heartbeats; it may be on another host."""
+"""What is said of a process that has missed LIMIT heartbeats."""
+
+SILENT: Final = f"{FROZEN}, or its host is gone"
+"""What is said of one that may be on another host."""
 
 GONE: Final = "is gone: it was killed, or its host is off"
 """What is said of a process on another host once its connection has ended."""
@@ -116,6 +119,8 @@ def start_member(name: str, work: Callable[[Member], object]) -> Child:
 def _be_member(connection: Connection, work: Callable[[Member], object]) -> None:
     member = Member(channel := Channel(connection))
     channel.send(ended=failure_of(lambda: work(member)))
+    while is_stopped(os.getppid()):  # no other process may end it
+        time.sleep(BEAT / 4)
 
 
 class Group:
@@ -189,8 +194,7 @@ class Group:
             there = child and not is_stopped(child.process.pid or 0)
             self.missed[rank] = 0 if there else self.missed[rank] + 1
             if self.missed[rank] >= LIMIT:
-                words = FROZEN if child else f"{FROZEN}, or its host is gone"
-                self.end(rank, killed(f"{self.names[rank]} {words}"))
+                self.end(rank, killed(f"{self.names[rank]} {FROZEN if child else SILENT}"))
 
     def end(self, rank: int, failure: Failure | None) -> None:
         """A process has ended; None: it went well."""
@@ -216,7 +220,8 @@ class Group:
         if child := self.children.get(rank):
             child.process.join(GRACE)  # it may not come to its end by itself
             return killed_with(child.name, child.process)
-        return killed(f"{self.names[rank]} {GONE}")
+        frozen = self.missed.get(rank, 0) > LIMIT / 2  # and so its own host has ended it
+        return killed(f"{self.names[rank]} {SILENT if frozen else GONE}")
 
     def tell(self, **message: Any) -> None:
         """Sends a message to all of them."""

@@ -83,12 +83,10 @@ def killed_with(name: str, process: BaseProcess) -> Failure:
 
 
 def raise_failure(failure: Failure | None, stop: Stop) -> None:
-    """Raises the error of a failure; after a signal to this process, it has stopped by that one."""
+    """Raises the error of a failure; processes that were asked to stop do not know the signal."""
     if failure is None:
         return
     error = failure.error()
-    if stop.asked and failure.order == KILLED:
-        error = StoppedError("stopped, and kept nothing new")
     if stop.asked and isinstance(error, StoppedError):
         error.status = stop.status
     raise error from RuntimeError(failure.details)

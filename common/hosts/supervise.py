@@ -3,13 +3,14 @@
 So it hears that another one is lost, whatever a framework waits for, and ends its child then.
 """
 
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from common.backends.devices import Process
-from common.base.children import end
+from common.base.children import end, end_frozen
 from common.base.control import Group, Member, Supervisor, start_member
 from common.base.failures import raise_failure
 from common.base.signals import stoppable
@@ -44,6 +45,8 @@ def with_others(meeting: Meeting, work: Work) -> None:
 
 def train(process: Process, work: Work, member: Member) -> None:
     """What the child does, once all others are known and can be reached."""
+    parent = os.getppid()
+    end_frozen(parent, lambda: os.getppid() == parent)
     there = member.inbox.get()
     hosts, addresses = tuple(there["hosts"]), tuple(there["addresses"])
     here = hosts[process.rank]  # no launcher has to tell which processes share a host

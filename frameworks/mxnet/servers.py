@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from common.backends.devices import Process
-from common.base.children import is_stopped
+from common.base.children import end_frozen
 from common.base.errors import RequestError, RunError
 from common.base.network import LOOPBACK
 from common.base.signals import held_back
@@ -22,9 +22,6 @@ COMING: Final = 25
 
 MEETING: Final = 120
 """Seconds in which workers and servers connect; a machine at its limit takes some of them."""
-
-FREEZE: Final = 15
-"""Seconds after which a server that stands still is ended."""
 
 LOOK: Final = 0.05
 """Seconds between two looks at whether it is there."""
@@ -73,6 +70,7 @@ class Child:
                 [sys.executable, "-m", "frameworks.mxnet.server", role, str(os.getpid())],
                 env={**os.environ, **where, "PYTHONPATH": path, "GLIBC_TUNABLES": tunables},
             )
+        end_frozen(self.process.pid, self.runs)
 
     def runs(self) -> bool:
         """Whether it has not ended."""
@@ -138,12 +136,6 @@ def minded(child: Child) -> Iterator[None]:
     over = threading.Event()
 
     def mind() -> None:
-        frozen = 0.0
-        while child.runs():
-            time.sleep(LOOK)
-            frozen = frozen + LOOK if is_stopped(child.process.pid) else 0
-            if frozen > FREEZE:
-                child.process.kill()
         status = child.process.wait()
         # It exits with 0 after all workers have said that they are done.
         if status and not over.is_set():

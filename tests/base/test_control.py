@@ -12,7 +12,7 @@ import pytest
 
 from common.base.control import LIMIT, Group, start_member
 from common.base.errors import RunError, StoppedError, UnforeseenError
-from common.base.failures import SAID, Failure, killed, raise_failure, said
+from common.base.failures import SAID, Failure, raise_failure, said
 from common.base.signals import Stop
 
 
@@ -54,10 +54,9 @@ def test_processes_that_were_asked_to_stop_did_so_by_the_signal_that_came() -> N
     stop.number = signal.SIGINT
     with pytest.raises(RunError, match="a cause"):
         raise_failure(said(RunError("a cause")), stop)
-    for failure, step in ((said(StoppedError(step=3)), 3), (killed("was ended"), None)):
-        with pytest.raises(StoppedError) as caught:
-            raise_failure(failure, stop)
-        assert (caught.value.status, caught.value.step) == (130, step)
+    with pytest.raises(StoppedError) as caught:
+        raise_failure(said(StoppedError(step=3)), stop)
+    assert (caught.value.status, caught.value.step) == (130, 3)
 
 
 @pytest.mark.parametrize("each", [0.1, 1.05])

@@ -33,6 +33,7 @@ BEAT: Final = 0.2
 FAST: Final = {
     "common.base.control.BEAT": BEAT,
     "common.base.control.GRACE": 1.0,
+    "common.base.children.FREEZE": 14 * BEAT,
     "common.hosts.hub.NOTICE": 0.5,
 }
 """Heartbeats five times as fast: a frozen process is noticed after 3 seconds."""
