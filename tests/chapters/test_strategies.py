@@ -79,7 +79,8 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
 ) -> None:
     weights = start("float64")
     right, saved = OneDevice("strategies", weights, MOMENTUM), {**weights}
-    for name, (X, y) in zip(["data", *STRATEGIES], batches(7, 11, "float64"), strict=True):
+    names = ["data", *STRATEGIES]
+    for name, (X, y) in zip(names, batches(len(names), 11, "float64"), strict=True):
         options, devices = StrategiesOptions(name, microbatches=2), all_devices[:2]
         replicas = strategies.replicate(start("float64", options.shapes()), devices, options)
         strategies.restore(saved, replicas, devices)
