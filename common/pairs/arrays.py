@@ -5,50 +5,76 @@ entries agree after it, and the numbers are such that they would not agree by ch
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Final
 
 import numpy as np
-from pydantic import BaseModel
 
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
-from common.compare.distances import Distance, compare, distance, finite, largest, wide
+from common.compare.distances import compare, distance, finite, largest, wide
 
 SURE: Final = 1e-3
 """Beyond it, relative to the largest entry, agreement may be chance, whatever the tolerance is."""
 
 MOST_AXES: Final = 5
 
-Allowed = Callable[[Array, Array], float]
-"""The tolerance of two arrays."""
 
-
-class ArrayPair(BaseModel):
+@dataclass(frozen=True)
+class ArrayPair:
     """One array of both; its distance is relative to the largest entry of the second.
 
-    None: no distance for NaN or another shape, no limit where training amplifies rounding.
+    Infinite: the distance of NaN or another shape, the limit where training amplifies rounding.
     """
 
     array: str
-    check: str = ""
-    distance: float | None = None
-    limit: float | None = None
+    check: str
+    distance: float = math.inf
+    limit: float = math.inf
     where: str = ""
-    passed: bool = False
     note: str = ""
 
+    @property
+    def passed(self) -> bool:
+        """Whether the arrays are as near as they have to be."""
+        return math.isfinite(self.distance) and self.distance <= self.limit
 
-class PairVerdict(BaseModel):
+    def describe(self) -> str:
+        """How the arrays diverge, in a line."""
+        place = f"{self.distance:.1e} at {self.where or 'the only entry'}"
+        figure = f"{place}, at most {self.limit:.1e} is allowed"
+        return f"{self.array}: {_joined(figure if self.distance < math.inf else '', self.note)}"
+
+
+@dataclass(frozen=True)
+class PairVerdict:
     """The verdict on two; with `differences` in their setting, no array is compared."""
 
-    passed: bool
-    conclusion: str
-    differences: list[str] = []
-    notes: list[str] = []
-    arrays: list[ArrayPair] = []
+    arrays: list[ArrayPair]
+    notes: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every pair has."""
+        return not self.differences and all(pair.passed for pair in self.arrays)
+
+    @property
+    def conclusion(self) -> str:
+        """The verdict in a line."""
+        if self.differences:
+            return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
+        if failed := [pair for pair in self.arrays if not pair.passed]:
+            first = failed[0].describe()
+            return f"they diverge in {len(failed)} of {len(self.arrays)} arrays, first in {first}"
+        limited = [pair for pair in self.arrays if pair.limit < math.inf]
+        if not any(pair.distance for pair in limited):
+            return f"the same: all {len(limited)} arrays are equal"
+        worst = max(limited, key=lambda pair: pair.distance / (pair.limit or 1))
+        figure = f"{worst.array}, {worst.distance:.1e} where {worst.limit:.1e} is allowed"
+        return f"the same within the limit: {len(limited)} arrays; the farthest is {figure}"
 
 
 def compare_arrays(
@@ -56,23 +82,14 @@ def compare_arrays(
 ) -> PairVerdict:
     """The verdict on two sets of arrays, `ours` against what is `expected`.
 
-    Without a `tolerance` only roundings of the same numbers pass: see `rounding`.
+    Without a `tolerance` only roundings of the same numbers pass: see `allowed`.
     Raises RequestError if there is nothing to compare.
     """
     first, second = numbers(ours, "first"), numbers(expected, "second")
-    verdict = pair_verdict(pair_up(first, second, tolerance))
+    verdict = PairVerdict(list(pair_up(first, second, tolerance)))
     if verdict.passed and not any(values.size for values in first.values()):
         raise RequestError("nothing was compared: all arrays of both files are empty")
     return verdict
-
-
-def rounding(ours: Array, expected: Array) -> float:
-    """How far apart two roundings of the same numbers can be: the epsilon of the coarser dtype.
-
-    Each is off by half an epsilon of the number at most. Whole numbers are not rounded: 0.
-    """
-    dtypes = [each.dtype for each in (ours, expected) if each.dtype.kind == "f"]
-    return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
 
 def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
@@ -88,45 +105,40 @@ def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
 
 def pair_up(
     ours: Weights, expected: Weights, tolerance: float | None, check: str = ""
-) -> list[ArrayPair]:
-    """Every array of either, those of `expected` first; see `rounding` for no tolerance."""
-    limit: Allowed = rounding if tolerance is None else lambda *_: tolerance
-    lacking = {name: expected[name] for name in expected if name not in ours}
+) -> Iterator[ArrayPair]:
+    """Every array of either, those of `expected` first; see `allowed` for no tolerance."""
     surplus = {name: ours[name] for name in ours if name not in expected}
-    notes = dict.fromkeys(lacking, "is in the second alone")
-    notes |= dict.fromkeys(surplus, "is in the first alone")
-    for name, other, how in counterparts(surplus, lacking, limit):
-        notes[other] += f"; the first's {name} is {how}"
-        notes[name] += f"; is the second's {other}"
-    return [
-        ArrayPair(array=each.array, check=check, note=notes[each.array])
-        if each.array in notes
-        else _pair(each, ours[each.array], expected[each.array], limit, check)
-        for each in compare(ours, expected, "")
-    ]
+    for found in compare(ours, expected, ""):
+        name = found.array
+        if name in surplus:
+            yield ArrayPair(name, check, note="is in the first alone")
+        elif name not in ours:
+            note = _joined("is in the second alone", renamed(surplus, expected[name], tolerance))
+            yield ArrayPair(name, check, note=note)
+        else:
+            limit = allowed(ours[name], expected[name], tolerance)
+            note = _note(found.far, ours[name], expected[name], limit, check)
+            where = found.where.removeprefix(name).replace("[]", "") if found.far else ""
+            yield ArrayPair(name, check, found.far, limit, where, note)
 
 
-def _pair(found: Distance, ours: Array, expected: Array, limit: Allowed, check: str) -> ArrayPair:
-    most, measured = limit(ours, expected), math.isfinite(found.far)
-    where = found.where.removeprefix(found.array).replace("[]", "")
-    passed = measured and found.far <= most
-    note = _note(found.far, ours, expected, most, check)
-    return ArrayPair(
-        array=found.array,
-        check=check,
-        distance=found.far if measured else None,
-        limit=most if math.isfinite(most) else None,
-        where=where if measured and found.far else "",
-        passed=passed,
-        note=_joined(note, "" if passed else likeness(ours, expected, most)),
-    )
+def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
+    """The tolerance, else how far apart two roundings can be: the epsilon of the coarser dtype.
+
+    Each is off by half an epsilon of the number at most. Whole numbers are not rounded: 0.
+    """
+    if tolerance is not None:
+        return tolerance
+    dtypes = [each.dtype for each in (ours, expected) if each.dtype.kind == "f"]
+    return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
 
 def _note(far: float, ours: Array, expected: Array, limit: float, check: str) -> str:
     """What there is to say of a pair besides its distance."""
-    if ours.shape != expected.shape:
-        return f"{ours.shape} and {expected.shape}"
     unsound = [which for which, each in (("first", ours), ("second", expected)) if not finite(each)]
+    similar = "" if far <= limit and far < math.inf else likeness(ours, expected, limit)
+    if ours.shape != expected.shape:
+        return _joined(f"{ours.shape} and {expected.shape}", similar)
     if unsound:
         return f"NaN or infinity in the {' and the '.join(unsound)}"
     if far == math.inf:
@@ -136,85 +148,36 @@ def _note(far: float, ours: Array, expected: Array, limit: float, check: str) ->
         return f"first at step {beyond.argmax() + 1}" if beyond.any() else ""
     # Of runs it is said once for all that they had another dtype.
     other = ours.dtype != expected.dtype and not check
-    return f"{ours.dtype} and {expected.dtype}" if other else ""
-
-
-def pair_verdict(pairs: list[ArrayPair], notes: Iterable[str] = ()) -> PairVerdict:
-    """Passed, if every pair has."""
-    limited = [pair for pair in pairs if pair.limit is not None]
-    if failed := [pair for pair in pairs if not pair.passed]:
-        where = f"{len(failed)} of {len(pairs)} arrays, first in {describe(failed[0])}"
-        conclusion = f"they diverge in {where}"
-    elif any(pair.distance for pair in limited):
-        worst = max(limited, key=lambda pair: (pair.distance or 0) / (pair.limit or 1))
-        figure = f"{worst.array}, {worst.distance:.1e} where {worst.limit:.1e} is allowed"
-        conclusion = f"the same within the limit: {len(limited)} arrays; the farthest is {figure}"
-    else:
-        conclusion = f"the same: all {len(limited)} arrays are equal"
-    return PairVerdict(passed=not failed, conclusion=conclusion, notes=list(notes), arrays=pairs)
-
-
-def describe(pair: ArrayPair) -> str:
-    """How the arrays of a pair diverge, in a line."""
-    figure = ""
-    if pair.distance is not None:
-        limit = "" if pair.limit is None else f", at most {pair.limit:.1e} is allowed"
-        figure = f"{pair.distance:.1e} at {pair.where or 'the only entry'}{limit}"
-    return f"{pair.array}: {_joined(figure, pair.note)}"
+    return _joined(f"{ours.dtype} and {expected.dtype}" if other else "", similar)
 
 
 def _joined(*said: str) -> str:
     return "; ".join(filter(None, said))
 
 
+def renamed(surplus: Weights, expected: Array, tolerance: float | None) -> str:
+    """Which array of another name is `expected`, and how; empty if none is, or several are."""
+    likenesses = {
+        name: likeness(values, expected, allowed(values, expected, tolerance))
+        for name, values in surplus.items()
+    }
+    found = [f"the first's {name} is {how}" for name, how in likenesses.items() if how]
+    return found[0] if len(found) == 1 else ""
+
+
 def likeness(ours: Array, expected: Array, limit: float) -> str:
-    """Whether `expected` is `ours` as it is, transposed or reshaped, in words.
-
-    Empty if it is none of these, or if several transpositions fit.
-    """
-    limit = min(limit, SURE)
-    if not _alike(ours, expected, limit):
-        return ""
-    axes = permutations(range(ours.ndim))
-    fits = [each for each in axes if _close(ours.transpose(each), expected, limit)]
-    # To exchange axes of length 1 moves nothing.
-    moves = {tuple(axis for axis in each if ours.shape[axis] > 1) for each in fits}
-    if _close(ours, expected, limit):
-        return "equal"
-    if fits:
-        return f"equal after .transpose{fits[0]}" if len(moves) == 1 else ""
-    reshaped = _close(ours.reshape(expected.shape), expected, limit)
-    return f"equal after .reshape{expected.shape}" if reshaped else ""
-
-
-def counterparts(
-    ours: Mapping[str, Array], expected: Mapping[str, Array], limit: Allowed
-) -> list[tuple[str, str, str]]:
-    """Arrays with another name in `expected`: the name in `ours`, the other one, and how alike.
-
-    Only where each is the other's only counterpart.
-    """
-    found = [
-        (name, other, how)
-        for other, wanted in expected.items()
-        for name, values in ours.items()
-        if (how := likeness(values, wanted, limit(values, wanted)))
-    ]
-    times = [Counter(each[place] for each in found) for place in (0, 1)]
-    return [each for each in found if times[0][each[0]] == times[1][each[1]] == 1]
-
-
-def _close(ours: Array, expected: Array, limit: float) -> bool:
-    return ours.shape == expected.shape and distance(ours, expected)[0] <= limit
-
-
-def _alike(ours: Array, expected: Array, limit: float) -> bool:
-    """Whether both may hold the same numbers, and not only zeros, which fit in any order."""
+    """Whether `expected` is `ours` as it is, transposed or reshaped, in words; empty if not."""
     if ours.size != expected.size or not ours.size or ours.ndim > MOST_AXES:
-        return False
-    if not (finite(ours) and finite(expected)):
-        return False
-    first, second = wide(ours), wide(expected)
-    close = limit * largest(second)
-    with np.errstate(over="ignore"):
-        return bool(second.max() - second.min() > close >= abs(first.max() - second.max()))
+        return ""
+    first, second, limit = wide(ours), wide(expected), min(limit, SURE)
+    with np.errstate(all="ignore"):
+        # Zeros, or other equal entries, fit in any order. Most others differ in the largest one.
+        close = limit * largest(second)
+        if not second.max() - second.min() > close >= abs(first.max() - second.max()):
+            return ""
+    changes = {f".transpose{axes}": ours.transpose(axes) for axes in permutations(range(ours.ndim))}
+    changes[f".reshape{expected.shape}"] = ours.reshape(expected.shape)
+    for change, values in {"": ours, **changes}.items():
+        if values.shape == expected.shape and distance(values, expected)[0] <= limit:
+            return f"equal after {change}" if change else "equal"
+    return ""

@@ -10,11 +10,11 @@ from common.base.errors import RunError
 from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerical_checks
 from common.compare.collect import identity, load
 from common.compare.criteria import CRITERIA
-from common.models.nets import trainable
-from common.pairs.arrays import ArrayPair, PairVerdict, pair_up, pair_verdict
+from common.pairs.arrays import PairVerdict, pair_up
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
+from common.records.trace import expected_arrays
 
 
 def read_run(path: Path) -> Run:
@@ -23,12 +23,11 @@ def read_run(path: Path) -> Run:
     Raises RunError if it cannot be trusted.
     """
     run = load(path, read_record(path))
-    names = [*run.record.config.shapes()]
-    gradients = [f"gradients/{name}" for name in names if trainable(name)]
-    required = ["logits/before", *gradients, *(f"weights/{name}" for name in names), "logits/after"]
-    if lacking := [name for name in required if name not in run.arrays]:
+    compared = tuple(NUMERICAL.values())
+    names = [name for name in expected_arrays(run.record) if name.startswith(compared)]
+    if lacking := [name for name in names if name not in run.arrays]:
         raise RunError(f"its tensors lack {lacking[0]} ({path})")
-    return Run(run.record, {name: run.arrays[name] for name in required} | run.arrays)
+    return Run(run.record, {name: run.arrays[name] for name in names} | run.arrays)
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
@@ -37,14 +36,14 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     Framework, devices and dtype may differ, the setting may not. Without a `tolerance` the limits
     are the project's own.
     """
-    notes = list(_notes(ours.record, expected.record))
-    if differences := other_setting(ours.record, expected.record):
-        said = f"not comparable, as the settings differ: {'; '.join(differences)}"
-        return PairVerdict(passed=False, conclusion=said, differences=differences, notes=notes)
-    pairs: list[ArrayPair] = []
-    for check, first, second, most in parts(ours, expected, tolerance):
-        pairs += pair_up(first, second, most, check)
-    return pair_verdict(pairs, notes)
+    differences = other_setting(ours.record, expected.record)
+    pairs = [
+        pair
+        for check, first, second, most in parts(ours, expected, tolerance)
+        for pair in pair_up(first, second, most, check)
+        if not differences
+    ]
+    return PairVerdict(pairs, list(_notes(ours.record, expected.record)), differences)
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:

@@ -1,10 +1,11 @@
 """Two files compared, for people: a table on the terminal, and the conclusion below it."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from common.base.errors import RequestError
@@ -12,7 +13,7 @@ from common.compare.findings import HEADINGS
 from common.models.weights_file import bfloat16_note, load_arrays
 from common.pairs.arrays import ArrayPair, PairVerdict, compare_arrays
 from common.pairs.runs import compare_runs, read_run
-from common.terminal import tables
+from common.terminal.tables import Cell, table
 from common.terminal.text import printable
 
 
@@ -26,8 +27,7 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
         return compare_runs(read_run(first), read_run(second), tolerance)
     if kinds == {".safetensors"}:
         verdict = compare_arrays(load_arrays(first), load_arrays(second), tolerance)
-        notes = [*filter(None, map(bfloat16_note, (first, second)))]
-        return verdict.model_copy(update={"notes": notes})
+        return replace(verdict, notes=[*filter(None, map(bfloat16_note, (first, second)))])
     raise RequestError(
         f"{first} and {second} are not of the same kind: give two records (.json) or two files of "
         "weights (.safetensors)"
@@ -39,7 +39,9 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
 
     Returns 0 (the same), 1 (they diverge) or 2 (they cannot be compared).
     """
-    console, pairs = Console(highlight=False), in_rows(verdict.arrays)
+    console, pairs = Console(highlight=False), verdict.arrays
+    if not any(pair.check for pair in pairs):  # of weights, the farthest come first
+        pairs = sorted(pairs, key=lambda x: (math.isfinite(x.distance), x.passed, -x.distance))
 
     def say(text: str, style: str = "") -> None:
         console.print(Text(printable(text), style=style), soft_wrap=True)
@@ -47,7 +49,8 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
     for text in (title, *verdict.notes):
         say(text)
     if pairs:
-        console.print(table(pairs))
+        headings = ["array", "distance", "limit", "farthest at"]
+        console.print(table(headings, rows(pairs), left=(0, 3)))
     for pair in pairs:
         if pair.note:
             say(f"{pair.array}: {pair.note}", "" if pair.passed else "red")
@@ -55,28 +58,17 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
     return 2 if verdict.differences else int(not verdict.passed)
 
 
-def in_rows(pairs: Sequence[ArrayPair]) -> list[ArrayPair]:
-    """Those of runs in the order of computing; those of weights with the farthest first."""
-    if any(pair.check for pair in pairs):
-        return list(pairs)
-    return sorted(pairs, key=lambda x: (x.distance is not None, x.passed, -(x.distance or 0)))
-
-
-def table(pairs: Sequence[ArrayPair]) -> Table:
+def rows(pairs: Sequence[ArrayPair]) -> Iterator[list[str | Cell]]:
     """A row for each pair, and a heading above those of each check."""
-    made = tables.table(["array", "distance", "limit", "farthest at"], left=(0, 3))
     before = ""
     for pair in pairs:
         if pair.check != before:
             before = pair.check
-            made.add_section()
-            made.add_row(Text(HEADINGS[before], style="bold"))
-        distance = "none" if pair.distance is None else f"{pair.distance:.1e}"
-        mark, style = ("✓", "green") if pair.passed else ("✗", "red bold")
+            yield [(HEADINGS[before], None)]
+        distance = f"{pair.distance:.1e}" if math.isfinite(pair.distance) else "none"
         limit = f"≤ {pair.limit:.1e}" if pair.limit else "exact"
-        if pair.limit is None:
+        figure: Cell = (f"{distance} {'✓' if pair.passed else '✗'}", pair.passed)
+        if pair.limit == math.inf:
             limit = "none"
-            mark, style = (" ", "") if pair.passed else (mark, style)
-        figure = Text(f"{distance} {mark}", style=style)
-        made.add_row(Text(printable(pair.array)), figure, limit, Text(pair.where))
-    return made
+            figure = (f"{distance}  ", None) if pair.passed else figure
+        yield [printable(pair.array), figure, limit, pair.where]

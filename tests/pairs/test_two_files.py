@@ -1,5 +1,6 @@
 """`python -m common.parity FILE FILE`: what it says and returns, whatever the files hold."""
 
+import doctest
 import json
 from pathlib import Path
 
@@ -13,21 +14,9 @@ from common.parity import main
 from common.terminal.text import printable
 
 Captured = pytest.CaptureFixture[str]
+PAGE = Path(__file__).parents[2] / "docs/porting.md"
 NASTY = "a\x1b[31m\nb\x07\u202e[red]bold[/red]"
 SHOWN = r"a\x1b[31m\nb\x07\u202e[red]bold[/red]"
-
-
-def refused(capsys: Captured, *flags: object) -> str:
-    """The one line that is said before the command ends with status 2."""
-    capsys.readouterr()
-    try:
-        status = main([str(flag) for flag in flags])
-    except SystemExit as end:
-        status = int(str(end.code))
-    said = capsys.readouterr()
-    assert (status, said.out, said.err.count("\n")) == (2, "", 1)
-    assert printable(said.err[:-1]) == said.err[:-1]
-    return said.err
 
 
 @pytest.fixture
@@ -35,6 +24,19 @@ def weights(tmp_path: Path) -> Path:
     path = tmp_path / "weights.safetensors"
     save_weights(path, {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(3)})
     return path
+
+
+def test_the_examples_of_the_page_are_true(
+    tmp_path: Path, agreeing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "results").symlink_to(agreeing)
+    result = doctest.testfile(
+        str(PAGE), module_relative=False, encoding="utf-8", optionflags=doctest.ELLIPSIS
+    )
+    assert result.attempted >= 20
+    assert result.failed == 0
 
 
 def test_the_status_says_whether_files_are_the_same(weights: Path, capsys: Captured) -> None:
@@ -50,39 +52,11 @@ def test_the_status_says_whether_files_are_the_same(weights: Path, capsys: Captu
     assert main(["--tolerance=1e-4", str(weights), str(other)]) == 1
 
 
-def test_runs_are_shown_check_by_check(ours: Path, theirs: Path, capsys: Captured) -> None:
-    assert main([str(ours), str(theirs)]) == 0
-    said = capsys.readouterr().out
-    headings = ("logits before", "gradient of", "losses of", "weights at", "logits at")
-    places = [said.index(heading) for heading in headings]
-    assert places == sorted(places)
-    edit(ours, losses=[1.0, 1.0, 1.0, 1.0])
-    assert main([str(ours), str(theirs)]) == 1
-    assert "losses: first at step 1\n" in capsys.readouterr().out
+def test_runs_of_two_settings_are_not_compared(ours: Path, theirs: Path, capsys: Captured) -> None:
     edit(ours, data=json.loads(ours.read_text())["data"] | {"sha256": NASTY})
     assert main([str(ours), str(theirs)]) == 2
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "it is a Git LFS pointer"),
-        (b"PK\x03\x04 as torch.save writes it", "it is of torch.save"),
-        ({"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}, "NumPy lacks"),
-        ({NASTY: {"dtype": "F64", "shape": [9], "data_offsets": [0, 8]}}, "header"),
-    ],
-)
-def test_what_is_no_file_of_weights_is_said_in_a_line(
-    weights: Path, capsys: Captured, content: bytes | dict[str, object], why: str
-) -> None:
-    bad = weights.with_name("bad.safetensors")
-    if isinstance(content, bytes):
-        bad.write_bytes(content)
-    else:
-        save_raw(bad, content, bytes(8))
-    assert why in refused(capsys, bad, weights)
 
 
 def test_bfloat16_is_compared_as_float32_and_said(weights: Path, capsys: Captured) -> None:
@@ -105,15 +79,42 @@ def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: C
     assert "only[bold]: is in the first alone\n" in said
 
 
-def test_what_is_asked_for_wrongly_is_said(two: Path, weights: Path, capsys: Captured) -> None:
-    record = two / "jax-scratch-2dev.json"
-    for pair in ((record, weights), (two, two)):
-        assert "are not of the same kind: give two records" in refused(capsys, *pair)
-    assert "is a file: name another to" in refused(capsys, weights)
-    assert "cannot read weights from no.safetensors" in refused(capsys, weights, "no.safetensors")
-    assert "no.json cannot be read" in refused(capsys, record, "no.json")
-    assert "'nan' is not a number of at" in refused(capsys, weights, weights, "--tolerance=nan")
-    assert "--tolerance means nothing for a folder" in refused(capsys, two, "--tolerance=1")
-    assert "--suites means nothing for two" in refused(capsys, weights, weights, "--suites=float64")
-    save_weights(weights, {"a": np.zeros((0, 3))})
-    assert "nothing was compared" in refused(capsys, weights, weights)
+F8 = {"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}
+FILES = {
+    "lfs.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n",
+    "torch.safetensors": b"PK\x03\x04 as torch.save writes it",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("lfs.safetensors w.safetensors", "it is a Git LFS pointer"),
+        ("torch.safetensors w.safetensors", "it is of torch.save"),
+        ("f8.safetensors w.safetensors", "NumPy lacks"),
+        ("empty.safetensors empty.safetensors", "nothing was compared"),
+        ("no.safetensors w.safetensors", "cannot read weights from no.safetensors"),
+        ("no.json no.json", "no.json cannot be read"),
+        ("no.json w.safetensors", "are not of the same kind: give two records"),
+        ("w.safetensors", "is a file: name another to"),
+        ("w.safetensors w.safetensors --tolerance=nan", "'nan' is not a number of at"),
+        ("w.safetensors w.safetensors --suites=float64", "--suites means nothing for two"),
+        (". --tolerance=1", "--tolerance means nothing for a folder"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        Path(name).write_bytes(content)
+    save_raw(Path("f8.safetensors"), F8, bytes(8))
+    save_weights(Path("w.safetensors"), {"a": np.ones(3)})
+    save_weights(Path("empty.safetensors"), {"a": np.zeros((0, 3))})
+    try:
+        status = main(words.split())
+    except SystemExit as end:
+        status = int(str(end.code))
+    said = capsys.readouterr()
+    assert (status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert why in said.err
