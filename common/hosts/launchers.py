@@ -7,7 +7,7 @@ of a host's processes this is, none of them has to tell: the processes find out 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
@@ -68,6 +68,85 @@ class NothingToDoError(Exception):
     status = 0
 
 
+class Launcher(NamedTuple):
+    """A launcher, of one framework or, if that is empty, of all of them, and its variables.
+
+    It has started this process if one of `signs` is set. `ranks` are those of its rank and of the
+    world size; `address` says where rank 0 listens.
+    """
+
+    name: str
+    framework: str
+    signs: tuple[str, ...]
+    ranks: tuple[str, str] = ("", "")
+    address: tuple[str, ...] = ()
+
+    def sign(self, environ: Environ) -> str:
+        """The first of its signs that is set; empty if there is none."""
+        found = next((name for name in self.signs if environ.get(name)), "")
+        special = self is SLURM and (number(environ.get(found)) or 0) >= SPECIAL
+        return "" if special else found
+
+    def process(self, environ: Environ) -> Process:
+        """Reads rank and world size. Raises RequestError."""
+        if self is TF_CONFIG:
+            return tf_config(environ)[0]
+        rank, count = (environ.get(name) for name in self.ranks)
+        first, second = number(rank), number(count)
+        if first is None or second is None or first >= second:
+            raise wrong(
+                f"{self.sign(environ)} is set, but {self.ranks[0]} {shown(rank)} of "
+                f"{self.ranks[1]} {shown(count)} is no process: ranks begin at 0 and end below "
+                "the number of processes, set both right"
+            )
+        return Process(first, second)
+
+    def where(self, environ: Environ) -> Address:
+        """Reads the address of the first process. Raises RequestError."""
+        if self is TF_CONFIG:
+            return tf_config(environ)[1]
+        if self is SLURM:
+            return first_node(environ)
+        for name in self.address:
+            if not environ.get(name):
+                raise wrong(f"{self.sign(environ)} is set, but not {name}: set both")
+        if not self.address:
+            raise wrong(
+                f"{self.name} does not say where the first process is: "
+                "give --coordinator HOST:PORT, its host and a free port"
+            )
+        host, *port = (environ[name] for name in self.address)
+        if port and ":" in host and not host.startswith("["):
+            host = f"[{host}]"
+        found = address_of(":".join([host, *port]), " and ".join(self.address))
+        # Torchrun itself listens there.
+        return (found[0], free_port(found[1])) if self is TORCHRUN else found
+
+
+RANKS: Final = ("RANK", "WORLD_SIZE")
+MASTER: Final = ("MASTER_ADDR", "MASTER_PORT")
+JAX: Final = ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "JAX_COORDINATOR_ADDRESS")
+DMLC: Final = ("DMLC_WORKER_ID", "DMLC_NUM_WORKER")
+ROOT: Final = ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT")
+OPEN_MPI: Final = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+OF_STEP: Final = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
+
+TORCHRUN: Final = Launcher("torchrun", "pytorch", ("TORCHELASTIC_RUN_ID",), RANKS, MASTER)
+TF_CONFIG: Final = Launcher("TF_CONFIG", "tensorflow", ("TF_CONFIG",))
+SLURM: Final = Launcher("Slurm", "", ("SLURM_STEP_ID",), OF_STEP)
+LAUNCHERS: Final = (
+    TORCHRUN,
+    Launcher("RANK and WORLD_SIZE", "pytorch", RANKS, RANKS, MASTER),
+    TF_CONFIG,
+    Launcher("JAX", "jax", JAX, JAX[:2], JAX[2:]),
+    Launcher("DMLC", "mxnet", ("DMLC_ROLE", *DMLC), DMLC, ROOT),
+    Launcher("Open MPI", "", OPEN_MPI[1:], OPEN_MPI),
+    # A batch script has ranks, too, but no step: what it starts itself is alone.
+    SLURM,
+)
+"""The variables of each launcher, inner ones first: of two that serve a framework, one decides."""
+
+
 def launched(
     framework: str, launcher: str, by_hand: ByHand, environ: Environ = os.environ
 ) -> Launched:
@@ -98,42 +177,31 @@ def launched(
 
 
 def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
-    """What the environment says; the first process listens at `where`, if that is given.
-
-    The inner one of two launchers decides: the framework's own variables, Open MPI, then Slurm.
-    """
-    outer, inner = (
-        next((each for each in LAUNCHERS if each.framework == name and each.sign(environ)), None)
-        for name in ("", framework)
-    )
-    if outer and (not inner or inner.sign(environ) in inner.address):
-        process = outer.process(outer, environ)
-        if process.count > 1 and where is None:
-            # An address alone replaces that of the launcher.
-            address = next(each.address for each in LAUNCHERS if each.framework == framework)
-            name = next((name for name in address if environ.get(name)), "")
-            where = address_in(environ, address, name) if name else outer.where(outer, environ)
-        return Launched(outer.name, process, where)
-    for each in LAUNCHERS if not inner else ():
-        if name := each.sign(environ) if each.framework else "":  # each process would be alone
+    """What the environment says; `where` replaces the address of Slurm or Open MPI."""
+    found = [each for each in LAUNCHERS if each.sign(environ)]
+    known = [each for each in found if each.framework in ("", framework)]
+    if not known:
+        for each in found:  # each process would be alone
             raise wrong(
-                f"{name} is set, which {framework} does not read: start it with Slurm, Open MPI, "
-                "or --coordinator, --hosts and --host-rank"
+                f"{each.sign(environ)} is set, which {framework} does not read: start it with "
+                "Slurm, Open MPI, or --coordinator, --hosts and --host-rank"
             )
-    if not inner:
         return Launched()
-    process = inner.process(inner, environ)
-    if outer and inner.name != "torchrun":  # which starts several for each of Slurm's tasks
-        of_outer = outer.process(outer, environ)
-        if of_outer.count > 1 and of_outer != process:
+    inner, *others = known
+    if framework == "mxnet" and (role := environ.get("DMLC_ROLE")) in {"server", "scheduler"}:
+        raise NothingToDoError(f"DMLC_ROLE is {role}: the first worker starts its own")
+    process = inner.process(environ)
+    for each in others if inner is not TORCHRUN else ():  # which starts several for each task
+        if (told := each.process(environ)).count > 1 and told != process:
             raise wrong(
                 f"{inner.sign(environ)} is set, and says that this is process {process.rank} of "
-                f"{process.count}, but {outer.name} says {of_outer.rank} of {of_outer.count}: "
-                "unset it"
+                f"{process.count}, but {each.name} says {told.rank} of {told.count}: unset it"
             )
     if process.count == 1:
         return Launched()
-    return Launched(inner.name, process, inner.where(inner, environ))
+    if where is None or inner.framework:
+        where = inner.where(environ)
+    return Launched(inner.name, process, where)
 
 
 def wrong(message: str) -> RequestError:
@@ -163,104 +231,28 @@ def address_of(value: str, source: str, way_out: str = f", {IGNORE}") -> Address
     return found[1].strip("[]"), int(found[2])
 
 
-def address_in(environ: Environ, names: tuple[str, ...], sign: str) -> Address:
-    """HOST:PORT in the variable of this name, or both in two. Raises RequestError."""
-    for name in names:
-        if not environ.get(name):
-            raise wrong(f"{sign} is set, but not {name}: set both")
-    host, *port = (environ[name] for name in names)
-    if port and ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return address_of(":".join([host, *port]), " and ".join(names))
-
-
 def free_port(number: int) -> int:
     """A port that follows from a number, among those that no process is given by chance."""
     return PORTS[number % len(PORTS)]
 
 
-def ranked(launcher: "Launcher", environ: Environ) -> Process:
-    """Reads rank and number of all from two variables. Raises RequestError."""
-    rank, count = (environ.get(name) for name in launcher.ranks)
-    first, second = number(rank), number(count)
-    if first is None or second is None or first >= second:
-        raise wrong(
-            f"{launcher.sign(environ)} is set, but {launcher.ranks[0]} {shown(rank)} of "
-            f"{launcher.ranks[1]} {shown(count)} is no process: ranks begin at 0 and end below the "
-            "number of processes, set both right"
-        )
-    return Process(first, second)
-
-
-def addressed(launcher: "Launcher", environ: Environ) -> Address:
-    """Reads the address of the first process. Raises RequestError."""
-    host, port = address_in(environ, launcher.address, launcher.sign(environ))
-    # Where torchrun listens itself.
-    return host, free_port(port) if launcher.name == "torchrun" else port
-
-
-def worker(launcher: "Launcher", environ: Environ) -> Process:
-    """A worker of DMLC. Raises NothingToDoError in other processes."""
-    role = environ.get("DMLC_ROLE")
-    if role in {"server", "scheduler"}:
-        raise NothingToDoError(f"DMLC_ROLE is {role}: the first worker starts its own")
-    if role != "worker":
-        raise wrong(f"DMLC_ROLE {shown(role)} is not worker, server or scheduler: set one of them")
-    return ranked(launcher, environ)
-
-
-def tf_config(environ: Environ) -> tuple[Process, list[Address]]:
-    """The process, and all addresses: the chief is the first process, then come the workers."""
+def tf_config(environ: Environ) -> tuple[Process, Address]:
+    """The process, and the first one's address: the chief is the first, then come the workers."""
     try:
         config = json.loads(environ["TF_CONFIG"])
-        kind, index, cluster = config["task"]["type"], config["task"]["index"], config["cluster"]
-        chief, workers = (list(cluster.get(each, [])) for each in ("chief", "worker"))
-        alike = {"chief": chief, "worker": workers}[kind]
-        there = index in range(len(alike)) and not cluster.keys() - {"chief", "worker"}
-        addresses = [address_of(each, "TF_CONFIG") for each in (*chief, *workers)]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        cluster, task = config["cluster"], config["task"]
+        addresses = [*cluster.get("chief", ()), *cluster.get("worker", ())]
+        rank = addresses.index(cluster[task["type"]][task["index"]])
+        return Process(rank, len(addresses)), address_of(addresses[0], "TF_CONFIG")
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise wrong(
             f"TF_CONFIG {shown(environ['TF_CONFIG'])} is not a cluster of a chief and workers "
-            "alone, with lists of addresses, and a task, with type and index: see its guide"
+            "with lists of addresses, and a task, with type and index, among them: see its guide"
         ) from None
-    if not there or len(chief) > 1 or len(set(addresses)) < len(addresses):
-        raise wrong(
-            f"TF_CONFIG has {len(chief)} chiefs and {len(workers)} workers, and this is {kind} "
-            f"{index}: name at most one chief, each address once, and this process"
-        )
-    return Process(index + (len(chief) if kind == "worker" else 0), len(addresses)), addresses
 
 
-def of_mpirun(launcher: "Launcher", environ: Environ) -> Address:
-    """The host where mpirun itself runs, and a port of the job's own.
-
-    Raises RequestError if the first process is on another host, or mpirun does not say where it is.
-    """
-    of_all = environ.get("OMPI_MCA_orte_hnp_uri", "")
-    found = re.match(r"([0-9]+)\.[0-9]+;tcp6?://(\[[0-9a-fA-F:]+\]|[0-9.]+)", of_all)
-    way_out = "give --coordinator HOST:PORT, the first process's host and a free port"
-    if not found:
-        raise wrong(
-            f"OMPI_MCA_orte_hnp_uri does not say where mpirun runs, as Open MPI 4 does: {way_out}"
-        )
-    is_first = environ.get("OMPI_COMM_WORLD_RANK") == "0"
-    if is_first and environ.get("OMPI_MCA_orte_local_daemon_uri") != of_all:
-        raise wrong(
-            f"mpirun runs on another host than the first process: start it there, {way_out}"
-        )
-    return found[2].strip("[]"), free_port(int(found[1]) >> 16)
-
-
-def of_srun(launcher: "Launcher", environ: Environ) -> Address:
-    """The first node of the step, and a port of the step's own.
-
-    Raises RequestError if the first task is elsewhere, or the variables do not say.
-    """
-    if environ.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
-        raise wrong(
-            "Slurm tells no task where the first one is if srun has --distribution=arbitrary: "
-            "leave it out, give --coordinator HOST:PORT"
-        )
+def first_node(environ: Environ) -> Address:
+    """The first node of a step of Slurm, and a port of the step's own. Raises RequestError."""
     nodes, job = (environ.get(name) for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_ID"))
     # Of n[1-3,07],m2.
     first = re.match(r"((?:[^\[\],\s]|\[[0-9][0-9,-]*\])+)(?:,|$)", nodes or "")
@@ -271,56 +263,3 @@ def of_srun(launcher: "Launcher", environ: Environ) -> Address:
             "the first task is: use srun"
         )
     return re.sub(r"\[([0-9]+)[0-9,-]*\]", r"\1", first[1]), free_port(at * APART + step)
-
-
-class Launcher(NamedTuple):
-    """A launcher, of one framework or, if that is empty, of all of them.
-
-    It has started this process if one of `signs` is set. `ranks` are the variables of a process's
-    rank and of the number of all, `address` those that say where the first one listens.
-    """
-
-    name: str
-    framework: str
-    signs: tuple[str, ...]
-    ranks: tuple[str, str] = ("", "")
-    address: tuple[str, ...] = ()
-    process: "Callable[[Launcher, Environ], Process]" = ranked
-    where: "Callable[[Launcher, Environ], Address]" = addressed
-
-    def sign(self, environ: Environ) -> str:
-        """The first of its signs that is set; empty if there is none."""
-        if self.name == "Slurm" and (number(environ.get(self.signs[0])) or 0) >= SPECIAL:
-            return ""
-        return next((name for name in self.signs if environ.get(name)), "")
-
-
-RANKS: Final = ("RANK", "WORLD_SIZE")
-MASTER: Final = ("MASTER_ADDR", "MASTER_PORT")
-IN_JAX: Final = ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES")
-IN_DMLC: Final = ("DMLC_WORKER_ID", "DMLC_NUM_WORKER")
-ROOT: Final = ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT")
-OF_ALL: Final = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
-
-LAUNCHERS: Final = (
-    Launcher("torchrun", "pytorch", ("TORCHELASTIC_RUN_ID",), RANKS, MASTER),
-    Launcher("RANK and WORLD_SIZE", "pytorch", RANKS, RANKS, MASTER),
-    Launcher(
-        *("TF_CONFIG", "tensorflow", ("TF_CONFIG",)),
-        process=lambda launcher, environ: tf_config(environ)[0],
-        where=lambda launcher, environ: tf_config(environ)[1][0],
-    ),
-    Launcher(
-        *("JAX", "jax", (*IN_JAX[::-1], "JAX_COORDINATOR_ADDRESS"), IN_JAX),
-        address=("JAX_COORDINATOR_ADDRESS",),
-    ),
-    Launcher("DMLC", "mxnet", ("DMLC_ROLE", *IN_DMLC[::-1], *ROOT), IN_DMLC, ROOT, worker),
-    # The inner one first.
-    Launcher("Open MPI", "", OF_ALL[1:], OF_ALL, where=of_mpirun),
-    # A batch script has ranks, too, but no step: what it starts itself is alone.
-    Launcher(
-        *("Slurm", "", ("SLURM_STEP_ID",), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")),
-        where=of_srun,
-    ),
-)
-"""The variables of each launcher; of two for one framework, the first one decides."""
