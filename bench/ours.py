@@ -16,7 +16,7 @@ class Ours:
 
     def __init__(
         self,
-        chapter: Chapter[Any, Any, Any],
+        chapter: Chapter,
         workload: Workload,
         devices: Sequence[Any],
         options: Options,

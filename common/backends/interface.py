@@ -5,18 +5,17 @@ class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, SupportsFloat, TypeVar
+from typing import Any, Protocol, SupportsFloat
 
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 from common.parallel.schedules import Schedule
 
-Device = TypeVar("Device")
+Devs = Sequence[Any]
+"""The framework's own devices of one process."""
 
-Replicas = TypeVar("Replicas")
-
-Options_contra = TypeVar("Options_contra", contravariant=True)
-"""What only one chapter asks: `common.chapters` has a frozen class for each."""
+Tensor = Any
+"""A framework's own."""
 
 
 class Launch(Protocol):
@@ -41,86 +40,63 @@ class Launch(Protocol):
 MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
 
 
-class Chapter(Protocol[Device, Replicas, Options_contra]):
-    """What all chapters share, in every framework."""
+class Chapter(Protocol):
+    """What all chapters share, in every framework; `replicas` and `options` are the chapter's."""
 
     @property
     def launch(self) -> Launch:
         """Starts the processes of a run."""
 
-    def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Device]:
+    def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Any]:
         """The devices that are asked for. Called once in each process, before anything else.
 
         CPU devices are virtual and share the threads. Raises RequestError if there are fewer:
         never fewer, never silently others.
         """
 
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Sequence[Device], options: Options_contra, /
-    ) -> Replicas:
-        """`weights` on the devices, in their dtype; nothing shares memory.
+    def replicate(self, weights: Mapping[str, Array], devices: Devs, options: Any, /) -> Any:
+        """The replicas: `weights` on the devices, in their dtype; nothing shares memory.
 
         In data parallelism each device has a copy; a chapter may split them in another way.
         """
 
     def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: Replicas,
-        devices: Sequence[Device],
-        lr: float,
-        options: Options_contra,
-        /,
+        self, X: Array, y: Array, replicas: Any, devices: Devs, lr: float, options: Any, /
     ) -> SupportsFloat:
         """One SGD step, in place, on one minibatch split over the devices.
 
-        With momentum m, v = m v + g and then w = w - lr v.
-
-        `lr` may be another one at every step, and costs no new compilation.
-        Returns the mean loss before the step, without waiting for it: `float()` waits.
+        With momentum m, v = m v + g and then w = w - lr v. `lr` may be another one at every step,
+        and costs no new compilation. Returns the mean loss before the step, without waiting for
+        it: `float()` waits.
         """
 
     def gradients(
-        self,
-        X: Array,
-        y: Array,
-        replicas: Replicas,
-        devices: Sequence[Device],
-        options: Options_contra,
-        /,
+        self, X: Array, y: Array, replicas: Any, devices: Devs, options: Any, /
     ) -> Weights:
         """The gradient of the mean loss over the whole minibatch, before any update."""
 
-    def predict(self, X: Array, replicas: Replicas, devices: Sequence[Device], /) -> Array:
+    def predict(self, X: Array, replicas: Any, devices: Devs, /) -> Array:
         """The logits of a batch of any size, split over the devices as well."""
 
-    def export(self, replicas: Replicas, /) -> Weights:
+    def export(self, replicas: Any, /) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
 
-    def save(self, replicas: Replicas, /) -> Weights:
-        """All that the next step depends on; moves nothing.
+    def save(self, replicas: Any, /) -> Weights:
+        """All that the next step depends on; moves nothing. Every process calls it.
 
         The whole weights by their canonical names, running statistics as (k, channels): every
         device's own. With momentum, also `momentum/NAME`: the whole velocity v of each weight, in
-        units of its gradient. So no tensor tells how the weights were split. Every process calls
-        it. Raises RunError if copies of one are not the same bit for bit.
+        units of its gradient. So no tensor tells how the weights were split. Raises as `export`.
         """
 
-    def restore(
-        self, saved: Mapping[str, Array], replicas: Replicas, devices: Sequence[Device], /
-    ) -> None:
+    def restore(self, saved: Mapping[str, Array], replicas: Any, devices: Devs, /) -> None:
         """Puts replicas where `save` found others, of any framework and any number of devices.
 
         A device beyond those that `saved` knows takes the running statistics of the first one.
         """
 
-    def synchronize(self, replicas: Replicas, /) -> None:
+    def synchronize(self, replicas: Any, /) -> None:
         """Returns once all queued work on the replicas is done: read clocks only after it."""
-
-
-Tensor = Any
-"""A framework's own."""
 
 
 class Scratch(Protocol):
@@ -139,7 +115,7 @@ class Scratch(Protocol):
         """The sum of k tensors that lie on k devices: one copy of it on each of them."""
 
     def split_batch(
-        self, X: Array, y: Array, devices: Sequence[Any], /
+        self, X: Array, y: Array, devices: Devs, /
     ) -> tuple[list[Tensor], list[Tensor]]:
         """A minibatch's k shards, each on its device; they differ by at most one example."""
 
@@ -159,7 +135,7 @@ class Scratch(Protocol):
         X: Array,
         y: Array,
         device_params: Sequence[dict[str, Tensor]],
-        devices: Sequence[Any],
+        devices: Devs,
         lr: float,
         examples: int,
         allreduce: Callable[[Sequence[Tensor]], list[Tensor]],
@@ -171,15 +147,12 @@ class Scratch(Protocol):
 class Kernels(Protocol):
     """What a framework's `kernels.py` has for any function of a device's numbers."""
 
-    def scatter(self, array: Array, devices: Sequence[Any], /) -> list[Any]:
+    def scatter(self, array: Array, devices: Devs, /) -> list[Any]:
         """The shards of an array, each on its device; their lengths differ by at most one."""
 
     @property
     def on_each_device(self) -> Callable[..., list[Any]]:
-        """Called with a function, and for each of its arguments one value for each device.
-
-        What `function` makes of each device's arguments, and of keywords, the same for all.
-        """
+        """Calls a function with each device's arguments, and with keywords, the same for all."""
 
 
 class Collectives(Protocol):
@@ -196,12 +169,7 @@ class Concise(Protocol):
     """The listing of the concise chapter: ResNet-18 and the framework's own data parallelism."""
 
     def replicate(
-        self,
-        weights: Mapping[str, Array],
-        devices: Sequence[Any],
-        batch_norm: str,
-        wrapper: str,
-        /,
+        self, weights: Mapping[str, Array], devices: Devs, batch_norm: str, wrapper: str, /
     ) -> Any:
         """The wrapped net with these weights on all devices."""
 
@@ -226,7 +194,7 @@ class State(Protocol):
     def copies(self, replicas: Any, /) -> list[Weights]:
         """Weights and running statistics of each device of this process, on the host."""
 
-    def put(self, per_device: Sequence[Weights], replicas: Any, /) -> None:
+    def put(self, everyones: Sequence[Weights], replicas: Any, /) -> None:
         """Gives every device its weights and running statistics; all devices' are given."""
 
     def activations(self, X: Array, replicas: Any, /) -> Weights:

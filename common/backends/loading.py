@@ -56,9 +56,7 @@ def preload(framework: str, *modules: str) -> None:
             import_module(module)
 
 
-def import_backend(
-    framework: str, chapter: str, threads: int, tf32: bool = False
-) -> Chapter[Any, Any, Any]:
+def import_backend(framework: str, chapter: str, threads: int, tf32: bool = False) -> Chapter:
     """The module of one chapter in one framework, once memory and threads are set.
 
     With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
@@ -128,9 +126,7 @@ def set_tf32(tf32: bool) -> None:
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
-def backend(framework: str, chapter: str) -> Chapter[Any, Any, Any]:
+def backend(framework: str, chapter: str) -> Chapter:
     """One chapter in one framework: its listing, and what the harness needs beside it."""
-    made: Chapter[Any, Any, Any] = getattr(
-        import_module(f"frameworks.{framework}.chapters"), chapter
-    )()
+    made: Chapter = getattr(import_module(f"frameworks.{framework}.chapters"), chapter)()
     return made

@@ -123,7 +123,7 @@ class Job:
         """The chapter's own options, of which a preset may yet have to decide some."""
         return SPECS[self.settings["chapter"]].chosen(self.settings)
 
-    def chapter(self) -> Chapter[Any, Any, Any]:
+    def chapter(self) -> Chapter:
         """The backend's module."""
         return backend(self.framework, self.settings["chapter"])
 

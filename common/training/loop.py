@@ -52,7 +52,7 @@ class Training:
     first one sent and kept, in a chapter that counts it.
     """
 
-    chapter: Chapter[Any, Any, Any]
+    chapter: Chapter
     devices: Sequence[Any]
     config: Config
     data: Dataset
@@ -230,7 +230,7 @@ class Training:
         return classes
 
 
-def exported(chapter: Chapter[Any, Any, Any], replicas: Any, step: int) -> Weights:
+def exported(chapter: Chapter, replicas: Any, step: int) -> Weights:
     """The weights after so many steps. Raises RunError that says so if replicas diverged."""
     try:
         return chapter.export(replicas)

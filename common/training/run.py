@@ -78,7 +78,7 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         launch_with_others(meeting, job, threads)
 
 
-def launch(backend: Chapter[Any, Any, Any], job: Job) -> None:
+def launch(backend: Chapter, job: Job) -> None:
     """Runs the job in every process that it needs here; if it fails, the record says so."""
     with marked(job):
         backend.launch(job, job.request, job.options)

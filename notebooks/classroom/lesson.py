@@ -79,9 +79,9 @@ class Lesson:
             print(f"devices: {', '.join(self.device_names)}")
 
     @property
-    def chapter(self) -> Chapter[Any, Any, Any]:
+    def chapter(self) -> Chapter:
         """The chapter; from scratch, the notebook's own functions stand in for the listing's."""
-        found: Chapter[Any, Any, Any] = self.made
+        found: Chapter = self.made
         if self.name == "scratch":
             inside = vars(sys.modules["__main__"])
             own = {name: each for name, each in inside.items() if callable(each)}

@@ -31,9 +31,7 @@ class Work:
     data: Dataset
     weights: Weights | None = None
 
-    def train(
-        self, chapter: Chapter[Any, Any, Any], devices: Any, names: list[str], tell: Tells
-    ) -> Outcome:
+    def train(self, chapter: Chapter, devices: Any, names: list[str], tell: Tells) -> Outcome:
         """Trains on these devices, and tells what happens."""
         config = self.config
         tell("notice", introduction(config, self.preset, names))
@@ -71,7 +69,7 @@ def silent(name: str, *arguments: Any) -> None:
     """Tells nothing."""
 
 
-def in_processes(chapter: Chapter[Any, Any, Any], work: Work, live: Live) -> Outcome:
+def in_processes(chapter: Chapter, work: Work, live: Live) -> Outcome:
     """Trains in a process for each device, and shows here what the first one tells."""
     heard, line = Pipe(duplex=False)
     outcomes: list[Outcome] = []

@@ -48,7 +48,7 @@ def scaled_batches(
 
 
 def one_pass(
-    chapter: Chapter[Any, Any, Any],
+    chapter: Chapter,
     weights: Mapping[str, Array],
     data: Examples,
     held_out: Examples,
