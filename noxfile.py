@@ -191,8 +191,8 @@ def scaling(session: nox.Session) -> None:
     """Measure and predict allreduce in PyTorch; or e.g. `-- jax --latency 5`."""
     framework, *flags = session.posargs or ["pytorch"]
     require_known(session, [framework], FRAMEWORKS)
-    command = "-m", "common.scaling", f"--framework={framework}", f"--out={RESULTS}"
-    session.run(python_of.framework(session, framework), *command, *flags)
+    python = python_of.framework(session, framework)
+    session.run(python, "-m", "common.scaling", f"--framework={framework}", *flags)
 
 
 @nox.session(venv_backend="none")

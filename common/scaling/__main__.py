@@ -1,58 +1,82 @@
 """Measures what an allreduce costs between virtual devices, and predicts it for a cluster."""
 
 import argparse
-import json
+import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
+from typing import Any, Final
 
 if not __package__:  # run as a file, as an editor does
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from common.backends.frameworks import FRAMEWORKS, installed
 from common.base.errors import RequestError
-from common.base.files import require_file, write_text
 from common.base.machine import cores
 from common.terminal.command import Parser, status
-from common.terminal.values import ENTRIES, THREADS, above_zero, count, path
+from common.terminal.values import ENTRIES, THREADS, above_zero, count
 
 DESCRIPTION = """\
-What an allreduce costs: latency and bandwidth between virtual devices are MEASURED, each
+What an allreduce costs: messages and additions between virtual devices are MEASURED, each
 algorithm's time on 2, 3 and 4 devices is predicted from them and compared with what is measured,
 and the time on 2 to 64 devices of a cluster is PREDICTED. docs/allreduce.md explains the model.
 
 python -m common.scaling --framework jax --latency 50 --bandwidth 12.5"""
 
-GRADIENTS = (129_068, 11_175_818)
+GRADIENTS: Final = (129_068, 11_175_818)
 """The parameters of LeNet and of the book's ResNet-18."""
+
+HERE: Final = (2, 3, 4)
+"""The numbers of devices of the allreduces that are timed."""
+
+BUDGET: Final = 30.0
+"""The seconds that timing may take."""
 
 
 def scale(flags: argparse.Namespace) -> None:
-    """Measures, prints and writes. Raises RequestError or RunError."""
+    """Measures, predicts and prints. Raises RequestError or RunError."""
     from rich.console import Console
 
+    from common.backends.devices import DeviceRequest, Process
+    from common.backends.loading import import_backend, one_thread_each
+    from common.base.machine import describe_machine, now
+    from common.chapters.scratch import ALLREDUCES
     from common.scaling.cluster import Link
-    from common.scaling.measure import measure
-    from common.scaling.tables import parts
+    from common.scaling.measure import Laboratory
+    from common.scaling.tables import cluster_table, compared_table
 
-    path = flags.out / "scaling.json"
-    require_file(path, "--out")
     framework = flags.framework or next(iter(installed()), None)
     if framework is None:
         raise RequestError(
             "no framework is installed in this Python: `nox -s scaling` measures with one that has "
             "its own"
         )
-    link = Link(flags.latency * 1e-6, 1e-9 / flags.bandwidth, 1e-9 / flags.addition)
+    threads = 1 if one_thread_each(framework) else flags.threads
+    chapter: Any = import_backend(framework, "scratch", threads)
+    # TensorFlow would warn that it compiles its collective again for each size.
+    logging.getLogger(framework).setLevel(logging.ERROR)
+    devices = chapter.devices(Process(), DeviceRequest(max(HERE), "cpu", threads))
     print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
-    measured = measure(framework, flags.threads, flags.sizes)
+    lab, share, machine = (
+        Laboratory(chapter, devices.local),
+        BUDGET / len(flags.sizes),
+        describe_machine(),
+    )
+    compared = [lab.compare(entries, HERE, ALLREDUCES, share) for entries in flags.sizes]
     console = Console(highlight=False, markup=False)
-    for part in parts(measured, link):
-        console.print(part)
-        console.print()
-    write_text(path, json.dumps({"measured": asdict(measured), "link": asdict(link)}, indent=2))
-    print(f"written: {path}")
+    console.print(
+        f"MEASURED on {now()[:10]}, on virtual devices of {framework} that share one machine: "
+        f"{machine['processor']}, {machine['cores']} cores, threads: {threads}."
+    )
+    console.print(compared_table(chain.from_iterable(compared)))
+    console.print(
+        "\nPREDICTED, not measured: a cluster of equal devices, each with one full-duplex link of "
+        f"latency {flags.latency:g} µs and {flags.bandwidth:g} GB/s, which adds "
+        f"{flags.addition:g} GB/s."
+    )
+    link = Link(flags.latency * 1e-6, 1e-9 / flags.bandwidth, 1e-9 / flags.addition)
+    console.print(cluster_table(max(flags.sizes), link))
 
 
 def parser() -> Parser:
@@ -64,8 +88,6 @@ def parser() -> Parser:
     add("--threads", type=count(THREADS), default=cores(), metavar="N", help=threads)
     sizes = "float32 numbers in the vectors that are summed (the gradients of LeNet and ResNet-18)"
     add("--sizes", type=count(ENTRIES), nargs="+", default=GRADIENTS, metavar="N", help=sizes)
-    place = "where scaling.json is written (%(default)s)"
-    add("--out", type=path, default=Path("results"), metavar="DIR", help=place)
     add = made.add_argument_group("the cluster").add_argument
     for name, value, what in (
         ("--latency", 5, "of a message, in microseconds"),

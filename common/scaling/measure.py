@@ -1,8 +1,7 @@
-"""Measures messages, additions and allreduces of virtual devices, and predicts the latter."""
+"""Measures allreduces of virtual devices, and predicts them from messages and additions."""
 
-import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -10,104 +9,54 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from common.backends.devices import DeviceRequest, Process
-from common.backends.loading import distributions, import_backend, one_thread_each
-from common.base.machine import describe_machine, now
 from common.chapters.data_parallel import FromScratch
-from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES, Schedule, Transfer
-from common.parallel.shards import shard_sizes
-from common.records.fingerprint import versions
 
-COUNTS: Final = (2, 3, 4)
-"""The numbers of devices of the allreduces that are timed."""
-
-CHUNKS: Final = (1, 2, 3, 4)
-"""The numbers of chunks, of which cutting and joining are timed."""
-
-LONG: Final = 2**20
-"""The entries beyond which a vector, of 4.2 MB, is timed once a round."""
-
-ROUNDS: Final = range(3, 25)
-"""Rounds of timing, after one to warm up."""
-
-SWEEPS: Final = 4
-"""How often a round times what is not long."""
+ROUNDS: Final = 3
+"""The fewest rounds in which calls are timed."""
 
 QUARTILE: Final = 0.25
 """The quantile of a call's times that counts: the least would favour short calls over long ones."""
 
-BUDGET: Final = 42.0
-"""The seconds that all this may take, importing and compiling included."""
+SENT: Final = 4
+"""How often a trial sends the vector."""
 
 Call = Callable[[], Sequence[Any]]
 
 
-class Trial(NamedTuple):
-    """Two devices cut and join a vector; in between, they send one vector to and fro."""
+class Costs(NamedTuple):
+    """Seconds for a vector that is cut into chunks: its ends, a chunk's message and addition.
 
-    entries: int
-    chunks: int
-    messages: int = 0
-    adds: bool = False
-
-    def schedule(self) -> Schedule:
-        """The whole vector from the first device to the second and back, and so on."""
-        ways = ((number % 2, 1 - number % 2) for number in range(self.messages))
-        rounds = tuple((Transfer(a, b, range(self.chunks), self.adds),) for a, b in ways)
-        return Schedule(2, self.chunks, rounds)
-
-
-class Allreduce(NamedTuple):
-    """An allreduce of vectors of that many entries, by name."""
-
-    entries: int
-    devices: int
-    algorithm: str
-
-
-Timed = Trial | Allreduce
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Seconds for vectors of some numbers of `entries`, in ascending order.
-
-    `cut` has those of a device that cuts its vector into 1, 2, 3 and 4 chunks and joins them.
+    The ends are what a device does before and after: it cuts its vector, and joins the chunks.
     """
 
-    entries: list[int]
-    message: list[float]
-    addition: list[float]
-    cut: list[list[float]]
-
-    def of(self, seconds: Sequence[float], entries: int) -> float:
-        """One of these costs for any number of entries: interpolated."""
-        return float(np.interp(entries, self.entries, seconds))
+    ends: float
+    message: float
+    addition: float
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One allreduce as it was measured and, if it has a schedule, as it was predicted."""
+class Compared(NamedTuple):
+    """An allreduce of vectors: its measured seconds and, if it has a schedule, what parts cost."""
 
     entries: int
     devices: int
     algorithm: str
     measured: float
-    predicted: float | None
+    costs: Costs | None
 
+    def predicted(self) -> float | None:
+        """The seconds of all messages and additions, one after the other; None: no schedule.
 
-@dataclass(frozen=True)
-class Measured:
-    """One measurement: where it was made, the costs and all allreduces. Times are in seconds."""
-
-    framework: str
-    threads: int
-    created: str
-    machine: dict[str, str | int]
-    versions: dict[str, str]
-    costs: Costs
-    compared: list[Compared]
+        Virtual devices share one processor. Each chunk is a message of its own.
+        """
+        if self.costs is None:
+            return None
+        schedule = SCHEDULES[self.algorithm](self.devices)
+        transfers = [transfer for one in schedule.rounds for transfer in one]
+        messages = sum(len(each.chunks) for each in transfers)
+        additions = sum(len(each.chunks) for each in transfers if each.adds)
+        ends, message, addition = self.costs
+        return self.devices * ends + messages * message + additions * addition
 
 
 @dataclass(frozen=True)
@@ -117,126 +66,64 @@ class Laboratory:
     chapter: FromScratch
     devices: Sequence[Any]
 
-    def calls(self, sizes: Sequence[int]) -> dict[Timed, Call]:
-        """The calls that are timed: messages of 1 entry and of all chunks, and allreduces."""
-        parts = {max(1, size // chunks) for size in sizes for chunks in CHUNKS}
-        calls: dict[Timed, Call] = {}
-        for entries in sorted({1} | parts):
-            calls |= self.trials(entries)
-        for entries in sizes:
-            vectors = self.vectors(max(COUNTS), entries)
-            for k, name in product(COUNTS, ALLREDUCES):
-                calls[Allreduce(entries, k, name)] = self.allreduce(name, k, vectors[:k])
-        return calls
-
-    def trials(self, entries: int) -> dict[Timed, Call]:
-        """The trials of one length, and the calls that carry them out."""
-        pair, by_schedule = self.vectors(2, entries), self.chapter.collectives.by_schedule
-        return {each: partial(by_schedule, each.schedule(), pair) for each in trials(entries)}
-
-    def vectors(self, k: int, entries: int) -> list[Any]:
-        """A vector of that many float32 numbers on each of the first k devices."""
-        values = np.ones(k * entries, np.float32)
-        return self.chapter.kernels.scatter(values, self.devices[:k])
-
-    def allreduce(self, name: str, k: int, vectors: Sequence[Any]) -> Call:
-        """The call that sums the vectors of k devices."""
+    def allreduce(self, name: str, vectors: Sequence[Any]) -> Call:
+        """The call that sums vectors, one of each device."""
         collectives = self.chapter.collectives
         if name not in SCHEDULES:
             return partial(collectives.native, vectors)
-        return partial(collectives.by_schedule, SCHEDULES[name](k), vectors)
+        return partial(collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
 
-    def once(self, call: Call) -> float:
-        """The seconds that one call takes, all its queued work included."""
-        begun = time.perf_counter()
-        self.chapter.synchronize([{"vector": vector} for vector in call()])
-        return time.perf_counter() - begun
+    def compare(
+        self, entries: int, counts: Sequence[int], names: Iterable[str], budget: float
+    ) -> list[Compared]:
+        """Times allreduces of float32 vectors on each number of devices, and their parts.
+
+        The budget is in seconds; compiling comes on top.
+        """
+        ones = np.ones(max(counts) * entries, np.float32)
+        vectors = self.chapter.kernels.scatter(ones, self.devices[: max(counts)])
+        cases, by_schedule = list(product(counts, names)), self.chapter.collectives.by_schedule
+        calls: dict[Hashable, Call] = {}
+        for k, name in cases:
+            calls[k, name] = self.allreduce(name, vectors[:k])
+            for trial in trials(k, name):
+                calls[trial] = partial(by_schedule, trial, vectors[:2])
+        seconds = self.timed(calls, budget)
+        return [Compared(entries, *case, seconds[case], costs_of(*case, seconds)) for case in cases]
+
+    def timed(self, calls: Mapping[Hashable, Call], budget: float) -> dict[Hashable, float]:
+        """The seconds of each call, its queued work included: the lower quartile of many rounds."""
+
+        def once(call: Call) -> float:
+            begun = time.perf_counter()
+            self.chapter.synchronize([{"vector": vector} for vector in call()])
+            return time.perf_counter() - begun
+
+        rounds = [[once(call) for call in calls.values()]]  # compiles, and does not count
+        end = time.perf_counter() + budget
+        while len(rounds) <= ROUNDS or time.perf_counter() < end:  # the caches are cold first
+            rounds.append([min(once(call), once(call)) for call in calls.values()])
+        return dict(zip(calls, np.quantile(rounds[1:], QUARTILE, axis=0).tolist(), strict=True))
 
 
-def trials(entries: int) -> list[Trial]:
-    """The trials of one length; short messages are sent more often."""
-    messages = 8 if entries <= LONG // 2 else 2
-    ends = [Trial(entries, chunks) for chunks in CHUNKS]
-    return ends + [Trial(entries, 1, messages, adds) for adds in (False, True)]
+def trials(k: int, name: str) -> list[Schedule]:
+    """What two devices do with vectors that are cut as an algorithm on k devices cuts them.
 
-
-def measure(framework: str, threads: int, sizes: Sequence[int]) -> Measured:
-    """Times messages, additions, and allreduces of vectors of `sizes` entries.
-
-    Raises RequestError if the framework is not installed.
+    They cut and join them; they also send one to and fro; they also add it.
     """
-    deadline = time.perf_counter() + BUDGET
-    threads = 1 if one_thread_each(framework) else threads
-    chapter: Any = import_backend(framework, "scratch", threads)
-    # TensorFlow would warn that it compiles its collective again for each size.
-    logging.getLogger(framework).setLevel(logging.ERROR)
-    devices = chapter.devices(Process(), DeviceRequest(max(COUNTS), "cpu", threads))
-    lab = Laboratory(chapter, devices.local)
-    seconds = timed(lab, lab.calls(sizes), deadline)
-    costs = costs_of(seconds)
-    known = versions(("numpy", *distributions(framework)))
-    return Measured(
-        framework=framework,
-        threads=threads,
-        created=now(),
-        machine=describe_machine(),
-        versions={name: version for name, version in known.items() if version != "none"},
-        costs=costs,
-        compared=[
-            Compared(*key, measured=taken, predicted=predicted(costs, key))
-            for key, taken in seconds.items()
-            if isinstance(key, Allreduce)
-        ],
-    )
+    if name not in SCHEDULES:
+        return []
+    chunks = SCHEDULES[name](k).chunks
+    ways = [(number % 2, 1 - number % 2) for number in range(SENT)]
+    return [
+        Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in some))
+        for some, adds in (([], False), (ways, False), (ways, True))
+    ]
 
 
-def timed(lab: Laboratory, calls: Mapping[Timed, Call], deadline: float) -> dict[Timed, float]:
-    """The seconds of every call: the lower quartile of all rounds, as QUARTILE says."""
-    for call in calls.values():
-        lab.once(call)  # compiles
-    warm = time.perf_counter()
-    found: dict[Timed, list[float]] = {key: [] for key in calls}
-    for number in range(1, ROUNDS.stop):
-        for sweep, (key, call) in product(range(SWEEPS), calls.items()):
-            if key.entries <= LONG:
-                found[key].append(min(lab.once(call), lab.once(call)))  # the caches are cold first
-            elif sweep == 0:
-                found[key].append(lab.once(call))
-        end = time.perf_counter()
-        if number >= ROUNDS.start and end + (end - warm) / number > deadline:
-            break
-    return {key: float(np.quantile(taken, QUARTILE)) for key, taken in found.items()}
-
-
-def costs_of(seconds: Mapping[Timed, float]) -> Costs:
-    """The costs by the times of trials: differences between two kinds of calls, at least 0."""
-    found = [key for key in seconds if isinstance(key, Trial) and key.messages]
-    entries = sorted({key.entries for key in found})
-    message, addition = [], []
-    for moved, added in (sorted(key for key in found if key.entries == n) for n in entries):
-        ends = seconds[Trial(moved.entries, 1)]
-        message.append(max(0.0, seconds[moved] - ends) / moved.messages)
-        addition.append(max(0.0, seconds[added] - seconds[moved]) / moved.messages)
-    cut = [[seconds[Trial(n, chunks)] / 2 for n in entries] for chunks in CHUNKS]
-    return Costs(entries, message, addition, cut)
-
-
-def predicted(costs: Costs, call: Allreduce) -> float | None:
-    """The seconds of an allreduce by the costs of its parts; None if it has no schedule."""
-    if call.algorithm not in SCHEDULES:
+def costs_of(k: int, name: str, seconds: Mapping[Any, float]) -> Costs | None:
+    """The costs by the times of trials: differences between two of them, at least 0."""
+    if not (found := trials(k, name)):
         return None
-    return predict(costs, SCHEDULES[call.algorithm](call.devices), call.entries)
-
-
-def predict(costs: Costs, schedule: Schedule, entries: int) -> float:
-    """The seconds of all messages and additions, one after the other, and of cutting and joining.
-
-    Virtual devices share one processor. Each chunk is a message of its own.
-    """
-    sizes = shard_sizes(entries, schedule.chunks)
-    total = schedule.devices * costs.of(costs.cut[schedule.chunks - 1], entries)
-    for transfer in (transfer for one in schedule.rounds for transfer in one):
-        for size in (sizes[chunk] for chunk in transfer.chunks):
-            total += costs.of(costs.message, size)
-            total += costs.of(costs.addition, size) if transfer.adds else 0
-    return total
+    (ends, sent, added), messages = map(seconds.__getitem__, found), SENT * found[0].chunks
+    return Costs(ends / 2, max(0.0, sent - ends) / messages, max(0.0, added - sent) / messages)

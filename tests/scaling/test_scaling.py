@@ -1,53 +1,34 @@
 """`python -m common.scaling`: constants, predictions, what is printed and what is refused."""
 
-import json
 import subprocess
 import sys
 from contextlib import nullcontext
 from math import prod
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pytest
 
 from common.chapters.chapters import SPECS
 from common.chapters.scratch import ALLREDUCES
 from common.models.nets import trainable
-from common.parallel.schedules import SCHEDULES
 from common.scaling import __main__ as command
-from common.scaling.measure import Costs, costs_of, predict, trials
+from common.scaling.measure import Compared, Costs, costs_of, trials
 
 ROOT = Path(__file__).parents[2]
 
 
-def costs(message: float, addition: float, *cut: float) -> Costs:
-    """Costs of 1 and of 9 times as much for vectors of 1 and of 9 entries."""
-    message_, addition_, *cuts = ([each, 9 * each] for each in (message, addition, *cut))
-    return Costs([1, 9], message_, addition_, cuts)
-
-
-def test_predictions_by_hand() -> None:
-    known = costs(1, 10, 100, 200, 300, 400)
-    # Four messages of 6 numbers, of which two are added.
-    assert predict(known, SCHEDULES["star"](3), 6) == pytest.approx(4 * 6 + 2 * 60 + 3 * 600)
-    # Every device sends 2 + 1 + 1 + 2 chunks of 2 numbers; half of them are added.
-    expected = 24 * 2 + 12 * 20 + 4 * 3200
-    assert predict(known, SCHEDULES["halving"](4), 8) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("known", [costs(1, 2, 3, 4, 5, 6), costs(1, 0, 30, 4, 2, 0)])
-def test_costs_are_found_from_the_times_of_trials(known: Costs) -> None:
-    times: dict[Any, float] = {}
-    for entries in known.entries:
-        for trial in trials(entries):
-            each = known.of(known.message, entries)
-            each += trial.adds * known.of(known.addition, entries)
-            cut = known.of(known.cut[trial.chunks - 1], entries)
-            times[trial] = 2 * cut + trial.messages * each
-    assert costs_of(times) == known
-    times = {trial: (taken if trial.messages == 0 else 0) for trial, taken in times.items()}
-    assert costs_of(times).message == costs_of(times).addition == [0, 0]
+def test_costs_and_predictions_by_hand() -> None:
+    ends, sent, added = trials(4, "halving")
+    # 4 times, 4 chunks are sent: the message of one takes 3 s, its addition 5 s.
+    times = {ends: 14.0, sent: 14.0 + 16 * 3, added: 14.0 + 16 * (3 + 5)}
+    costs = costs_of(4, "halving", times)
+    assert costs == Costs(7, 3, 5)
+    # Every device sends 2 + 1 + 1 + 2 chunks; half of them are added.
+    assert Compared(8, 4, "halving", 1.0, costs).predicted() == 4 * 7 + 24 * 3 + 12 * 5
+    assert Compared(8, 3, "star", 1.0, costs).predicted() == 3 * 7 + 4 * 3 + 2 * 5
+    assert costs_of(4, "halving", {**times, sent: 13.0, added: 12.0}) == Costs(7, 0, 0)
+    assert Compared(8, 3, "native", 1.0, costs_of(3, "native", {})).predicted() is None
 
 
 def test_the_gradients_are_those_of_the_book() -> None:
@@ -85,22 +66,17 @@ def test_help_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-SHORT = """
-from common.scaling import __main__, measure
-measure.BUDGET = 5
-raise SystemExit(__main__.main())
-"""
+SHORT = "from common.scaling import __main__ as it; it.BUDGET = 5; raise SystemExit(it.main())"
 
 
-def test_it_measures_the_framework_under_test(framework: str, tmp_path: Path) -> None:
-    flags = [f"--framework={framework}", "--sizes=100000", f"--out={tmp_path}", "--latency=7"]
+def test_it_measures_the_framework_under_test(framework: str) -> None:
+    flags = [f"--framework={framework}", "--sizes=100000", "--latency=7"]
     run = [sys.executable, "-c", SHORT, *flags]
-    printed = " ".join(subprocess.check_output(run, cwd=ROOT, text=True).split())
-    assert printed.index("MEASURED") < printed.index("Predicted over measured")
-    assert printed.index("PREDICTED") < printed.index("latency 7.00 µs and 25.0 GB/s")
-    found = json.loads((tmp_path / "scaling.json").read_text())["measured"]
-    on_two = [each for each in found["compared"] if each["devices"] == 2]
-    assert {each["algorithm"] for each in on_two} == ALLREDUCES.keys()
+    printed = subprocess.check_output(run, cwd=ROOT, text=True)
+    assert printed.index("MEASURED") < printed.index("PREDICTED")
+    assert "latency 7 µs and 25 GB/s" in " ".join(printed.split())
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
+    on_two = [row[2:] for row in rows if row[:2] == ["400 kB", "2"]]
+    assert {algorithm for algorithm, *_ in on_two} == ALLREDUCES.keys()
     # The bound is a factor of 2 where nothing else runs; tests run two at a time.
-    ratios = [each["predicted"] / each["measured"] for each in on_two if each["predicted"]]
-    assert 1 / 3 < median(ratios) < 3
+    assert 1 / 3 < median(float(ratio) for *_, ratio in on_two if ratio) < 3
