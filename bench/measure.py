@@ -34,7 +34,6 @@ from common.base.errors import RunError
 from common.base.machine import cores, peak_memory
 from common.data.dataset import Dataset, load
 from common.records.fingerprint import versions
-from common.records.record import DataUsed
 from common.terminal.command import status
 
 
@@ -85,9 +84,9 @@ class Measurement:
         """The data set, which is synthetic where Fashion-MNIST is missing, and the versions."""
         data = self.data
         sizes = {"train_examples": len(data.train_labels), "test_examples": len(data.test_labels)}
-        used = DataUsed(name=data.name, sha256=data.digest(), **sizes)
+        used = {"name": data.name, "sha256": data.digest(), **sizes}
         names = ("numpy", "keras", "lightning-fabric", *distributions(self.entry.framework))
-        return {"data": used.model_dump(), "versions": versions(names)}
+        return {"data": used, "versions": versions(names)}
 
 
 def rival(entry: Entry) -> Contender:

@@ -8,7 +8,6 @@ from pydantic import BaseModel, Field
 
 from bench.plan import Entry
 from common.chapters.chapters import SPECS
-from common.records.record import DataUsed
 
 HEADINGS: Final = (
     *("net", "framework", "loop", "on", "images per s", "ours over it"),
@@ -39,7 +38,7 @@ class Bench(BaseModel):
     created: str
     machine: dict[str, str | int]
     versions: dict[str, dict[str, str]]
-    data: DataUsed
+    data: dict[str, str | int]
     rounds: int
     failed: list[str] = []
     samples: list[Samples]
@@ -79,7 +78,7 @@ class Bench(BaseModel):
         """The machine, the date and the rounds, and which entries failed."""
         machine = self.machine
         parts = [f"{machine['processor']}, {machine['cores']} cores, {self.created}"]
-        parts.append(f"medians of {self.rounds} rounds on {self.data.name}")
+        parts.append(f"medians of {self.rounds} rounds on {self.data['name']}")
         if "gpus" in machine:
             parts.append(f"{machine['gpus']}, driver {machine['driver']}, float32 without TF32")
             parts.append("MiB are of the host's memory")

@@ -111,9 +111,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         if setting != settings[0]:
             raise RequestError(f"seeds {seeds[0]} and {seed} are of two settings: `nox -s seeds`")
     text = report(np.array([[accuracy(each) for each in row] for row in records]), frameworks)
-    data, numbers = records[0][0].data, ", ".join(map(str, seeds))
-    print(f"{chapter}, preset {settings[0]['preset']}, {data.train_examples:,} {data.name} images;")
-    print(f"seeds {numbers}; accuracy on {data.test_examples:,} images\n\n{text}")
+    config, numbers = records[0][0].config, ", ".join(map(str, seeds))
+    data = f"{config.train_examples:,} {config.dataset} images"
+    print(f"{chapter}, preset {config.preset}, {data};")
+    print(f"seeds {numbers}; accuracy on {config.test_examples:,} images\n\n{text}")
 
 
 if __name__ == "__main__":

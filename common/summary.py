@@ -57,7 +57,7 @@ def table(found: Sequence[Record]) -> str:
     """The runs as a Markdown table, with where and when they were made."""
     first = found[0]
     machine = f"{first.machine['processor']}, {first.machine['cores']} cores"
-    data = f"{first.data.train_examples:,} {first.data.name} images"
+    data = f"{first.config.train_examples:,} {first.config.dataset} images"
     source = f"{first.chapter}, preset {first.config.preset}, {data}; {machine}"
     lines = markdown(HEADINGS, map(row, found))
     return "\n".join([*lines, "", f"{source}; {first.started[:10]}."])

@@ -40,7 +40,7 @@ def accuracy_checks(run: Run, runs: Sequence[Run]) -> Iterator[Finding]:
     They are known of whole presets: one flag by hand, and an accuracy may be another.
     """
     criteria, record = CRITERIA[run.record.chapter], run.record
-    setting = record.config.preset, record.data.name
+    setting = record.config.preset, record.config.dataset
     if setting not in criteria.floor or preset_of(record.config) is None:
         return
     floor, ours = criteria.floor[setting].limit, accuracy(record)

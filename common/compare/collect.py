@@ -15,8 +15,13 @@ from common.base.errors import RunError
 from common.chapters.chapters import SPECS
 from common.compare.checks import Run, median
 from common.records.record import ANY, Record, record_name
-from common.records.store import read_record, read_tensors
-from common.records.trust import made_elsewhere, require_complete, require_own
+from common.records.store import (
+    made_elsewhere,
+    read_record,
+    read_tensors,
+    require_complete,
+    require_own,
+)
 from common.settings.config import Config
 
 Asked = Callable[[Config], Mapping[str, Any]]
@@ -114,7 +119,7 @@ def identity(record: Record) -> dict[str, Any]:
     """What has to be the same in all records that say the same."""
     return {
         **record.config.numerics(),
-        "data": record.data.sha256,
+        "data": record.data_sha256,
         "initial weights": record.initial_weights_sha256,
     }
 

@@ -28,7 +28,6 @@ from common.compare.findings import Check, Finding, farthest, nearest_to_failing
 from common.compare.planned import preset_of
 from common.compare.recorded_steps import Recomputed, recompute_all
 from common.compare.repeats import against, repeat_checks
-from common.records.record import DataUsed
 from common.records.trace import minibatch_size
 from common.settings.config import Config
 
@@ -44,7 +43,6 @@ class Comparison(BaseModel):
     suite: str
     chapter: str
     config: Config | None
-    data: DataUsed | None
     compared_with: str
     checks: list[Check]
     notes: list[str] = []
@@ -131,7 +129,6 @@ def compare_suite(
         suite=name,
         chapter=suite.chapter,
         config=runs[0].record.config if runs else None,
-        data=runs[0].record.data if runs else None,
         compared_with=" and ".join(compared_with) or "nothing",
         checks=checks,
         notes=[*notes, *variables_set(runs)],

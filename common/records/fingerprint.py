@@ -3,20 +3,12 @@
 import hashlib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ROOMS: Final = (
-    "base",
-    "data",
-    "models",
-    "parallel",
-    "backends",
-    "hosts",
-    "chapters",
-    "settings",
-    "records",
-    "training",
+    *("base", "data", "models", "parallel", "backends"),
+    *("hosts", "chapters", "settings", "records", "training"),
 )
 """The rooms of `common/` that decide a run's numbers; the rest looks at what has been computed."""
 
@@ -39,7 +31,7 @@ def sources(framework: str) -> list[Path]:
 
 def versions(distributions: tuple[str, ...]) -> dict[str, str]:
     """The installed version of each distribution; "none" where it is not installed."""
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for name in distributions:
         try:
             found[name] = version(name)

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from common.backends.devices import Process
 from common.backends.driver import find_driver, in_words
@@ -15,7 +15,7 @@ from common.base.machine import describe_machine
 from common.data.dataset import Dataset
 from common.models.weights_file import digest
 from common.records.fingerprint import ROOT, source_digest, versions
-from common.records.record import Cluster, DataUsed, Failure, Record
+from common.records.record import Cluster, Failure, Record
 from common.settings.config import Config
 from common.terminal.text import gist, storable
 
@@ -25,8 +25,7 @@ VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 def gpus_here() -> dict[str, str | int]:
     """The GPUs that a run could choose from and NVIDIA's driver, as a record tells of them."""
-    found = find_driver(VISIBLE)
-    if isinstance(found, str):  # what the framework sees, nvidia-smi may not
+    if isinstance(found := find_driver(VISIBLE), str):  # the framework may see more
         return {"gpus": "unknown", "driver": "unknown"}
     return {"gpus": in_words(found.cards), "driver": found.version}
 
@@ -53,12 +52,7 @@ def new_record(
         source_sha256=source_digest(config.framework),
         devices=list(devices),
         config=config,
-        data=DataUsed(
-            name=data.name,
-            sha256=data.digest(),
-            train_examples=config.train_examples,
-            test_examples=config.test_examples,
-        ),
+        data_sha256=data.digest(),
         initial_weights_sha256=digest(weights),
         traffic=config.traffic(),
     )
@@ -76,11 +70,12 @@ def cluster(launcher: str, config: Config, process: Process) -> Cluster | None:
 
 def failure_of(error: BaseException) -> Failure:
     """What a record says of the error that ended its run, without the paths of a machine."""
-    text = "".join(traceback.format_exception(error))
     ours = isinstance(error, RequestError | RunError)
     message = str(error) if ours else f"{type(error).__name__}: {gist(str(error))}"
-    told: dict[str, Any] = {"message": storable(message)}
-    if isinstance(error, RunError):
-        told |= {"step": error.step, "tensor": error.tensor, "device": error.device}
-    text = storable(text.replace(str(ROOT), ".").replace(sys.prefix, "..."))
-    return Failure(**told, traceback=text)
+    text = "".join(traceback.format_exception(error))
+    text = text.replace(str(ROOT), ".").replace(sys.prefix, "...")
+    failure = Failure(message=storable(message), traceback=storable(text))
+    if not isinstance(error, RunError):
+        return failure
+    where = {"step": error.step, "tensor": error.tensor, "device": error.device}
+    return failure.model_copy(update=where)

@@ -9,7 +9,7 @@ from common.parallel.ledger import Event, Usage
 from common.parallel.schedules import Traffic
 from common.settings.config import Config, Count
 
-SCHEMA: Final = 7
+SCHEMA: Final = 8
 
 
 class Strict(BaseModel):
@@ -28,15 +28,6 @@ class Epoch(Strict):
     images_per_second: float = Field(ge=0)
 
 
-class DataUsed(Strict):
-    """The data that a run really used, and the SHA-256 over its images and labels."""
-
-    name: str
-    sha256: str
-    train_examples: Count
-    test_examples: Count
-
-
 class Failure(Strict):
     """Why a run failed: in a line, and where, as far as that is known."""
 
@@ -48,10 +39,9 @@ class Failure(Strict):
 
 
 class Resumption(Strict):
-    """A run resumed from a checkpoint after `step`, which it, or another run, had written.
+    """A run resumed from a checkpoint after `step`, of a run that `started` then.
 
-    `started` is when that run had, on so many devices of a framework. `differences` are those that
-    may change how it rounds from then on.
+    `differences` are those that may change how it rounds from then on.
     """
 
     step: Count
@@ -62,10 +52,7 @@ class Resumption(Strict):
 
 
 class Cluster(Strict):
-    """Who has started the processes of a run over hosts, and by what they exchange numbers.
-
-    `hosts` has the host of each process; they have as many devices each.
-    """
+    """The launcher of a run over hosts, how its processes communicate, and the host of each."""
 
     launcher: str
     engine: str
@@ -74,10 +61,7 @@ class Cluster(Strict):
 
 
 class Split(Strict):
-    """What the first step of a run sent and kept, counted and by its plan, and what devices did.
-
-    Of a run that has resumed, it is the first step from then on.
-    """
+    """What the first step of a run, or after it resumed, sent and kept, and what devices did."""
 
     counted: Usage
     predicted: Usage
@@ -87,16 +71,12 @@ class Split(Strict):
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.
 
-    `cluster` is there if a launcher has started several processes, each with its own devices.
-
-    `resumed` tells of each time that it resumed from a checkpoint, the last one at the end.
-
-    `environment` has the variables that were set and may change how the framework rounds.
-
-    `sha256` covers all the rest and, once it is complete, the file of tensors beside it.
+    `config` is what was asked for, with the data and how many examples of it. `environment` has the
+    variables that were set and may change how the framework rounds. `data_sha256` covers images and
+    labels, `sha256` all the rest and, once the run is complete, the file of tensors beside it.
     """
 
-    schema_version: Literal[7] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[8] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed", "interrupted"]
@@ -110,7 +90,7 @@ class Record(Strict):
     source_sha256: str
     devices: list[str]
     config: Config
-    data: DataUsed
+    data_sha256: str
     initial_weights_sha256: str
     losses: list[float] = []
     epochs: list[Epoch] = []

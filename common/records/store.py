@@ -1,12 +1,13 @@
 """Records as files: each is written atomically, with its tensors beside it, and verified when read.
 
-One digest, in the record, covers both files: whoever reads them sees if one was changed, cut off
-or replaced since. It is for accidents: a record that is changed on purpose can get a new digest.
+One digest, in the record, shows if either file was changed, cut off or replaced. It is for
+accidents: a record that is changed on purpose can get a new one.
 """
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,22 +18,21 @@ from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.files import require_regular, write_text
 from common.models.weights_file import load_arrays, save_weights
+from common.records.fingerprint import source_digest
 from common.records.record import SCHEMA, Record
 
 
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:
     """Writes the tensors, if any, and then the record with the digest of both, each atomically.
 
-    A run's first record says that it runs, and takes the place of an earlier one and its tensors.
-    So whenever the process is killed, a record that says "complete" has its own tensors. Raises
-    RunError if a file cannot be written.
+    A record without tensors, as a run writes first, removes those of an earlier run. So whenever
+    the process is killed, a complete record has its own. Raises RunError if it cannot be written.
     """
     with write_failure(path):
         if tensors is not None:
             save_weights(tensors_of(path), tensors)
-        signed = record.model_copy(
-            update={"sha256": digest(path, record, tensors=tensors is not None)}
-        )
+        sha256 = digest(path, record, tensors=tensors is not None)
+        signed = record.model_copy(update={"sha256": sha256})
         write_text(path, signed.model_dump_json(by_alias=True, indent=2) + "\n")
         if tensors is None:
             Path(os.path.realpath(tensors_of(path))).unlink(missing_ok=True)
@@ -69,10 +69,8 @@ def read_record(path: Path) -> Record:
         return Record.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RunError(
-            f"{path} is not a record of schema {SCHEMA}: {where} {first['msg']}"
-        ) from None
+        why = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+        raise RunError(f"{path} is not a record of schema {SCHEMA}: {why}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path} cannot be read: {error}") from None
 
@@ -89,3 +87,39 @@ def read_tensors(path: Path, record: Record) -> Weights:
         raise RunError(f"{tensors} cannot be read: {error}") from None
     except RequestError as error:
         raise RunError(str(error)) from None
+
+
+def require_complete(path: Path, record: Record) -> None:
+    """Raises RunError that says what became of the run, unless it is complete."""
+    if record.status != "complete":
+        failed = f"the run failed: {record.failure.message}" if record.failure else ""
+        raise RunError(f"{failed or f'the run is {record.status}, not complete'} ({path})")
+
+
+def require_own(path: Path, record: Record) -> None:
+    """Raises RunError if the record is one of another name, or of other code than is here."""
+    if record.file_name() != path.name:
+        raise RunError(f"it is the record of {record.name()} ({path})")
+    if record.source_sha256 != source_digest(record.framework):
+        raise RunError(f"stale, as the code has changed since: run it again ({path})")
+
+
+def made_elsewhere(record: Record, others: Iterable[Record]) -> str:
+    """How most records of its framework were made otherwise than this one; empty if they were not.
+
+    Runs over hosts may have been on any machine.
+    """
+    if record.cluster:
+        return ""
+    own = [each for each in others if each.framework == record.framework and not each.cluster]
+    for name, value in _setup(record).items():
+        (common, _), *_ = Counter(_setup(each).get(name) for each in own).most_common()
+        if value != common:
+            return f"made elsewhere: {name} is {value}, and {common} in others of its framework"
+    return ""
+
+
+def _setup(record: Record) -> dict[str, str | int]:
+    """The processor, the Python and the packages that a run was made with."""
+    machine = {name: record.machine.get(name, "") for name in ("processor", "python")}
+    return machine | record.versions

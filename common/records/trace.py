@@ -1,9 +1,8 @@
 """The arrays that a run leaves; its trace lets single steps be computed again, each on its own.
 
-A step's error then stays a step's error: what later steps make of it does not count. By name in the
-run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial ones);
-`trace/momentum/T/NAME`, with momentum, the velocities after step T (not after 0: they are zero);
-and `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
+By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial
+ones); `trace/momentum/T/NAME`, the velocities after step T, with momentum and not after 0;
+`trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
 """
 
 import math
@@ -25,14 +24,8 @@ PROBE: Final = 100
 LAYERS_PROBE: Final = 10
 """Of them, those of which a run keeps what each layer makes: of all it would be 45 MB and more."""
 
-WHOLE: Final = 20
-"""A run of at most this many steps keeps all of them."""
-
-FIRST: Final = 3
-"""A longer run keeps this many from the first one on."""
-
-ENDS: Final = 10
-"""It also keeps at most this many last steps of epochs: they show weights late in training."""
+WHOLE, FIRST, ENDS = 20, 3, 10
+"""A run of so many steps keeps all of them, a longer one the first ones and the ends of epochs."""
 
 MOST_BYTES: Final = 32 * 2**20
 """The most bytes of weights and velocities that a run keeps."""

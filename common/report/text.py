@@ -71,16 +71,15 @@ def columns(comparison: Comparison) -> list[str]:
 
 def subtitle(comparison: Comparison) -> str:
     """The setting, and what the runs are compared with."""
-    config, data = comparison.config, comparison.data
-    if config is None or data is None:
+    config = comparison.config
+    if config is None:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     without = [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
     notes = "".join(f"; {x}" for x in (*without, *comparison.notes, *uncompared([comparison])))
-    return (
-        f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}, "
-        f"{data.train_examples:,} {data.name} images; against {comparison.compared_with}{notes}"
-    )
+    setting = f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}"
+    data = f"{config.train_examples:,} {config.dataset} images"
+    return f"{setting}, {data}; against {comparison.compared_with}{notes}"
 
 
 def describe(check: Check) -> str:

@@ -107,10 +107,9 @@ def require_same(record: Record, found: Checkpoint | None, process: Process) -> 
     Each has found its own: the devices, on which the setting may depend, the data and weights that
     it has read, and the checkpoint that it resumes from.
     """
-    data = record.data
     settled = {
         "devices": f"{record.config.devices} devices, {record.config.device_kind}",
-        "data": f"{data.name} {data.sha256[:12]}",
+        "data": f"{record.config.dataset} {record.data_sha256[:12]}",
         "initial weights": record.initial_weights_sha256[:12],
         "checkpoint": found.record.sha256[:12] if found else "none",
     }
@@ -149,7 +148,7 @@ def _numbers(record: Record) -> dict[str, Any]:
     known = record.source_sha256 == source_digest(record.framework)
     return {
         **record.config.numerics(),
-        "data": record.data.sha256[:12],
+        "data": record.data_sha256[:12],
         "initial weights": record.initial_weights_sha256[:12],
         "code": "current" if known else "stale",
     }

@@ -1,7 +1,6 @@
 """`python -m common.parity FILE FILE`: what it says and returns, whatever the files hold."""
 
 import doctest
-import json
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,7 @@ def test_the_status_says_whether_files_are_the_same(weights: Path, capsys: Captu
 
 
 def test_runs_of_two_settings_are_not_compared(ours: Path, theirs: Path, capsys: Captured) -> None:
-    edit(ours, data=json.loads(ours.read_text())["data"] | {"sha256": NASTY})
+    edit(ours, data_sha256=NASTY)
     assert main([str(ours), str(theirs)]) == 2
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("not comparable, as the settings differ: data is a\\x1b[31m")

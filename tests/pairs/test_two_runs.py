@@ -65,8 +65,7 @@ def test_what_diverges_first_is_named(two: Path, ours: Path, theirs: Path) -> No
 
 
 def test_another_setting_is_said_and_nothing_compared(ours: Path, theirs: Path) -> None:
-    data = json.loads(ours.read_text())["data"] | {"sha256": "0" * 64}
-    edit(ours, initial_weights_sha256="1" * 64, data=data)
+    edit(ours, initial_weights_sha256="1" * 64, data_sha256="0" * 64)
     configure(ours, lr=0.06)
     verdict = compared(ours, theirs)
     assert (verdict.passed, verdict.arrays) == (False, [])

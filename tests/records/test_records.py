@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_chapter import RECORD, CommandLine, written
+from fake_chapter import RECORD, CommandLine, start as start, written
 from stored import save_bfloat16
 
 from common.base.errors import RunError
@@ -21,24 +21,28 @@ from common.records.trace import expected_arrays
 CLOSING = r"test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu:0, cpu:1, cpu:2\]\n"
 
 
-@pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    return CommandLine(monkeypatch, tmp_path)
+def test_a_record_says_running_first_and_has_the_names_that_others_read(
+    start: CommandLine,
+) -> None:
+    seen = []
 
+    def watch(step: int) -> float:
+        seen.append((written()["status"], written()["losses"]))
+        return 1 / step
 
-def test_a_record_and_its_tensors_have_the_names_that_others_read(start: CommandLine) -> None:
-    assert start("--seed=3", "--lr=0.5") == 0
+    assert start("--seed=3", "--lr=0.5", loss=watch) == 0
+    assert seen == [("running", [])] * 7
     record = written()
-    expected = {"schema": 7, "framework": "pytorch", "chapter": "scratch", "status": "complete"}
+    expected = {"schema": 8, "framework": "pytorch", "chapter": "scratch", "status": "complete"}
     assert expected.items() <= record.items()
     assert record["devices"] == ["cpu:0", "cpu:1", "cpu:2"]
-    assert {"steps": 7, "epochs": None, "seed": 3}.items() <= record["config"].items()
+    settings = {"steps": 7, "epochs": None, "seed": 3, "dataset": "synthetic"}
+    assert settings.items() <= record["config"].items()
     assert record["versions"]["numpy"] == np.__version__
     assert record["losses"] == [1 / step for step in range(1, 8)]
     for number, (epoch, images) in enumerate(zip(record["epochs"], (30, 24), strict=True), start=1):
         assert epoch["epoch"] == number
         assert epoch["images_per_second"] * epoch["seconds"] == pytest.approx(images)
-    assert record["data"]["name"] == "synthetic"
     assert record["initial_weights_sha256"] == digest(initial_weights(LENET, 3, "float32"))
     assert record["peak_memory"] > 1_000_000
     found = read_record(RECORD)
@@ -48,18 +52,6 @@ def test_a_record_and_its_tensors_have_the_names_that_others_read(start: Command
     for name, values in initial_weights(LENET, 3, "float32").items():
         assert np.allclose(tensors[f"weights/{name}"], values + 7 * 0.5)
     assert sorted(RECORD.parent.iterdir()) == [RECORD, RECORD.with_suffix(".safetensors")]
-
-
-def test_the_record_says_running_until_it_is_complete(start: CommandLine) -> None:
-    seen = []
-
-    def watch(step: int) -> float:
-        seen.append((written()["status"], written()["losses"]))
-        return 1.0
-
-    assert start(loss=watch) == 0
-    assert seen == [("running", [])] * 7
-    assert written()["status"] == "complete"
 
 
 @pytest.mark.parametrize(
@@ -111,19 +103,16 @@ def test_what_cannot_become_a_file_is_refused_and_nothing_written(
     assert sorted(Path().rglob("*")) == before
 
 
-def test_saved_weights_are_the_final_ones_by_canonical_names(start: CommandLine) -> None:
+def test_saved_weights_are_the_final_ones_and_start_another_run(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert start("--lr=0.5", "--save-weights=far/w.safetensors") == 0
     trained = load_weights(Path("far/w.safetensors"), LENET, "float32")
     assert all((trained[name] == 3.5).all() for name in LENET if name.endswith("bias"))
     assert start("--lr=0.5", "--init-weights=far/w.safetensors") == 0
     assert written()["initial_weights_sha256"] == digest(trained)
     assert written()["config"]["init_weights"] == "far/w.safetensors"
-
-
-def test_initial_weights_in_bfloat16_are_read_as_float32_and_said(
-    start: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save_bfloat16(Path("w"), {k: v + 1 for k, v in initial_weights(LENET, 0, "float32").items()})
+    save_bfloat16(Path("w"), trained)
     assert start("--init-weights=w") == 0
     assert "w has bfloat16, read as float32: conv1.bias, conv1.weight, " in capsys.readouterr().err
 

@@ -15,7 +15,7 @@ from common.compare import numpy_nets
 from common.compare.recorded_steps import recompute
 from common.compare.scratch import LeNet
 from common.pairs.runs import read_run
-from common.records.trace import minibatch_size, snapshots, traced_steps
+from common.records.trace import snapshots, traced_steps
 
 
 def config(**changes: Any) -> Any:
@@ -45,11 +45,6 @@ def test_large_nets_and_minibatches_are_kept_in_few_steps_or_none() -> None:
     assert 1 < len(few) < 12
     assert traced_steps(config(**net, options=ConciseOptions(32), dtype="float32")) == [1]
     assert traced_steps(config(**net, options=ConciseOptions(64))) == []
-
-
-def test_the_last_minibatch_of_an_epoch_may_be_short() -> None:
-    found = [minibatch_size(config(), step) for step in range(1, 7)]
-    assert found == [20, 20, 10] * 2
 
 
 class AtStepThree(chapters.NumpyChapter):

@@ -59,10 +59,6 @@ def other_package(path: Path) -> None:
     edit(path, versions=read_record(path).versions | {"numpy": "0.9"})
 
 
-def other_data(path: Path) -> None:
-    edit(path, data=read_record(path).data.model_dump() | {"sha256": "0" * 64})
-
-
 def other_rate(path: Path) -> None:
     make(path.parent, "jax", NumpyChapter(), 2, lr=0.06)
 
@@ -79,11 +75,11 @@ CHANGED = "was changed after it was written"
     ("spoil", "why"),
     [
         (edited(source_sha256="0" * 64), "stale, as the code has changed since: run it again"),
-        (changed('"schema": 7', '"schema": 6'), "is not a record of schema 7: schema "),
+        (changed('"schema": 8', '"schema": 7'), "is not a record of schema 8: schema "),
         (edited(status="running"), "the run is running, not complete"),
         (edited(status="failed", failure=FAILURE), "the run failed: OSError: worse"),
         (Path.unlink, "there is no "),
-        (cut(".json"), "is not a record of schema 7"),
+        (cut(".json"), "is not a record of schema 8"),
         (cut(".safetensors"), CHANGED),
         (lambda path: path.with_suffix(".safetensors").unlink(), "safetensors cannot be read"),
         (copied(".json", ".safetensors"), "it is the record of jax-scratch-1dev"),
@@ -93,7 +89,7 @@ CHANGED = "was changed after it was written"
         (changed('"epochs": null', '"epochs": 1'), "exactly one of epochs and steps"),
         (other_machine, "made elsewhere: processor is Z80, and "),
         (other_package, "made elsewhere: numpy is 0.9, and "),
-        (other_data, "data is 0000"),
+        (edited(data_sha256="0" * 64), "data is 0000"),
         (other_minibatch, "minibatches is "),
         (other_rate, "lr is 0.06, and others have 0.05"),
     ],
