@@ -1,39 +1,127 @@
 """The concise chapter, in the framework under test, against NumPy."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import concise_steps
 import numpy as np
 import pytest
-from concise_steps import RATES, Worker, everything, far, trained
+from concise_steps import RATES, WIDTH, far
 from numpy_chapter import layers
 from oracle import OneDevice
+from workers import Worker
 
 from common.base.arrays import Weights, part
-from common.chapters.concise import BATCH_NORMS
+from common.chapters.concise import BATCH_NORMS, ConciseOptions
 from common.models.nets import layer_shapes, resnet18_shapes, trainable
+from common.parallel.shards import shard_bounds
 
-Mode = tuple[int, str, str | None]
 STEPS = concise_steps.batches("float64")
 START = concise_steps.start("float64")
+DEVICES = 3
 
-# Every mode means ten seconds of compiling, or more. The grid has one device, two and four.
-MODES = [
-    *((3, batch_norm, None) for batch_norm in BATCH_NORMS),
-    *(
-        pytest.param((3, batch_norm, wrapper), marks=pytest.mark.only(framework))
-        for framework, wrapper in (("pytorch", "fsdp"), ("jax", "zero3"))
-        for batch_norm in BATCH_NORMS
-    ),
-]
+MODES = {
+    "pytorch": ("ddp per-device", "fsdp sync"),
+    "tensorflow": ("mirrored per-device",),
+    "jax": ("sharding per-device", "zero3 sync"),
+    "mxnet": ("device per-device",),
+}
+"""Wrappers, each with one of the ways to normalize; the grid has the default wrapper with both."""
+
+OTHERS = {"jax": "shard_map", "mxnet": "local"}
+"""Wrappers of which only the steps are compared."""
 
 
-def one_device(batch_norm: str, k: int) -> OneDevice:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "mode" in metafunc.fixturenames:
+        metafunc.parametrize("mode", MODES.get(metafunc.config.getoption("--framework"), ()))
+
+
+def options_of(framework: str, mode: str) -> ConciseOptions:
+    wrapper, batch_norm = mode.split()
+    return concise_steps.options(framework, batch_norm, wrapper)
+
+
+def trained(chapter: Any, devices: Sequence[Any], options: ConciseOptions) -> Weights:
+    """Takes the steps: their losses, and the weights after them."""
+    replicas = chapter.replicate(START, devices, options)
+    losses = losses_of(chapter, replicas, devices, options)
+    return losses | under("weights", chapter.export(replicas))
+
+
+def losses_of(chapter: Any, replicas: Any, devices: Any, options: ConciseOptions) -> Weights:
+    """Takes the steps; returns their losses."""
+    losses = [
+        chapter.train_batch(*step, replicas, devices, lr, options)
+        for step, lr in zip(STEPS, RATES, strict=True)
+    ]
+    chapter.synchronize(replicas)
+    return {"losses": np.array([float(loss) for loss in losses])}
+
+
+def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) -> Weights:
+    """Takes the steps, with all else that a backend computes before, between and after."""
+    (X, y), _, last = STEPS
+    replicas = chapter.replicate(START, devices, options)
+    found = {
+        "logits/before": chapter.predict(X, replicas, devices),
+        **under("layers/before", chapter.activations(X, replicas, devices)),
+        **under("gradients", chapter.gradients(X, y, replicas, devices, options)),
+        **under("untouched", chapter.export(replicas)),
+        **losses_of(chapter, replicas, devices, options),
+        # To export may give all devices the first one's statistics: what needs these comes before.
+        **under("own", chapter.save(replicas)),
+        "logits/after": chapter.predict(X, replicas, devices),
+        **under("layers/after", chapter.activations(X, replicas, devices)),
+        "logits/one": chapter.predict(X[:1], replicas, devices),
+        **under("weights", chapter.export(replicas)),
+    }
+    others = chapter.replicate(START, devices, options)
+    # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
+    chapter.gradients(*last, others, devices, options)
+    saved = chapter.save(replicas)
+    chapter.restore(saved, others, devices)
+    found |= under("saved", saved) | under("restored", chapter.save(others))
+    for when, each in (("on", replicas), ("resumed", others)):
+        chapter.train_batch(*last, each, devices, RATES[0], options)
+        found |= under(when, chapter.save(each))
+    return found
+
+
+def under(prefix: str, arrays: Weights) -> Weights:
+    """The same arrays, under names that begin so; `part` takes them out again."""
+    return {f"{prefix}/{name}": values for name, values in arrays.items()}
+
+
+@pytest.fixture(scope="session")
+def computed(framework: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Weights]:
+    """What the backend computed in float64, by mode: processes are started once for all."""
+    cases = {mode: (everything, options_of(framework, mode)) for mode in MODES[framework]}
+    folder = tmp_path_factory.mktemp("steps")
+    return Worker(framework, "concise", DEVICES, cases, folder).run()
+
+
+@pytest.fixture
+def found(computed: dict[str, Weights], mode: str) -> Weights:
+    return computed[mode]
+
+
+def split(mode: str, first: int = 0) -> Callable[[int], list[tuple[int, int]]]:
+    """How a minibatch is divided for batch normalization, the shard of device `first` first."""
+    devices = DEVICES if "per-device" in mode else 1
+
+    def bounds(n: int) -> list[tuple[int, int]]:
+        every = shard_bounds(n, devices)
+        return every[first:] + every[:first]
+
+    return bounds
+
+
+def one_device(mode: str, first: int = 0) -> OneDevice:
     """The same training in NumPy, before its first step."""
-    return OneDevice("concise", START, split=concise_steps.split(batch_norm, k))
+    return OneDevice("concise", START, split=split(mode, first))
 
 
 def farthest(found: Weights, expected: Weights) -> float:
@@ -41,64 +129,49 @@ def farthest(found: Weights, expected: Weights) -> float:
     return max(far(found[name], expected[name]) for name in expected)
 
 
-def require_trained(found: Weights, batch_norm: str, k: int) -> OneDevice:
+def require_trained(found: Weights, mode: str) -> OneDevice:
     """Asserts that losses and weights are NumPy's; returns these."""
-    right = one_device(batch_norm, k)
+    right = one_device(mode)
     np.testing.assert_allclose(found["losses"], right.steps(STEPS, RATES), rtol=1e-11)
     assert farthest(part(found, "weights/"), right.weights) < 1e-10
     return right
 
 
-@pytest.fixture(
-    scope="session", params=MODES, ids=lambda mode: "-".join(map(str, filter(None, mode)))
-)
-def mode(request: pytest.FixtureRequest) -> Mode:
-    """The number of devices, what batch normalization sees, and the wrapper if not the default."""
-    found: Mode = request.param
-    return found
+def test_steps_logits_and_layers_are_those_of_numpy(found: Weights, mode: str) -> None:
+    X, _ = STEPS[0]
+    right = require_trained(found, mode)
+    assert far(found["logits/before"], one_device(mode).logits(X)) < 1e-12
+    assert far(found["logits/after"], right.logits(X)) < 1e-10
+    assert far(found["logits/one"], right.logits(X[:1])) < 1e-10
+    for when, weights in (("before", START), ("after", right.weights)):
+        outputs = part(found, f"layers/{when}/")
+        assert farthest(outputs, layers(X, weights)) < 1e-10
+        assert outputs.keys() == layer_shapes(WIDTH).keys()
 
 
-@pytest.fixture(scope="session")
-def found(
-    framework: str,
-    concise: Any,
-    all_devices: Sequence[Any],
-    mode: Mode,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Weights:
-    """What the backend computed in float64."""
-    folder, options = tmp_path_factory.mktemp("steps"), concise_steps.options(framework, *mode[1:])
-    return Worker(everything, framework, all_devices[: mode[0]], options, folder).run(concise)
-
-
-def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: Mode) -> None:
-    k, batch_norm, _ = mode
+def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: str) -> None:
     for before, after in (("saved", "restored"), ("on", "resumed")):
         ours, theirs = part(found, f"{before}/"), part(found, f"{after}/")
-        assert ours.keys() == theirs.keys() == resnet18_shapes(concise_steps.WIDTH).keys()
+        assert ours.keys() == theirs.keys() == resnet18_shapes(WIDTH).keys()
         assert [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()] == []
     statistics = part(found, "on/")["bn1.running_mean"]
-    assert statistics.shape == (k, concise_steps.WIDTH)
-    assert len({row.tobytes() for row in statistics}) == (k if batch_norm == "per-device" else 1)
+    assert statistics.shape == (DEVICES, WIDTH)
+    different = DEVICES if "per-device" in mode else 1
+    assert len({row.tobytes() for row in statistics}) == different
 
 
-def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, mode: Mode) -> None:
-    split, own = concise_steps.split(mode[1], mode[0]), part(found, "own/")
-    for device in range(min(2, mode[0])):  # the third one has no example in one step
-
-        def its_own_first(n: int, place: int = device) -> list[tuple[int, int]]:
-            return split(n)[place:] + split(n)[:place]
-
-        right = OneDevice("concise", START, split=its_own_first)
-        right.steps(STEPS, RATES)
-        for name in (name for name in right.weights if not trainable(name)):
-            assert far(own[name][device], right.weights[name]) < 1e-10, (name, device)
+def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, mode: str) -> None:
+    """Of the second device: the first one's are exported, and the third one idles in a step."""
+    right, own = one_device(mode, 1), part(found, "own/")
+    right.steps(STEPS, RATES)
+    for name in (name for name in right.weights if not trainable(name)):
+        assert far(own[name][1], right.weights[name]) < 1e-10, name
 
 
 def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
-    found: Weights, mode: Mode
+    found: Weights, mode: str
 ) -> None:
-    expected = one_device(mode[1], mode[0]).gradients(*STEPS[0])
+    expected = one_device(mode).gradients(*STEPS[0])
     gradients = part(found, "gradients/")
     assert gradients.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
@@ -109,52 +182,26 @@ def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
         assert np.array_equal(found[f"untouched/{name}"], values), name
 
 
-def test_steps_logits_and_layers_are_those_of_numpy(found: Weights, mode: Mode) -> None:
-    X, _ = STEPS[0]
-    right = require_trained(found, mode[1], mode[0])
-    assert far(found["logits/before"], one_device(mode[1], mode[0]).logits(X)) < 1e-12
-    assert far(found["logits/after"], right.logits(X)) < 1e-10
-    assert far(found["logits/one"], right.logits(X[:1])) < 1e-10
-    for when, weights in (("before", START), ("after", right.weights)):
-        outputs = part(found, f"layers/{when}/")
-        assert farthest(outputs, layers(X, weights)) < 1e-10
-        assert outputs.keys() == layer_shapes(concise_steps.WIDTH).keys()
-
-
-@pytest.mark.parametrize(
-    ("wrapper", "work", "batch_norm"),
-    [  # JAX's shard_map has synchronized statistics below
-        pytest.param("shard_map", everything, "per-device", marks=pytest.mark.only("jax")),
-        pytest.param("local", everything, "per-device", marks=pytest.mark.only("mxnet")),
-        pytest.param("local", trained, "sync", marks=pytest.mark.only("mxnet")),
-    ],
-)
-def test_other_wrappers_take_the_same_steps(
-    framework: str,
-    concise: Any,
-    all_devices: Sequence[Any],
-    tmp_path: Path,
-    wrapper: str,
-    work: Any,
-    batch_norm: str,
-) -> None:
-    options = concise_steps.options(framework, batch_norm, wrapper)
-    found = Worker(work, framework, all_devices[:3], options, tmp_path).run(concise)
-    require_trained(found, batch_norm, 3)
-
-
-@pytest.mark.only("jax")
-def test_steps_with_fast_convolutions_are_those_of_numpy(
-    concise: Any,
-    all_devices: Sequence[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The tests' nets are too narrow for them, so here every layer has one."""
+@pytest.fixture
+def fast(framework: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """JAX takes its fast convolutions, for which the tests' nets are too narrow by themselves."""
+    if framework != "jax":
+        yield
+        return
     jax: Any = importlib.import_module("jax")
     monkeypatch.setattr("frameworks.jax.convolution.products_are_faster", lambda _: True)
     jax.clear_caches()
-    options = concise_steps.options("jax", "sync", "shard_map")
-    found = Worker(trained, "jax", all_devices[:3], options, tmp_path).run(concise)
+    yield
     jax.clear_caches()
-    require_trained(found, "sync", 3)
+
+
+@pytest.mark.only(*OTHERS)
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("batch_norm", BATCH_NORMS)
+def test_other_wrappers_take_the_same_steps(
+    framework: str, tmp_path: Path, batch_norm: str
+) -> None:
+    mode = f"{OTHERS[framework]} {batch_norm}"
+    cases = {mode: (trained, options_of(framework, mode))}
+    found = Worker(framework, "concise", DEVICES, cases, tmp_path).run()
+    require_trained(found[mode], mode)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from concise_steps import RATES, Worker, batches, options, start
+from concise_steps import RATES, batches, options, start
+from workers import Worker
 
 from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Weights
@@ -25,8 +26,8 @@ def kept(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weight
     """The bytes of the weights and the gradients that a device keeps after a step."""
     replicas = chapter.replicate(start("float32", WIDTH), devices, chosen)
     X, y = batches("float32")[0]
-    chapter.train_batch(X, y, replicas, devices, RATES[0], chosen)
     if chosen.wrapper == SPLIT["pytorch"]:
+        chapter.train_batch(X, y, replicas, devices, RATES[0], chosen)
         weights = list(replicas.net.parameters())
         gradients = [each.grad for each in weights]
     else:
@@ -47,11 +48,10 @@ def size(tensors: Iterable[Any]) -> Any:
 
 @pytest.mark.only(*SPLIT)
 @pytest.mark.parametrize("devices", [2, 4])
-def test_a_device_keeps_what_the_page_says(
-    framework: str, concise: Any, all_devices: Sequence[Any], tmp_path: Path, devices: int
-) -> None:
+def test_a_device_keeps_what_the_page_says(framework: str, tmp_path: Path, devices: int) -> None:
     chosen = options(framework, wrapper=SPLIT[framework])
-    found = Worker(kept, framework, all_devices[:devices], chosen, tmp_path).run(concise)
+    cases = {"kept": (kept, chosen)}
+    found = Worker(framework, "concise", devices, cases, tmp_path).run()["kept"]
     (weights,), (gradients,) = found["weights"], found["gradients"]
     for wrapper, sizes in (
         (WRAPPERS[framework][0], (WHOLE, WHOLE)),

@@ -1,40 +1,85 @@
-"""Every native strategy of a framework, against NumPy on one device, the page and the plan."""
+"""Every native strategy of a framework, against NumPy on one device."""
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import native_steps
 import numpy as np
 import pytest
-from native_steps import CASES, RATES, STEPS, Worker, cases
-from native_traffic import by_star, traffic
 from oracle import OneDevice
-from safetensors.numpy import load_file
 from scratch_steps import MOMENTUM, batches, far, start
+from workers import Worker
 
 from common.backends.devices import DeviceRequest
-from common.backends.frameworks import NATIVE, NO_NATIVE
-from common.base.arrays import part
+from common.backends.frameworks import NO_NATIVE
+from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.models.nets import LENET
 
+STEPS: Sequence[tuple[Array, Array]] = [*batches(2, 11, "float64"), *batches(1, 1, "float64")]
+"""The last one leaves devices without an example, and a whole row of a mesh."""
+
+RATES = (0.1, 0.05, 0.2)
 LIMIT = 1e-12
 NUMBERS = sum(map(prod, LENET.values()))  # 129,068
-PAGE = Path(__file__).parents[2] / "docs/splitting.md"
+
+CASES = {
+    name: StrategiesOptions(name, native=True, schedule="gpipe", microbatches=4)
+    for name in STRATEGIES
+}
+CASES |= {x: replace(CASES["pipeline"], schedule=x) for x in SCHEDULES if x != "gpipe"}
+ON_THREE = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
+ON_FOUR = {
+    f"{name} on a mesh": replace(CASES[name], replicas=2)
+    for name in ("pipeline", "naive", "tensor", "zero1", "zero3")
+}
+CHOSEN = {1: {x: CASES[x] for x in ("pipeline", "naive", "zero3")}, 3: ON_THREE, 4: ON_FOUR}
+"""By the number of devices; what a framework does not support is left out."""
 
 
-@pytest.mark.parametrize("devices", [1, 3, 4])
+def trained(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
+    """Takes the steps; asserts that a run that is resumed before the last has the same bits."""
+    weights, ((X, y), *others) = start("float64", options.shapes()), STEPS
+    replicas = chapter.replicate(weights, devices, options)
+    grads = chapter.gradients(X, y, replicas, devices, options)
+    # The first step is one by hand.
+    by_hand, one = StrategiesOptions(microbatches=1, depth=options.depth), devices[:1]
+    single = chapter.replicate(weights, one, by_hand)
+    losses = [float(chapter.train_batch(X, y, single, one, RATES[0], by_hand))]
+    before = chapter.save(single)
+    chapter.restore(before, replicas, devices)
+    for step, lr in zip(others, RATES[1:], strict=True):
+        before = chapter.save(replicas)
+        losses.append(float(chapter.train_batch(*step, replicas, devices, lr, options)))
+    after = chapter.save(replicas)
+    chapter.restore(after, single, one)
+    assert far(chapter.save(single), after) == 0
+    again = chapter.replicate(weights, devices, options)
+    chapter.predict(STEPS[-1][0], again, devices)  # it leaves nothing behind
+    chapter.restore(before, again, devices)
+    chapter.train_batch(*STEPS[-1], again, devices, RATES[-1], options)
+    resumed = chapter.save(again)
+    assert [name for name in after if resumed[name].tobytes() != after[name].tobytes()] == []
+    return {
+        **{f"gradients/{name}": values for name, values in grads.items()},
+        **{f"after/{name}": values for name, values in after.items()},
+        **{f"logits/{n}": chapter.predict(X[:n], replicas, devices) for n in (2, 7)},
+        "losses": np.array(losses),
+    }
+
+
+@pytest.mark.parametrize("devices", CHOSEN)
 def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
-    framework: str, strategies: Any, devices: int, tmp_path: Path
+    framework: str, devices: int, tmp_path: Path
 ) -> None:
-    worker = Worker(native_steps.trained, framework, devices, tmp_path)
-    strategies.launch(worker, DeviceRequest(devices, "cpu", 1), CASES["data"])
-    for name, options in cases(framework, devices).items():
-        found = load_file(tmp_path / f"{name}.safetensors")
+    chosen = {name: x for name, x in CHOSEN[devices].items() if not x.no_native(framework)}
+    cases = {name: (trained, options) for name, options in chosen.items()}
+    for name, found in Worker(framework, "strategies", devices, cases, tmp_path).run().items():
+        options = chosen[name]
         right = OneDevice("strategies", start("float64", options.shapes()), MOMENTUM)
         assert far(part(found, "gradients/"), right.gradients(*STEPS[0])) < LIMIT
         np.testing.assert_allclose(found["losses"], right.steps(STEPS, RATES), rtol=LIMIT)
@@ -57,24 +102,6 @@ def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies:
         options = StrategiesOptions("pipeline", microbatches=1, native=True)
         with pytest.raises(RequestError, match="as there are stages, 2, or more"):
             strategies.launch(print, two, options)
-
-
-def test_a_step_moves_what_the_page_says(framework: str, strategies: Any, tmp_path: Path) -> None:
-    worker = Worker(native_steps.moved, framework, 2, tmp_path)
-    strategies.launch(worker, DeviceRequest(2, "cpu", 1), CASES["data"])
-    _, page = PAGE.read_text(encoding="utf-8").split("Tests count the native traffic")
-    headings, _, *lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    rows = {cells[0].strip(" |`"): cells for cells in lines[: len(NATIVE)]}
-    column = [heading.lower() for heading in headings].index(framework)
-    for name, options in cases(framework, 2).items():
-        if name in STRATEGIES or framework == "mxnet":
-            sizes, sent = (each.strip(" |") for each in rows[options.strategy][column : column + 2])
-            told = dict(each.rsplit(" ", 1) for each in [f"sent {sent}", *sizes.split(", ")])
-            expected = {k: float(v.replace(",", "")) for k, v in told.items()}
-            assert load_file(tmp_path / f"{name}.safetensors") == expected, name
-    assert {name for name, cells in rows.items() if cells[column] == "none"} == (
-        set(NATIVE) - {options.strategy for options in cases(framework, 2).values()}
-    )
 
 
 def made(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
@@ -132,27 +159,3 @@ def test_a_copy_that_has_other_bits_is_named(
             params["fc2.bias"] = dtensor.pack(copies, dtensor.fetch_layout(bias))
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
         strategies.export(trainer)
-
-
-@pytest.mark.only("mxnet")
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_a_stage_lies_on_its_device_and_sends_what_the_plan_says(
-    strategies: Any, all_devices: Sequence[Any], count: int
-) -> None:
-    devices = all_devices[1 : 1 + count]  # none of them is where MXNet puts what it is not told
-    chosen: dict[str, Any] = {"schedule": "naive", "depth": 1, "microbatches": 4}
-    trainer = made(strategies, devices, "pipeline", **chosen)
-    X, y = batches(1, 11, "float64")[0]
-    trainer.train_batch(X, y, 0.1, 0.9)
-    for held in (trainer.params, trainer.grads, trainer.momenta):
-        found = [{name.split(".")[0] for name in own} for own in held]
-        assert found == list(map(set, trainer.plan.stages))
-        for device, own in zip(devices, held, strict=True):
-            assert {tensor.ctx for tensor in own.values()} == {device}
-    assert sorted(size for _, size in trainer.executors) == [2, 3]
-    for executor in trainer.executors.values():
-        assert {tensor.ctx for tensor in executor.arg_arrays} == set(devices)
-        assert executor.outputs[0].ctx == devices[-1]
-    planned = StrategiesOptions("pipeline", **chosen).usage(count, 11, 8).sent
-    sent = by_star(traffic("mxnet", trainer, X, y), count)
-    assert sent == sum(map(sum, planned.values()))

@@ -1,15 +1,24 @@
-"""The traffic of native strategies, counted by what each framework knows of itself, on CPUs."""
+"""What a step of a native strategy sends on CPUs, counted by what each framework tells of it."""
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from importlib import import_module
 from math import prod
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
+from scratch_steps import batches, start
+from workers import Worker
 
-from common.base.arrays import Array
+from common.backends.frameworks import NATIVE
+from common.base.arrays import Array, Weights
 from common.base.machine import native_errors_held_back
+from common.chapters.strategies import StrategiesOptions
+
+PAGE = Path(__file__).parents[2] / "docs/splitting.md"
 
 Sizes = Counter[str]
 """By kind of collective, the bytes of the whole tensors that a step moves.
@@ -145,3 +154,57 @@ def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
     del trainer.store.pushpull
     executors.clear()
     return sizes
+
+
+def moved(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
+    """Counts the elements that a step on 12 images moves, by kind, and as sent by a star."""
+    trainer = chapter.replicate(start("float64", options.shapes()), devices, options)
+    sizes = traffic(chapter.framework, trainer, *batches(1, 12, "float64")[0])
+    sizes["sent"] = by_star(sizes, 2)
+    return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}
+
+
+def test_a_step_moves_what_the_page_says(framework: str, tmp_path: Path) -> None:
+    order = "naive" if framework == "mxnet" else "gpipe"
+    pipeline = StrategiesOptions("pipeline", native=True, schedule=order, microbatches=4)
+    every = {x: StrategiesOptions(x, native=True, microbatches=1) for x in NATIVE}
+    every |= {"pipeline": pipeline}
+    cases = {x: (moved, each) for x, each in every.items() if not each.no_native(framework)}
+    found = Worker(framework, "strategies", 2, cases, tmp_path).run()
+    _, page = PAGE.read_text(encoding="utf-8").split("Tests count the native traffic")
+    headings, _, *lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    rows = {cells[0].strip(" |`"): cells for cells in lines[: len(NATIVE)]}
+    column = [heading.lower() for heading in headings].index(framework)
+    for name, elements in found.items():
+        sizes, sent = (each.strip(" |") for each in rows[name][column : column + 2])
+        told = dict(each.rsplit(" ", 1) for each in [f"sent {sent}", *sizes.split(", ")])
+        expected = {k: float(v.replace(",", "")) for k, v in told.items()}
+        assert elements == expected, name
+    assert {name for name, cells in rows.items() if cells[column] == "none"} == (
+        set(NATIVE) - found.keys()
+    )
+
+
+@pytest.mark.only("mxnet")
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_stage_lies_on_its_device_and_sends_what_the_plan_says(
+    strategies: Any, all_devices: Sequence[Any], count: int
+) -> None:
+    devices = all_devices[1 : 1 + count]  # none of them is where MXNet puts what it is not told
+    chosen: dict[str, Any] = {"schedule": "naive", "depth": 1, "microbatches": 4}
+    options = StrategiesOptions("pipeline", native=True, **chosen)
+    trainer = strategies.replicate(start("float64", options.shapes()), devices, options)
+    X, y = batches(1, 11, "float64")[0]
+    trainer.train_batch(X, y, 0.1, 0.9)
+    for held in (trainer.params, trainer.grads, trainer.momenta):
+        found = [{name.split(".")[0] for name in own} for own in held]
+        assert found == list(map(set, trainer.plan.stages))
+        for device, own in zip(devices, held, strict=True):
+            assert {tensor.ctx for tensor in own.values()} == {device}
+    assert sorted(size for _, size in trainer.executors) == [2, 3]
+    for executor in trainer.executors.values():
+        assert {tensor.ctx for tensor in executor.arg_arrays} == set(devices)
+        assert executor.outputs[0].ctx == devices[-1]
+    planned = options.usage(count, 11, 8).sent
+    sent = by_star(traffic("mxnet", trainer, X, y), count)
+    assert sent == sum(map(sum, planned.values()))
