@@ -20,7 +20,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, SPECS
-from common.compare.accuracy import accuracy
+from common.compare.checks import accuracy
 from common.compare.collect import gather, identity
 from common.records.record import Record
 from common.settings.config import Config

@@ -18,7 +18,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.base.files import require_svg, write_text
-from common.compare.accuracy import accuracy
+from common.compare.checks import accuracy
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
 from common.report.plots import Line, Panel, plot

@@ -1,15 +1,15 @@
 """What of a run is compared, and how strictly."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.compare.criteria import CRITERIA
+from common.compare.limits import LIMITS, Tolerance, Tolerances
 from common.compare.planned import suite_of
-from common.compare.tolerances import Tolerance, Tolerances
 from common.records.record import Record
 from common.records.trace import expected_arrays, traced_steps
 
@@ -47,17 +47,14 @@ NUMERICAL: Final = {
 """What each numerical check compares: the arrays whose names start so."""
 
 LAYERS: Final = {"layers": "layers/before/", "layers_after": "layers/after/"}
-"""The same of what each layer computes, before and after training, in runs with `--layers`."""
+"""The same for the outputs of layers, of runs with `--layers`."""
 
 ENDS: Final = ("weights", "outcome", "layers_after")
 """Checks that long runs do not have: training amplifies rounding with every step."""
 
-UNMEASURED: Final = ("trace/", "test/", "probe/")
-"""Arrays that are a run's own, or bytes."""
-
 
 def check_shapes(run: Run) -> tuple[str, str]:
-    """The first array that has not the expected name, shape and type, and why not; or nothing."""
+    """The first array without the expected name, shape and type, and why; or nothing."""
     expected = expected_arrays(run.record)
     found = {name: (array.shape, str(array.dtype)) for name, array in run.arrays.items()}
     for name in sorted(expected.keys() | found.keys()):
@@ -70,25 +67,13 @@ def check_shapes(run: Run) -> tuple[str, str]:
     return "", ""
 
 
-def median(runs: Sequence[Run]) -> Weights:
-    """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
-    groups: dict[str, list[Array]] = {}
-    for run in runs:
-        for name, (shape, _) in expected_arrays(run.record).items():
-            values = run.arrays.get(name, np.empty(0))
-            measured = not name.startswith(UNMEASURED) and values.shape == shape
-            if measured and np.isfinite(values).all():
-                groups.setdefault(name, []).append(values.astype(np.float64))
-    return {name: np.median(found, axis=0) for name, found in groups.items()}
-
-
 def allowed(run: Run) -> Tolerances:
     """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
-    criteria, dtype = CRITERIA[run.record.chapter], run.record.config.dtype
-    limits = criteria.tolerances.get(dtype, {})
-    if not limits or not is_long(run):
-        return limits
-    return {k: v for k, v in (limits | criteria.long.get(dtype, {})).items() if k not in ENDS}
+    limits, dtype = LIMITS[run.record.chapter], run.record.config.dtype
+    most = limits.tolerances.get(dtype, {})
+    if not most or not is_long(run):
+        return most
+    return {k: v for k, v in (most | limits.long.get(dtype, {})).items() if k not in ENDS}
 
 
 def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
@@ -104,7 +89,7 @@ def beginning(run: Run) -> int:
     """
     config = run.record.config
     known = config.dtype == "float64" or suite_of(config) is not None or not traced_steps(config)
-    return CRITERIA[run.record.chapter].beginning if known else 1
+    return LIMITS[run.record.chapter].beginning if known else 1
 
 
 def is_long(run: Run) -> bool:
@@ -121,3 +106,13 @@ def curve(run: Run, losses: Array) -> Weights:
     """The mean loss of each epoch of a run (epochs,), of `losses` (steps,)."""
     ends = np.cumsum([epoch.steps for epoch in run.record.epochs])
     return {"losses by epoch": np.array([part.mean() for part in np.split(losses, ends[:-1])])}
+
+
+def accuracy(record: Record) -> float:
+    """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
+
+    At the book's learning rate a single epoch's figure swings by several points.
+    """
+    settled = record.config.lr_decay == "linear"
+    last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
+    return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from common.base.arrays import Weights
+from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.chapters.chapters import SPECS
-from common.compare.checks import Run, median
+from common.compare.checks import Run
 from common.records.record import ANY, Record, record_name
 from common.records.store import (
     made_elsewhere,
@@ -22,6 +22,7 @@ from common.records.store import (
     require_complete,
     require_own,
 )
+from common.records.trace import expected_arrays
 from common.settings.config import Config
 
 Asked = Callable[[Config], Mapping[str, Any]]
@@ -29,6 +30,12 @@ Asked = Callable[[Config], Mapping[str, Any]]
 
 Answer = tuple[tuple[str, Any], ...]
 """Settings that decide what runs have to compute, in whatever dtype."""
+
+UNMEASURED: Final = ("trace/", "test/", "probe/")
+"""Arrays that belong to one run, or are bytes: runs have no median of them."""
+
+INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/labels")
+"""Arrays that a run has read: they have to be the same in all runs of a suite."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +78,26 @@ def gather(
     devices: Iterable[int],
     asked: Asked,
 ) -> list[LoadedRecord]:
-    """One entry for each expected record, in order; `asked` tells what a run must have been."""
+    """One entry for each expected record, in order; `asked` tells what a run must have been.
+
+    A run of another setting than most, or made elsewhere, cannot be compared.
+    """
     found = [
         _read(folder / record_name(framework, chapter, k, way), framework, k, asked)
         for framework, k in product(frameworks, devices)
     ]
-    settings = [_setting(each.run) if each.run else {} for each in found]
-    counts = Counter(tuple(each.items()) for each in settings if each)
-    common = dict(counts.most_common(1)[0][0]) if counts else {}
-    records = [each.run.record for each in found if each.run]
-    return [_like_others(*each, common, records) for each in zip(found, settings, strict=True)]
+    runs = [each.run for each in found if each.run]
+    settings = {run.name: _setting(run) for run in runs}
+    most = Counter(tuple(each.items()) for each in settings.values()).most_common(1)
+    common, records = dict(most[0][0]) if most else {}, [run.record for run in runs]
+    for i, run in ((i, each.run) for i, each in enumerate(found) if each.run):
+        other = {k: v for k, v in settings[run.name].items() if v != common[k]}
+        trouble = made_elsewhere(run.record, records)
+        for name, value in list(other.items())[:1]:
+            trouble = f"{name} is {value}, and others have {common[name]}"
+        if trouble:
+            found[i] = replace(found[i], run=None, trouble=trouble)
+    return found
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
@@ -140,50 +157,43 @@ def _setting(run: Run) -> dict[str, Any]:
             setting[name] = f"{spec.presets[config.preset][name]} a device"
     state = hashlib.sha256()
     for name, values in sorted(run.arrays.items()):
-        if name.startswith(("trace/images/", "trace/labels/", "probe/", "test/labels")):
+        if name.startswith(INPUTS):
             state.update(f"{name}{values.shape}".encode())
             state.update(np.ascontiguousarray(values).tobytes())
     return {**setting, "minibatches": state.hexdigest()}
 
 
-def _like_others(
-    found: LoadedRecord,
-    setting: Mapping[str, Any],
-    common: Mapping[str, Any],
-    records: Sequence[Record],
-) -> LoadedRecord:
-    """`found`, unless it is of another setting than the others, or was made elsewhere."""
-    for name, value in setting.items():
-        if common[name] != value:
-            trouble = f"{name} is {value}, and others have {common[name]}"
-            return replace(found, run=None, trouble=trouble)
-    if found.run and (trouble := made_elsewhere(found.run.record, records)):
-        return replace(found, run=None, trouble=trouble)
-    return found
+def median(runs: Sequence[Run]) -> Weights:
+    """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
+    groups: dict[str, list[Array]] = {}
+    for run in runs:
+        for name, (shape, _) in expected_arrays(run.record).items():
+            values = run.arrays.get(name, np.empty(0))
+            measured = not name.startswith(UNMEASURED) and values.shape == shape
+            if measured and np.isfinite(values).all():
+                groups.setdefault(name, []).append(values.astype(np.float64))
+    return {name: np.median(found, axis=0) for name, found in groups.items()}
 
 
-def references_of(runs: Iterable[Run]) -> dict[Answer, Reference]:
-    """What runs of one dtype agree on, by what they have to compute."""
+def references_of(
+    runs: Iterable[Run],
+    exact: Mapping[Answer, Reference] | None = None,
+    *,
+    independent: bool = True,
+) -> dict[Answer, Reference]:
+    """What runs of one dtype are compared with, by what they have to compute.
+
+    That is the `exact` result, if there is one, else their own median. The exact one is
+    `independent` if these runs are no part of it.
+    """
     groups: dict[Answer, list[Run]] = {}
     for run in runs:
         groups.setdefault(answer_of(run), []).append(run)
-    return {
-        answer: Reference(
-            f"the median of {len(group)} {group[0].record.config.dtype} runs",
-            median(group),
-            len(group),
-        )
-        for answer, group in groups.items()
-    }
-
-
-def expected_of(
-    runs: Sequence[Run], exact: Mapping[Answer, Reference], *, independent: bool
-) -> dict[Answer, Reference]:
-    """What each run is compared with: the `exact` result, if there is one, else their own median.
-
-    The exact one is `independent` if these runs are no part of it.
-    """
-    own = references_of(runs)
-    known = {answer: exact[answer] for answer in own if answer in exact}
-    return own | {k: replace(each, independent=independent) for k, each in known.items()}
+    found = {}
+    for answer, group in groups.items():
+        if exact and answer in exact:
+            found[answer] = replace(exact[answer], independent=independent)
+        else:
+            name = f"the median of {len(group)} {group[0].record.config.dtype} runs"
+            found[answer] = Reference(name, median(group), len(group))
+    return found

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BaseModel
 
 from common.compare.distances import Distance
-from common.compare.tolerances import Tolerance
+from common.compare.limits import Tolerance
 from common.terminal.text import printable
 
 HEADINGS: Final = {

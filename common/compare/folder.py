@@ -11,16 +11,16 @@ from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SPECS, SUITES
 from common.chapters.suites import Suite
 from common.compare.checks import Run
-from common.compare.collect import (
-    LoadedRecord,
-    device_counts,
-    expected_of,
-    gather,
-    references_of,
-)
+from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.planned import other_settings, suite_of
-from common.compare.repeats import on_one_host
-from common.compare.suite import Evidence, SuiteResult, Verdict, compare_suite, recomputed_of
+from common.compare.suite import (
+    Evidence,
+    SuiteResult,
+    Verdict,
+    compare_suite,
+    on_one_host,
+    recomputed_of,
+)
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
@@ -56,49 +56,49 @@ def examine(
             f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus, "
             "--frameworks and --chapters; without --suites, all runs that are there are compared"
         )
-    compared = [each for each in chosen if not suites or each.name in suites]
-    needed = {each.alone_in for each in compared} if suites else set()
     loaded: dict[tuple[str, str], list[LoadedRecord]] = {}
     for suite in chosen:
         with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
         names = [each for each in frameworks if each in with_gpu and each not in suite.lacking]
-        way = SPECS[suite.chapter].way(suite.settings)
-        place = folder / suite.folder, suite.chapter, way, names
+        place = folder / suite.folder, suite.chapter, SPECS[suite.chapter].way(suite.settings)
         if suites is None:
-            numbers = _there(suite, device_counts(*place))
-        elif suite in compared:
-            numbers = counts(suite)
-        else:  # others may need its run on one device
-            numbers = [k for k in counts(suite) if k == 1 and suite.name in needed]
+            numbers = _there(suite, device_counts(*place, names))
+        else:  # of a suite that is not compared, another may need the run on one device
+            wanted = not suites or suite.name in suites
+            numbers = [k for k in counts(suite) if wanted or k == 1]
         if numbers and names:
             asked = partial(_broken_promises if suites is None else other_settings, suite=suite)
-            loaded[suite.chapter, suite.name] = gather(*place, numbers, asked)
-    there = [each for each in compared if (each.chapter, each.name) in loaded]
-    if not there:
-        raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
+            loaded[suite.chapter, suite.name] = gather(*place, names, numbers, asked)
 
     def runs_of(chapter: str, name: str) -> list[Run]:
         return [each.run for each in loaded.get((chapter, name), ()) if each.run]
 
+    compared = [
+        each
+        for each in chosen
+        if (each.chapter, each.name) in loaded and (not suites or each.name in suites)
+    ]
+    if not compared:
+        raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     exact = references_of(
-        run for each in there if each.exact for run in runs_of(each.chapter, each.name)
+        run for each in compared if each.exact for run in runs_of(each.chapter, each.name)
     )
     examined = []
-    for suite in there:
+    for suite in compared:
         chapter, runs = suite.chapter, runs_of(suite.chapter, suite.name)
         evidence = Evidence(
             suite,
             loaded[chapter, suite.name],
-            expected_of(runs, exact, independent=not suite.exact),
+            references_of(runs, exact, independent=not suite.exact),
             recomputed_of(f"{chapter}, {suite.name}", runs),
             [run for run in runs_of(chapter, suite.alone_in) if run.devices == 1],
             {(run.record.framework, run.devices): run for run in runs_of(chapter, suite.repeats)},
         )
         named = suite.name if suites is not None else _name(runs, suite)
         lacking = {name: why for name, why in suite.lacking.items() if name in frameworks}
-        able = [each for each in frameworks if each not in suite.lacking]
+        on_cpu = frameworks if suite.kind == "gpu" and gpus else ()
         elsewhere = {
-            "on the CPU alone": [x for x in able if suite.kind == "gpu" and gpus and x not in gpus],
+            "on the CPU alone": [x for x in on_cpu if x not in (gpus or ()) and x not in lacking],
             "in processes of one host": on_one_host(suite, runs),
         }
         notes = [f"{where}: {', '.join(who)}" for where, who in elsewhere.items() if who]

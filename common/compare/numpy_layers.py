@@ -1,12 +1,11 @@
 """The layers of both nets in NumPy, forward and backward, by formulas that are derived by hand.
 
-They share no code with any framework. Every layer returns its output and its way back: a function
-that takes the output's gradient, notes the gradients of the layer's weights, and returns the
-input's gradient, unless it is the first convolution. Images are (n, channels, rows, columns).
+They share no code with any framework. Every layer returns its output and appends its backward pass
+to a tape: a function that takes the gradient of the output, stores those of the layer's weights and
+returns that of the input (not in the first convolution). Images are (n, channels, rows, columns).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import product
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from common.base.arrays import Array, Weights
 from common.models.nets import EPSILON, MOMENTUM
 
 Back = Callable[[Array], Array]
-Layer = tuple[Array, Back]
 Bounds = Sequence[tuple[int, int]]
 Unit = tuple[int, tuple[int, ...]]
 """A ReLU unit: which of the net's ReLU layers it is in, and its index there."""
@@ -30,27 +28,22 @@ largest entry. So one limit holds for both.
 """
 
 
-def composed(backs: Sequence[Back]) -> Back:
-    """The way back through layers that follow each other."""
-    return lambda d: reduce(lambda d, back: back(d), reversed(backs), d)
-
-
 class Pass:
     """One pass over a minibatch, in the dtype of `weights`.
 
     In training, each of `shards` is normalized by itself; without any, running statistics are used.
-    After the way back, `gradients` holds those of the loss. Some are sums that nearly cancel: that
-    of a bias before a batch normalization is 0. Their rounding is relative to what was added up, so
-    `added` holds what takes the place of their largest entry: see `SUMS`.
-    `statistics` holds the running statistics after this minibatch, as the first shard sees it.
-    `relu_inputs` are the inputs of the ReLU layers in order. On the way back, a unit in `flipped`
-    is shut if it was open, and open if it was shut: rounding decides that where an input is next to
-    zero. A way back with flipped units leaves `added` as it is.
+    The backward pass stores `gradients` of the loss. Some are sums that nearly cancel: that of a
+    bias before a batch normalization is 0. Their rounding error is relative to what was summed, so
+    `added` has what takes the place of their largest entry: see `SUMS`.
+    `statistics` are the running statistics after this minibatch, as the first shard sees it.
+    `relu_inputs` are the inputs of the ReLU layers in order. Backward, a unit in `flipped` is shut
+    if it was open, and open if it was shut: rounding decides that where an input is next to zero. A
+    backward pass with flipped units leaves `added` as it is.
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
         """Takes the weights as they are; empty shards count nowhere."""
-        self.weights = weights
+        self.weights, self.tape = weights, list[Back]()
         self.shards = [(a, b) for a, b in shards if b > a]
         self.gradients: Weights = {}
         self.added: dict[str, float] = {}
@@ -58,24 +51,21 @@ class Pass:
         self.relu_inputs: list[Array] = []
         self.flipped: set[Unit] = set()
 
-    def forward(self, X: Array) -> Layer:
-        """The logits (n, 10) of images, and the way back from their gradient: a net's own."""
+    def forward(self, X: Array) -> Array:
+        """The logits (n, 10) of images; each net has its own."""
         raise NotImplementedError
 
-    def chain(self, X: Array, *layers: tuple[Any, ...]) -> Layer:
-        """Layers that follow each other, each a method's name and its arguments."""
-        backs = []
-        for kind, *arguments in layers:
-            X, back = getattr(self, kind)(X, *arguments)
-            backs.append(back)
-        return X, composed(backs)
+    def backward(self, d: Array) -> None:
+        """Stores the gradients of all weights, from the gradient (n, 10) of the logits."""
+        through(self.tape, d)
 
-    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Layer:
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
         """A convolution, as the product of its weight and the patches of all images."""
         weight, first = self.weights[f"{name}.weight"], not self.relu_inputs
         matrix = weight.reshape(len(weight), -1)
         # With images last, patches are copied in long runs.
-        padded = surrounded(X.transpose(1, 2, 3, 0), padding)
+        around = (padding, padding)
+        padded = np.pad(X.transpose(1, 2, 3, 0), [(0, 0), around, around, (0, 0)])
         positions = [(side - weight.shape[2]) // stride + 1 for side in padded.shape[1:3]]
         shape = (len(weight), *positions, len(X))
         out = (matrix @ patches(padded, weight.shape[2], stride)).reshape(shape)
@@ -100,23 +90,24 @@ class Pass:
             inner = slice(padding, -padding or None)
             return d_padded[:, inner, inner].transpose(3, 0, 1, 2)
 
-        return out.transpose(3, 0, 1, 2) + self.weights[f"{name}.bias"][:, None, None], backward
+        self.tape.append(backward)
+        return out.transpose(3, 0, 1, 2) + self.weights[f"{name}.bias"][:, None, None]
 
-    def norm(self, X: Array, name: str) -> Layer:
+    def norm(self, X: Array, name: str) -> Array:
         """Batch normalization, by each shard's statistics or, without shards, the running ones."""
         scale, shift = (self.weights[f"{name}.{key}"][:, None, None] for key in ("weight", "bias"))
         if not self.shards:
             mean, var = (self.weights[f"{name}.running_{key}"] for key in ("mean", "var"))
             normal = (X - mean[:, None, None]) / np.sqrt(var + EPSILON)[:, None, None]
-            return normal * scale + shift, lambda d: d
+            return normal * scale + shift
         normal, deviations = np.empty_like(X), []
         for index, (a, b) in enumerate(self.shards):
             mean, var = X[a:b].mean(axis=(0, 2, 3)), X[a:b].var(axis=(0, 2, 3))
             deviations.append(np.sqrt(var + EPSILON)[:, None, None])
             normal[a:b] = (X[a:b] - mean[:, None, None]) / deviations[-1]
             if index == 0:
-                self.remember(f"{name}.running_mean", mean)
-                self.remember(f"{name}.running_var", var)
+                for key, value in ((f"{name}.running_mean", mean), (f"{name}.running_var", var)):
+                    self.statistics[key] = (1 - MOMENTUM) * self.weights[key] + MOMENTUM * value
 
         def backward(d: Array) -> Array:
             self.gradients[f"{name}.weight"] = (d * normal).sum(axis=(0, 2, 3))
@@ -132,13 +123,10 @@ class Pass:
                 d_in[a:b] = (centred - unit * along) / deviation
             return d_in
 
-        return normal * scale + shift, backward
+        self.tape.append(backward)
+        return normal * scale + shift
 
-    def remember(self, name: str, value: Array) -> None:
-        """Moves running statistics towards a minibatch's."""
-        self.statistics[name] = (1 - MOMENTUM) * self.weights[name] + MOMENTUM * value
-
-    def relu(self, X: Array) -> Layer:
+    def relu(self, X: Array) -> Array:
         """The positive part."""
         layer = len(self.relu_inputs)
         self.relu_inputs.append(X)
@@ -149,9 +137,10 @@ class Pass:
                 opened[index] = not opened[index]
             return d * opened
 
-        return np.maximum(X, 0), backward
+        self.tape.append(backward)
+        return np.maximum(X, 0)
 
-    def pool(self, X: Array) -> Layer:
+    def pool(self, X: Array) -> Array:
         """Means of 2 x 2 windows; an odd edge is dropped."""
         h, w = X.shape[2] // 2, X.shape[3] // 2
         corners = [X[:, :, i : 2 * h : 2, j : 2 * w : 2] for i in (0, 1) for j in (0, 1)]
@@ -162,18 +151,23 @@ class Pass:
                 d_in[:, :, i : 2 * h : 2, j : 2 * w : 2] = share
             return d_in
 
-        return sum(corners[1:], corners[0]) / 4, backward
+        self.tape.append(backward)
+        mean: Array = sum(corners[1:], corners[0]) / 4
+        return mean
 
-    def mean_pool(self, X: Array) -> Layer:
+    def mean_pool(self, X: Array) -> Array:
         """The mean of every channel: (n, channels)."""
         pixels = X.shape[2] * X.shape[3]
-        return X.mean(axis=(2, 3)), lambda d: np.broadcast_to(d[:, :, None, None] / pixels, X.shape)
+        self.tape.append(lambda d: np.broadcast_to(d[:, :, None, None] / pixels, X.shape))
+        mean: Array = X.mean(axis=(2, 3))
+        return mean
 
-    def flatten(self, X: Array) -> Layer:
+    def flatten(self, X: Array) -> Array:
         """(n, channels, rows, columns) to (n, rest), in that order."""
-        return X.reshape(len(X), -1), lambda d: d.reshape(X.shape)
+        self.tape.append(lambda d: d.reshape(X.shape))
+        return X.reshape(len(X), -1)
 
-    def dense(self, X: Array, name: str) -> Layer:
+    def dense(self, X: Array, name: str) -> Array:
         """A dense layer, with its weight as (in, out)."""
         weight = self.weights[f"{name}.weight"]
 
@@ -182,22 +176,20 @@ class Pass:
             self.gradients[f"{name}.bias"] = d.sum(axis=0)
             return d @ weight.T
 
-        return X @ weight + self.weights[f"{name}.bias"], backward
+        self.tape.append(backward)
+        return X @ weight + self.weights[f"{name}.bias"]
+
+
+def through(tape: Sequence[Back], d: Array) -> Array:
+    """The gradient of a layer's input, from that of a later layer's output."""
+    for back in reversed(tape):
+        d = back(d)
+    return d
 
 
 def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
     """The part that counts of the largest sum of magnitudes along `axis`."""
     return SUMS * float(np.abs(terms).sum(axis=axis).max())
-
-
-def surrounded(images: Array, padding: int) -> Array:
-    """Images (channels, rows, columns, n) with zeros around them."""
-    if not padding:
-        return images
-    channels, rows, columns, n = images.shape
-    made = np.zeros((channels, rows + 2 * padding, columns + 2 * padding, n), images.dtype)
-    made[:, padding:-padding, padding:-padding] = images
-    return made
 
 
 def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[Any, ...]]:
@@ -206,9 +198,8 @@ def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[An
     `shape` is (channels, rows, columns, n).
     """
     last = [side - size + 1 for side in shape[1:3]]
-    for i in range(size):
-        for j in range(size):
-            yield slice(None), slice(i, i + last[0], stride), slice(j, j + last[1], stride)
+    for i, j in product(range(size), repeat=2):
+        yield slice(None), slice(i, i + last[0], stride), slice(j, j + last[1], stride)
 
 
 def patches(padded: Array, size: int, stride: int) -> Array:

@@ -19,12 +19,6 @@ EXAMPLES: Final = {
 """The sizes of the data sets: a preset that names no number of examples takes all."""
 
 
-def planned(suite: Suite, framework: str, devices: int, dataset: str) -> dict[str, Any]:
-    """The settings of a run of a suite, as it and its preset make them."""
-    given = all_settings(framework, suite.chapter, suite.settings)
-    return Config.of(given, devices, suite.kind, dataset, EXAMPLES[dataset]).settings()
-
-
 @cache
 def suite_of(config: Config) -> Suite | None:
     """The suite that a run of this configuration belongs to, if there is one."""
@@ -46,7 +40,9 @@ def other_settings(config: Config, suite: Suite) -> dict[str, Any]:
     if config.chapter != suite.chapter:
         return {"chapter": suite.chapter}
     try:
-        asked = planned(suite, config.framework, config.devices, config.dataset)
+        given = all_settings(config.framework, suite.chapter, suite.settings)
+        where = config.devices, suite.kind, config.dataset, EXAMPLES[config.dataset]
+        asked = Config.of(given, *where).settings()
     except RequestError:  # its minibatch cannot be shared by so many
         return {"devices": "fewer"}
     found = config.settings()

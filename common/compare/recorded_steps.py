@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
 from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
@@ -27,8 +27,8 @@ from common.chapters.operations import training_operations
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance, largest
+from common.compare.limits import Tolerance
 from common.compare.numpy_layers import Bounds
-from common.compare.tolerances import Tolerance
 from common.data.minibatches import pixels
 from common.models.weights_file import digest
 from common.parallel.shards import shard_bounds
@@ -95,7 +95,7 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What a run should have computed, and how far its recorded steps are from that.
+    """What a run should have computed, and how far its recorded steps are from it.
 
     `expected` holds the logits before training and the first gradient, and `scales` what distances
     of some gradients are relative to. `gained` is what the first gradient has from units in doubt
@@ -150,18 +150,20 @@ def recompute(run: Run) -> Recomputed | None:
     step, last = recorded_step(run, 1), len(run.record.losses)
     probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
     arrays = {**step.before, "images": step.X, "labels": step.y, "probe": probe}
-    key = f"{step.chapter} {step.shards} {digest(arrays)}"
-    before, right = first_results(Start(key, step, probe))
-    first = explained(step, part(run.arrays, "gradients/"), {}, right, limits["gradient"])
-    after = numpy_nets.logits(step.chapter, probe, weights_after(run, last))
+    before, right = first_results(
+        Start(f"{step.chapter} {step.shards} {digest(arrays)}", step, probe)
+    )
+    first = explained(step, part(run.arrays, "gradients/"), {}, right, limits["gradient"].limit)
     results = [checked(step, right, limits)]
     for step in (recorded_step(run, number) for number in numbers[1:]):
         results.append(checked(step, numpy_step(step), limits))
     steps: dict[str, list[Distance]] = {}
-    for distances, _ in results:
-        for kind, found in distances.items():
-            steps.setdefault(kind, []).extend(found)
-    steps["logits"] = at_step(last, compare(run.arrays, {"logits/after": after}, "logits/after"))
+    for by_kind, _ in results:
+        for kind, distances in by_kind.items():
+            steps.setdefault(kind, []).extend(distances)
+    after = numpy_nets.logits(step.chapter, probe, weights_after(run, last))
+    ends = compare(run.arrays, {"logits/after": after}, "logits/after")
+    steps["logits"] = [replace(each, step=last) for each in ends]
     gained = subtracted(first.gradients, right.gradients) if first.flipped else {}
     return Recomputed(
         expected={"logits/before": before, **named(first.gradients)},
@@ -204,7 +206,7 @@ def checked(
     """
     limit = limits["update"].limit
     moved, rounding = step.gradients(right.gradients)
-    answer = explained(step, moved, rounding, right, limits["update"])
+    answer = explained(step, moved, rounding, right, limit)
     scales = scales_of(right)
     shown = sum(int((rounding[name] <= limit * scale).sum()) for name, scale in scales.items())
     # What sticks out of rounding is wrong, however much else rounding hides.
@@ -218,9 +220,8 @@ def checked(
         "statistics": compare(statistics, right.statistics, "") if statistics else [],
         "loss": [Distance("loss", far, "the loss")],
     }
-    return {
-        kind: at_step(step.number, each) for kind, each in found.items() if each
-    }, answer.flipped
+    by_kind = {k: [replace(x, step=step.number) for x in each] for k, each in found.items() if each}
+    return by_kind, answer.flipped
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ def explained(
     values: Weights,
     rounding: Mapping[str, Array],
     right: numpy_nets.Step,
-    tolerance: Tolerance,
+    limit: float,
 ) -> Explained:
     """What is expected of a run whose gradients are `values`.
 
@@ -250,15 +251,14 @@ def explained(
     from what is `right`, units in doubt are tried, the nearest to zero first and each time twice as
     many, until some explain it. Each has flipped as a whole. No limit is widened.
     """
-    limit, grads = tolerance.limit, right.gradients
+    grads, scales = right.gradients, scales_of(right)
+
+    def vector(arrays: Mapping[str, Array]) -> Array:
+        return np.concatenate([(arrays[name] / scale).ravel() for name, scale in scales.items()])
+
     found = distances_beyond(rounding, values, grads, right)
     if step.X.dtype == np.float64 or not limit < farthest(found) < np.inf:
         return Explained(grads, found)
-    scales = scales_of(right)
-
-    def vector(arrays: Mapping[str, Array]) -> Array:
-        return np.concatenate([(arrays[name] / scales[name]).ravel() for name in scales])
-
     off = vector(subtracted(values, grads))
     hidden = vector(rounding) if rounding else np.zeros_like(off)
     units = numpy_nets.flips(step.chapter, step.X, step.y, step.before, step.shards)
@@ -306,9 +306,8 @@ def distances_beyond(
     """How far gradients are from the expected ones, beyond what rounding may have done."""
     near = {}
     with np.errstate(invalid="ignore"):
-        for name, other in expected.items():
-            off = values[name] - other
-            near[name] = other + np.sign(off) * beyond(off, rounding.get(name, 0.0))
+        for name, off in subtracted(values, expected).items():
+            near[name] = expected[name] + np.sign(off) * beyond(off, rounding.get(name, 0.0))
     return compare(near, expected, "", right.added)
 
 
@@ -328,11 +327,6 @@ def farthest(found: Iterable[Distance]) -> float:
     return max(each.far for each in found)
 
 
-def at_step(number: int, found: Iterable[Distance]) -> list[Distance]:
-    """The distances, with the step that they are of."""
-    return [replace(each, step=number) for each in found]
-
-
 def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
     """The same by the names that they have in a run's arrays."""
     return {f"gradients/{name}": values for name, values in gradients.items()}
@@ -340,16 +334,13 @@ def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
 
 def recompute_all(runs: Sequence[Run], description: str) -> dict[str, Recomputed | None]:
     """What each run should have computed, by its name; the description stands beside a bar."""
+    console, hidden = Console(stderr=True), not sys.stderr.isatty()
     # Unlike an executor's, these threads do not hold up an interrupt.
-    with ThreadPool(threads(runs)) as pool:
-        found = track(
-            pool.imap(recompute, runs),
-            description,
-            len(runs),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
+    with (
+        ThreadPool(threads(runs)) as pool,
+        Progress(console=console, transient=True, disable=hidden) as bar,
+    ):
+        found = bar.track(pool.imap(recompute, runs), len(runs), description=description)
         return {run.name: each for run, each in zip(runs, found, strict=True)}
 
 

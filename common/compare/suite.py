@@ -1,19 +1,25 @@
 """The verdict on a suite: what each check of every expected record finds.
 
-`findings` is a function of what records hold, and of nothing else.
+A check is a function of a run and of the evidence, and of nothing else; `CHECKS` lists them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from statistics import fmean, median
+from typing import Final
 
+import numpy as np
 from pydantic import BaseModel
 
+from common.backends.frameworks import same_bits
 from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
-from common.compare.accuracy import accuracy_checks
 from common.compare.checks import (
     LAYERS,
+    NUMERICAL,
     Run,
+    accuracy,
     allowed,
     check_shapes,
     curve,
@@ -22,14 +28,16 @@ from common.compare.checks import (
     numerical_checks,
 )
 from common.compare.collect import Answer, LoadedRecord, Reference, answer_of
-from common.compare.criteria import CRITERIA
-from common.compare.distances import compare
+from common.compare.distances import Distance, compare
 from common.compare.findings import Check, Finding, farthest, nearest_to_failing
+from common.compare.limits import LIMITS
 from common.compare.planned import preset_of
 from common.compare.recorded_steps import Recomputed, recompute_all
-from common.compare.repeats import against, repeat_checks
 from common.records.trace import minibatch_size
 from common.settings.config import Config
+
+EQUAL: Final = 1e-12
+"""Accuracies whose distances from the median differ by no more are equally far from it."""
 
 
 class Comparison(BaseModel):
@@ -80,6 +88,19 @@ class Evidence:
         """The runs that can be compared."""
         return [each.run for each in self.found if each.run]
 
+    def reference(self, run: Run) -> Reference:
+        """What a run is compared with."""
+        return self.references[answer_of(run)]
+
+    def others(self, run: Run) -> Weights:
+        """The arrays of the reference; none where that is the run, which NumPy's steps judge."""
+        reference = self.reference(run)
+        return {} if self.recomputed.get(run.name) and reference.alone else reference.arrays
+
+    def scales(self, run: Run) -> Mapping[str, float]:
+        """What the distances of some gradients of a run are relative to."""
+        return found.scales if (found := self.recomputed.get(run.name)) else {}
+
 
 @dataclass(frozen=True)
 class SuiteResult:
@@ -100,7 +121,7 @@ class SuiteResult:
 
     def reference(self, run: Run) -> Reference:
         """What a run is compared with."""
-        return self.evidence.references[answer_of(run)]
+        return self.evidence.reference(run)
 
 
 def compare_suite(
@@ -148,62 +169,55 @@ def findings(found: LoadedRecord, evidence: Evidence) -> Iterator[Finding]:
     yield Finding(check="record", passed=found.run is not None, note=found.trouble)
     if found.run is None:
         return
-    run, runs = found.run, [*evidence.runs, *evidence.alone]
-    odd, note = check_shapes(run)
+    odd, note = check_shapes(found.run)
     yield Finding(check="shapes", passed=not odd, where=odd, note=note)
     if odd:
         return
-    if not allowed(run):
-        note = f"{run.record.config.dtype} has no tolerances yet: compare float64 runs"
+    if not allowed(found.run):
+        note = f"{found.run.record.config.dtype} has no tolerances yet: compare float64 runs"
         yield Finding(check="forward", passed=False, note=note)
         return
-    reference = evidence.references[answer_of(run)]
-    recomputed = evidence.recomputed.get(run.name)
-    if len(runs) == 1 or (reference.runs == 1 and recomputed is None):
+    for check in CHECKS:
+        yield from check(found.run, evidence)
+
+
+def peers(run: Run, evidence: Evidence) -> Iterator[Finding]:
+    """Whether there is anything that the run can be compared with: only what fails is told."""
+    only = len(evidence.runs) + len(evidence.alone) == 1
+    if only or (evidence.reference(run).runs == 1 and not evidence.recomputed.get(run.name)):
         note = "no other run is of this setting: run another framework, or other --devices"
         yield Finding(check="peers", passed=False, note=note)
-    others = {} if recomputed and reference.alone else reference.arrays
-    scales = recomputed.scales if recomputed else {}
-    yield from layers(run, others)
-    yield from numbers(run, {**others, **(recomputed.expected if recomputed else {})}, scales)
-    if recomputed:
-        yield steps(run, recomputed)
-    if others and is_long(run) and preset_of(run.record.config):
-        ours, theirs = (curve(run, arrays["losses"]) for arrays in (run.arrays, others))
-        limit = CRITERIA[run.record.chapter].curve
-        yield farthest("curve", "curve", compare(ours, theirs, ""), limit)
-    if run.devices > 1 and run.shards is None:
-        yield devices(run, runs, evidence.recomputed)
-    yield from usage(run)
-    repeated = evidence.repeated.get((found.framework, found.devices))
-    yield from repeat_checks(evidence.suite, run, repeated, scales)
-    yield from accuracy_checks(run, runs)
 
 
-def numbers(run: Run, expected: Weights, scales: Mapping[str, float]) -> Iterator[Finding]:
+def layers(name: str, run: Run, evidence: Evidence) -> Iterator[Finding]:
+    """How far outputs of layers are from what is expected, and with which layer that begins."""
+    prefix, limits, expected = LAYERS[name], allowed(run), evidence.others(run)
+    kept = run.record.config.options.layer_shapes()
+    if not kept or name not in limits or not part(expected, prefix):
+        return
+    limit, found = limits[name].limit, compare(run.arrays, expected, prefix)
+    finding = farthest(name, name, found, limits[name])
+    if first := next((each for each in found if not each.far <= limit), None):
+        layer = first.array.removeprefix(prefix)
+        finding.note = f"{first.far:.1e} at {layer} first, at most {limit:.1e} is allowed"
+    yield finding
+
+
+def numbers(run: Run, evidence: Evidence) -> Iterator[Finding]:
     """How far logits, gradients, losses and weights are from what is expected, if that is known."""
+    recomputed = evidence.recomputed.get(run.name)
+    expected = {**evidence.others(run), **(recomputed.expected if recomputed else {})}
     ours, theirs = head(run, run.arrays), head(run, expected)
     for name, (prefix, tolerance) in numerical_checks(run).items():
         if any(array.startswith(prefix) for array in expected):
-            yield farthest(name, name, compare(ours, theirs, prefix, scales), tolerance)
+            far = compare(ours, theirs, prefix, evidence.scales(run))
+            yield farthest(name, name, far, tolerance)
 
 
-def layers(run: Run, expected: Weights) -> Iterator[Finding]:
-    """How far outputs of layers are from what is expected, and with which layer that begins."""
-    limits, kept = allowed(run), run.record.config.options.layer_shapes()
-    for name, prefix in LAYERS.items():
-        if not kept or name not in limits or not part(expected, prefix):
-            continue
-        limit, found = limits[name].limit, compare(run.arrays, expected, prefix)
-        finding = farthest(name, name, found, limits[name])
-        if first := next((each for each in found if not each.far <= limit), None):
-            layer = first.array.removeprefix(prefix)
-            finding.note = f"{first.far:.1e} at {layer} first, at most {limit:.1e} is allowed"
-        yield finding
-
-
-def steps(run: Run, recomputed: Recomputed) -> Finding:
+def steps(run: Run, evidence: Evidence) -> Iterator[Finding]:
     """How far the recorded steps are from NumPy's: the quantity that comes nearest to failing."""
+    if not (recomputed := evidence.recomputed.get(run.name)):
+        return
     worst = nearest_to_failing(
         farthest("steps", kind, found, allowed(run)[kind])
         for kind, found in recomputed.steps.items()
@@ -212,25 +226,46 @@ def steps(run: Run, recomputed: Recomputed) -> Finding:
         lost = ", ".join(map(str, recomputed.hidden))
         worst.note = f"rounding hides how weights moved: not compared in step {lost}"
     worst.steps, worst.hidden = len(recomputed.steps["loss"]), len(recomputed.hidden)
-    return worst
+    yield worst
 
 
-def devices(run: Run, runs: Sequence[Run], recomputed: Mapping[str, Recomputed | None]) -> Finding:
+def curves(run: Run, evidence: Evidence) -> Iterator[Finding]:
+    """How far the mean losses of a preset's epochs are from what is expected."""
+    expected = evidence.others(run)
+    if expected and is_long(run) and preset_of(run.record.config):
+        ours, theirs = (curve(run, arrays["losses"]) for arrays in (run.arrays, expected))
+        yield farthest(
+            "curve", "curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve
+        )
+
+
+def devices(run: Run, evidence: Evidence) -> Iterator[Finding]:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
-    framework = run.record.framework
-    alone = [each for each in runs if each.devices == 1 and each.record.framework == framework]
+    if run.devices == 1 or run.shards is not None:
+        return
+    every, framework = [*evidence.runs, *evidence.alone], run.record.framework
+    alone = [each for each in every if each.devices == 1 and each.record.framework == framework]
     if not alone or check_shapes(alone[0])[0]:
         note = "there is no run on one device to compare with"
-        return Finding(check="devices", passed=False, note=note)
+        yield Finding(check="devices", passed=False, note=note)
+        return
     ours, theirs = (
-        each.as_in_float64(of) if (each := recomputed.get(of.name)) else of
+        each.as_in_float64(of) if (each := evidence.recomputed.get(of.name)) else of
         for of in (run, alone[0])
     )
-    own = recomputed.get(run.name)
-    return against("devices", ours, theirs, own.scales if own else {})
+    yield against("devices", ours, theirs, evidence.scales(run))
 
 
-def usage(run: Run) -> Iterator[Finding]:
+def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
+    """How far two runs are apart that compute the same: what comes nearest to failing."""
+    ours, theirs = head(run, run.arrays), head(run, other.arrays)
+    return nearest_to_failing(
+        farthest(check, name, compare(ours, theirs, prefix, scales), tolerance)
+        for name, (prefix, tolerance) in numerical_checks(run).items()
+    )
+
+
+def usage(run: Run, evidence: Evidence) -> Iterator[Finding]:
     """Whether what its first step has counted is what the plan says: integers, equal or not."""
     record = run.record
     step = record.resumed[-1].step + 1 if record.resumed else 1
@@ -244,6 +279,121 @@ def usage(run: Run) -> Iterator[Finding]:
             wrong = [f"{k} are {v}, by the plan {right}" for (k, v), right in pairs if v != right]
             note = note or "".join(wrong[:1])
     yield Finding(check="plan", passed=not note, where=note, note=note)
+
+
+def repeats(run: Run, evidence: Evidence) -> Iterator[Finding]:
+    """Whether a run over hosts or on GPUs computed what the run that it repeats did."""
+    hosts, where = evidence.suite.hosts.get(run.devices, 1), (run.record.framework, run.devices)
+    repeated = evidence.repeated.get(where)
+    check, place = ("hosts", "one host") if hosts > 1 else ("gpus", "as many CPU devices")
+    if hosts == 1 and evidence.suite.kind != "gpu":
+        return
+    note = f"there is no run on {place} to compare with"
+    if (other := _other_hosts(run, hosts)) or repeated is None:
+        yield Finding(check=check, passed=False, note=other or note)
+    elif hosts > 1 and same_bits(run.record.framework, run.record.chapter):
+        yield _equal(run, repeated)
+    else:
+        yield against(check, run, repeated, evidence.scales(run) if hosts == 1 else {})
+
+
+def _other_hosts(run: Run, hosts: int) -> str:
+    """In what way a run was not over so many hosts; empty if it was.
+
+    Where there are no hosts, processes on one take their place: one for each, or for each device.
+    """
+    names = _hosts(run)
+    found = len(set(names))
+    if hosts in (1, found) or (found == 1 and len(names) in (hosts, run.devices)):
+        return ""
+    processes = "1 process" if len(names) == 1 else f"{len(names)} processes"
+    return f"it ran in {processes} on {found} of the {hosts} hosts that the suite asks for"
+
+
+def on_one_host(suite: Suite, runs: Sequence[Run]) -> list[str]:
+    """The frameworks of which some run should have been over several hosts, and was on one."""
+    several = [run for run in runs if suite.hosts.get(run.devices, 1) > 1]
+    return list(dict.fromkeys(r.record.framework for r in several if len(set(_hosts(r))) == 1))
+
+
+def _hosts(run: Run) -> list[str]:
+    """The host of each process."""
+    return run.record.cluster.hosts if run.record.cluster else [""]
+
+
+def _equal(run: Run, single: Run) -> Finding:
+    """Whether every number of both runs is the same, to the bit."""
+    compared = [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
+    ours, theirs = (
+        # -0.0 is 0.0: a process that passes zeros on adds them to what there is.
+        {name: np.add(each.arrays[name], 0.0).tobytes() for name in compared if name in each.arrays}
+        for each in (run, single)
+    )
+    diverged = [name for name in compared if ours[name] != theirs.get(name)]
+    array = diverged[0] if diverged else ""
+    where = f"{array}: other bits" if diverged else ""
+    passed = not diverged
+    return Finding(check="hosts", passed=passed, array=array, where=where, diverged=diverged)
+
+
+def accuracies(run: Run, evidence: Evidence) -> Iterator[Finding]:
+    """A run's accuracy against its floor, and its framework's against the others'.
+
+    They are known of whole presets: one flag by hand, and an accuracy may be another.
+    """
+    limits, record = LIMITS[run.record.chapter], run.record
+    setting = record.config.preset, record.config.dataset
+    if setting not in limits.floor or preset_of(record.config) is None:
+        return
+    floor, ours = limits.floor[setting].limit, accuracy(record)
+    yield Finding(
+        check="accuracy",
+        quantity="accuracy",
+        passed=ours >= floor,
+        distance=ours,
+        tolerance=floor,
+        note=f"accuracy {ours:.4f}, at least {floor} is expected",
+    )
+    found: dict[str, list[float]] = {}
+    for each in (*evidence.runs, *evidence.alone):
+        found.setdefault(each.record.framework, []).append(accuracy(each.record))
+    if len(found) > 1:
+        means = {framework: fmean(figures) for framework, figures in found.items()}
+        far = spread(record.framework, means)
+        yield farthest("spread", "spread", [far], limits.spread[setting])
+
+
+def spread(framework: str, means: Mapping[str, float]) -> Distance:
+    """How far the mean accuracy of `framework` is from another's, at most.
+
+    If two are far apart, the one farther from the median answers for it, or both if they are
+    equally far. So a wrong framework does not make the others look wrong.
+    """
+    middle = median(means.values())
+    off = {name: abs(mean - middle) for name, mean in means.items()}
+    gaps = {
+        name: abs(mean - means[framework])
+        for name, mean in means.items()
+        if off[name] <= off[framework] + EQUAL
+    }
+    other = max(gaps, key=lambda name: gaps[name])
+    where = "next to the median" if other == framework else f"from {other}"
+    return Distance("accuracy", gaps[other], where)
+
+
+CHECKS: Final = (
+    peers,
+    partial(layers, "layers"),
+    numbers,
+    partial(layers, "layers_after"),
+    steps,
+    curves,
+    devices,
+    usage,
+    repeats,
+    accuracies,
+)
+"""Every check of a run that is whole, in the order of the report."""
 
 
 def variables_set(runs: Sequence[Run]) -> list[str]:
@@ -261,8 +411,7 @@ def failures(verdict: Verdict) -> list[Check]:
     return [c for comparison in verdict.comparisons for c in comparison.checks if not c.passed]
 
 
-def title(comparison: Comparison, some: Collection[int] = ()) -> str:
-    """What was compared, in a line; on all its numbers of devices, or on some."""
-    counts = sorted(set(some) or {check.devices for check in comparison.checks})
-    devices = ", ".join(map(str, counts))
+def title(comparison: Comparison) -> str:
+    """What was compared, in a line."""
+    devices = ", ".join(map(str, sorted({check.devices for check in comparison.checks})))
     return f"{comparison.chapter}, {comparison.suite}, on {devices} devices"

@@ -9,7 +9,7 @@ from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerical_checks
 from common.compare.collect import identity, load
-from common.compare.criteria import CRITERIA
+from common.compare.limits import LIMITS
 from common.pairs.arrays import PairVerdict, pair_up
 from common.records.fingerprint import source_digest
 from common.records.record import Record
@@ -79,7 +79,7 @@ def parts(
         yield check, one, other, most if tolerance is None else tolerance
         if check == "trajectory" and tolerance is None and is_long(coarser):
             one, other = (curve(run, run.arrays["losses"]) for run in (ours, expected))
-            yield "curve", one, other, 2 * CRITERIA[coarser.record.chapter].curve.limit
+            yield "curve", one, other, 2 * LIMITS[coarser.record.chapter].curve.limit
 
 
 def _notes(ours: Record, expected: Record) -> Iterator[str]:

@@ -4,8 +4,8 @@ import numpy as np
 
 from common.compare.distances import compare, distance
 from common.compare.findings import Check, farthest
+from common.compare.limits import Tolerance
 from common.compare.recorded_steps import RecordedStep
-from common.compare.tolerances import Tolerance
 from common.report.text import describe
 
 

@@ -15,9 +15,8 @@ from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.compare.accuracy import accuracy
-from common.compare.checks import NUMERICAL
-from common.compare.concise import CRITERIA
+from common.compare.checks import NUMERICAL, accuracy
+from common.compare.limits import LIMITS
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
 
@@ -140,7 +139,7 @@ def test_one_wrong_entry_is_seen(results: Path, array: str, check: str, value: f
 
 
 def test_runs_without_limits_do_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(CRITERIA.tolerances, "float32")
+    monkeypatch.delitem(LIMITS["concise"].tolerances, "float32")
     concise(tmp_path, dtype="float32")
     found = failed(judge(tmp_path))
     assert found == {("forward", framework, k) for framework in FRAMEWORKS for k in (1, 2)}
@@ -170,8 +169,7 @@ def test_runs_are_compared_with_each_other_in_their_beginnings(
 
 def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = {"preset": "quick", "epochs": 1, "steps": None, "test_examples": 300}
-    for module in ("accuracy", "suite"):
-        monkeypatch.setattr(f"common.compare.{module}.preset_of", lambda config: config.preset)
+    monkeypatch.setattr("common.compare.suite.preset_of", lambda config: config.preset)
     for framework, devices in product(FRAMEWORKS, (1, 2)):
         make(tmp_path, framework, chapters.NumpyChapter(), devices, **quick)
         answer(tmp_path / f"{framework}-scratch-{devices}dev.json", 0.90)
@@ -192,7 +190,8 @@ def test_the_mean_loss_of_every_epoch_is_compared(
 ) -> None:
     monkeypatch.setattr("common.compare.suite.preset_of", lambda config: config.preset)
     for framework in ("pytorch", "jax", "mxnet"):
-        make(tmp_path, framework, chapters.NumpyChapter(), 1, preset="quick", epochs=6, steps=None)
+        run = {"preset": "quick", "epochs": 6, "steps": None}
+        answer(make(tmp_path, framework, chapters.NumpyChapter(), 1, **run), *[0.9] * 6)
     path = tmp_path / "jax-scratch-1dev.json"
     losses = json.loads(path.read_text())["losses"]
     edit(path, losses=[*losses[:20], *(2 * loss for loss in losses[20:])])

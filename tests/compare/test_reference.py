@@ -5,7 +5,7 @@ import pytest
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
-from common.compare.scratch import LeNet
+from common.compare.numpy_nets import LeNet
 from common.data.minibatches import pixels
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights

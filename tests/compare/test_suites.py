@@ -22,8 +22,7 @@ from common.compare.checks import Run
 from common.compare.findings import Finding
 from common.compare.numpy_nets import Step
 from common.compare.planned import preset_of
-from common.compare.repeats import on_one_host, repeat_checks
-from common.compare.suite import Verdict
+from common.compare.suite import Evidence, Verdict, on_one_host, repeats
 from common.parity import PAGE_NEEDS, main
 from common.report.text import conclusion, subtitle
 from common.settings.arguments import all_settings
@@ -212,7 +211,8 @@ def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
 
 
 def found_over(over: Run, single: Run | None) -> list[Finding]:
-    return list(repeat_checks(OVER_HOSTS, over, single, {}))
+    repeated = {("pytorch", single.devices): single} if single else {}
+    return list(repeats(over, Evidence(OVER_HOSTS, [], {}, repeated=repeated)))
 
 
 @pytest.mark.parametrize(

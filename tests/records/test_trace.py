@@ -13,7 +13,6 @@ from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
 from common.compare import numpy_nets
 from common.compare.recorded_steps import recompute
-from common.compare.scratch import LeNet
 from common.pairs.runs import read_run
 from common.records.trace import snapshots, traced_steps
 
@@ -79,14 +78,14 @@ class Flips(chapters.NumpyChapter):
 
     def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> numpy_nets.Step:
         found = super().step(X, y, replicas, *others)
-        net = LeNet(numpy_nets.doubled(replicas[0]))
-        logits, back = net.forward(X.astype(np.float64))
-        back(numpy_nets.cross_entropy(logits, y)[1])
+        net = numpy_nets.LeNet(numpy_nets.doubled(replicas[0]))
+        _, d = numpy_nets.cross_entropy(net.forward(X.astype(np.float64)), y)
+        net.backward(d)
         right, net.gradients = net.gradients, {}
         inputs = np.abs(net.relu_inputs[2])
         index = np.unravel_index(int((inputs if self.near else -inputs).argmin()), inputs.shape)
         net.flipped = {(2, tuple(map(int, index)))}
-        back(numpy_nets.cross_entropy(logits, y)[1])
+        net.backward(d)
         for name, gradient in found.gradients.items():
             gradient += (net.gradients[name] - right[name]).astype(X.dtype)
         return found

@@ -14,9 +14,7 @@ from communicators import ALONE as ONE_PROCESS
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
-from common.compare.concise import ResNet18
-from common.compare.numpy_layers import Layer
-from common.compare.numpy_nets import Step
+from common.compare.numpy_nets import ResNet18, Step
 from common.models.nets import EPSILON, MOMENTUM, trainable
 from common.parallel.replicas import same_everywhere, saved_of
 from common.parallel.shards import shard_bounds
@@ -132,21 +130,19 @@ class Layers(ResNet18):
         super().__init__(weights)
         self.outputs: Weights = {}
 
-    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Layer:
-        found = super().conv(X, name, stride, padding)
-        self.outputs[name] = found[0]
-        return found
+    def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
+        self.outputs[name] = super().conv(X, name, stride, padding)
+        return self.outputs[name]
 
-    def norm(self, X: Array, name: str) -> Layer:
-        found = super().norm(X, name)
-        self.outputs[name] = found[0]
-        return found
+    def norm(self, X: Array, name: str) -> Array:
+        self.outputs[name] = super().norm(X, name)
+        return self.outputs[name]
 
 
 def layers(X: Array, weights: Mapping[str, Array]) -> Weights:
     """The output of each layer of ResNet-18 for a batch, by the layer's name, in float64."""
     run = Layers(numpy_nets.doubled(weights))
-    logits, _ = run.forward(X.astype(np.float64))
+    logits = run.forward(X.astype(np.float64))
     return {**run.outputs, "fc": logits}
 
 
