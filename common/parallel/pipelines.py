@@ -3,9 +3,9 @@
 A run carries out an order, and `simulate` predicts when each pass begins and ends.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from typing import Final, NamedTuple
 
 
@@ -18,7 +18,7 @@ class Pass(NamedTuple):
 
 
 Order = Sequence[Sequence[Pass]]
-"""The passes of each device, in order. A device has one stage, but with `interleaved`."""
+"""The passes of each device, in order; a device has one stage."""
 
 
 def naive(stages: int, microbatches: int) -> Order:
@@ -54,37 +54,6 @@ def _alternating(stage: int, ahead: int, microbatches: int) -> Iterator[Pass]:
         if 0 <= i - ahead + 1 < microbatches:
             yield Pass(stage, i - ahead + 1, forward=False)
 
-
-def interleaved(devices: int, microbatches: int) -> Order:
-    """1F1B with two stages on each device: half the bubble (Narayanan et al., 2021).
-
-    Device d has stages d and d + devices. Raises ValueError if the number of microbatches is no
-    multiple of that of devices.
-    """
-    if microbatches % devices:
-        raise ValueError(f"{microbatches} microbatches are no groups of {devices}")
-    total = CHUNKS * microbatches
-
-    def passed(number: int, device: int, forward: bool) -> Pass:
-        """The pass with this number among those of its direction."""
-        group, place = divmod(number, CHUNKS * devices)
-        chunk, within = divmod(place, devices)
-        stage = device + devices * (chunk if forward else CHUNKS - 1 - chunk)
-        return Pass(stage, group * devices + within, forward)
-
-    def passes(device: int) -> Iterator[Pass]:
-        ahead = min(total, 2 * (devices - device - 1) + (CHUNKS - 1) * devices)
-        for i in range(total + ahead):
-            if i < total:
-                yield passed(i, device, forward=True)
-            if i >= ahead:
-                yield passed(i - ahead, device, forward=False)
-
-    return [list(passes(device)) for device in range(devices)]
-
-
-CHUNKS: Final = 2
-"""Stages of each device where they are interleaved."""
 
 ORDERS: Final[dict[str, Callable[[int, int], Order]]] = {
     "naive": naive,
@@ -155,23 +124,20 @@ def balanced(work: Sequence[float], stages: int) -> list[range]:
     """
     if not 0 < stages <= len(work):
         raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
-
     before = list(accumulate(work, initial=0))
 
-    @cache
-    def slowest(begin: int, left: int) -> float:
-        """The least work of the slowest of the stages that are left, from this layer on."""
-        if left == 1:
-            return before[-1] - before[begin]
-        ends = range(begin + 1, len(work) - left + 2)
-        return min(max(before[end] - before[begin], slowest(end, left - 1)) for end in ends)
+    def cut(limit: float) -> list[int]:
+        """Where the stages begin and end, filled from the last one on; no start at 0: too much."""
+        cuts = [len(work)]
+        for stage in reversed(range(stages)):  # each of those before takes a layer at least
+            begins = range(stage, cuts[0])
+            fits = (begin for begin in begins if before[cuts[0]] - before[begin] <= limit)
+            cuts.insert(0, next(fits, cuts[0]))
+        return cuts
 
-    cuts, limit = [0], slowest(0, stages)
-    for left in range(stages - 1, 0, -1):
-        begin = cuts[-1]
-        ends = range(begin + 1, len(work) - left + 1)
-        cuts.append(next(end for end in ends if slowest(end, left) <= limit))
-    return [range(a, b) for a, b in pairwise((*cuts, len(work)))]
+    limits = sorted({b - a for a, b in combinations(before, 2)})
+    limit = limits[bisect_left(limits, True, key=lambda limit: cut(limit)[0] == 0)]
+    return [range(a, b) for a, b in pairwise(cut(limit))]
 
 
 def by_hand(counts: Sequence[int]) -> list[range]:

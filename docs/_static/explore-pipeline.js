@@ -4,13 +4,12 @@
   "use strict";
 
   const { svg, text, rect, table, steps, start } = globalThis.explorer;
-  const { CHUNKS, range, orders, needed, simulate, endOf, bubble, mostLive, key } =
-    globalThis.pipelines;
+  const { range, orders, needed, simulate, endOf, bubble, mostLive, key } = globalThis.pipelines;
   const { kept, runOf, differences, ordered, number, way } = globalThis.runs;
 
   const LANE = 28, BOX = 19, LOW = 6, FOOT = 18; // a backward pass stands lower than a forward one
   const DIGIT = 0.72 * 11; // the widest that a digit is on average, in any font
-  const NAMES = { naive: "naive", gpipe: "GPipe", "1f1b": "1F1B", interleaved: "interleaved 1F1B" };
+  const NAMES = { naive: "naive", gpipe: "GPipe", "1f1b": "1F1B" };
 
   const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
   const devicesOf = (count) => `${count} device${count === 1 ? "" : "s"}`;
@@ -22,7 +21,6 @@
     naive: [(p) => (p - 1) / p, "(p − 1) / p, as one device works at a time"],
     gpipe: FILLING,
     "1f1b": FILLING,
-    interleaved: [(p, m) => (p - 1) / (CHUNKS * m + p - 1), `(p − 1) / (${CHUNKS}m + p − 1)`],
   };
 
   // Lanes, a box for each pass, and `mark`, which shows how far the steps have come.
@@ -35,9 +33,8 @@
     const boxes = events.map((event, i) => {
       const wide = Math.max(0.5, lengths[i] * unit - (lengths[i] * unit > 4 ? 1 : 0));
       const part = event.forward ? "cell" : "sent-cell";
-      const share = event.stage < devices ? 0.25 : 0.55;
       const box = svg("g", { class: wide > 5 ? "pic-pass" : "pic-pass tiny", "data-pass": i },
-        rect(x(event.begin), top(event), wide, BOX, part, share));
+        rect(x(event.begin), top(event), wide, BOX, part, 0.25));
       if (wide >= DIGIT * String(event.microbatch).length)
         box.append(text(x(event.begin) + wide / 2, top(event) + 14, String(event.microbatch)));
       return box;
@@ -126,20 +123,16 @@
     // Everything but the step.
     function drawPlan(values) {
       const { stages, microbatches, schedule, forward, backward } = values;
-      const possible = schedule !== "interleaved" || microbatches % stages === 0;
-      const chunks = schedule === "interleaved" ? CHUNKS : 1, atEnd = slider.value === slider.max;
-      events = possible ? simulate(orders[schedule](stages, microbatches),
-        (one) => (one.forward ? forward : backward) / chunks) : [];
+      const atEnd = slider.value === slider.max;
+      events = simulate(orders[schedule](stages, microbatches),
+        (one) => (one.forward ? forward : backward));
       views = [];
-      find("shown").hidden = !possible;
-      slider.disabled = !possible;
       slider.max = slider.defaultValue = String(events.length);
       if (atEnd) slider.value = slider.max;
       const [run, refused] = besides(values);
-      find("run").hidden = !run || !possible;
+      find("run").hidden = !run;
       show("times", values.beside !== "nothing");
       said("refused", refused);
-      if (!possible) return;
       const place = { width: Math.max(240, stage.clientWidth) };
       const label = `${NAMES[schedule]}, ${devicesOf(stages)}, ${microbatchesOf(microbatches)}.`;
       const view = timeline(events, stages,
@@ -156,7 +149,7 @@
       said("theory", `In theory, the bubble is ${formula} with p = ${stages} devices and ` +
         `m = ${microbatchesOf(microbatches)}, however long a pass takes.`);
       if (run) said("about", `Below: ${run.name}${run.about ?? ""}.`);
-      live = ordered(events, stages).map((each) => [mostLive(each), chunks * microbatches]);
+      live = ordered(events, stages).map((each) => [mostLive(each), microbatches]);
     }
 
     function drawStep() {
@@ -176,14 +169,11 @@
     }
 
     function draw(values) {
-      const { step, ...others } = values, { stages, microbatches } = values;
+      const { step, ...others } = values;
       const wanted = JSON.stringify([others, root.clientWidth, own?.id]);
       if (wanted !== seen) drawPlan(values);
       seen = wanted;
-      if (events.length) return drawStep();
-      shown();
-      return said("words", "Interleaving passes microbatches in groups of as many as there are " +
-        `devices: ${microbatches} is no multiple of ${stages}.`);
+      drawStep();
     }
 
     // A run has its own number of devices and microbatches: the plan takes them over.

@@ -3,7 +3,6 @@
 globalThis.pipelines = (() => {
   "use strict";
 
-  const CHUNKS = 2; // stages on each device, where they are interleaved
   const range = (count) => [...Array(count).keys()];
   const pass = (stage, microbatch, forward) => ({ stage, microbatch, forward });
   const key = ({ stage, microbatch, forward }) => `${stage} ${microbatch} ${forward}`;
@@ -25,25 +24,6 @@ globalThis.pipelines = (() => {
       }
       return passes;
     }),
-
-    interleaved(devices, microbatches) {
-      const total = CHUNKS * microbatches;
-      function passed(number, device, forward) {
-        const group = Math.floor(number / (CHUNKS * devices)), place = number % (CHUNKS * devices);
-        const chunk = Math.floor(place / devices);
-        const stage = device + devices * (forward ? chunk : CHUNKS - 1 - chunk);
-        return pass(stage, group * devices + (place % devices), forward);
-      }
-      return range(devices).map((device) => {
-        const ahead = Math.min(total, 2 * (devices - device - 1) + (CHUNKS - 1) * devices);
-        const passes = [];
-        for (const i of range(total + ahead)) {
-          if (i < total) passes.push(passed(i, device, true));
-          if (i >= ahead) passes.push(passed(i - ahead, device, false));
-        }
-        return passes;
-      });
-    },
   };
 
   // The passes whose results a pass needs.
@@ -121,5 +101,5 @@ globalThis.pipelines = (() => {
     return [...cuts, count].slice(1).map((end, i) => end - cuts[i]);
   }
 
-  return { CHUNKS, range, orders, needed, simulate, endOf, bubble, mostLive, balanced, key };
+  return { range, orders, needed, simulate, endOf, bubble, mostLive, balanced, key };
 })();

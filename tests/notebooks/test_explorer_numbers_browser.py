@@ -17,10 +17,8 @@ from playwright.sync_api import Page as Tab
 from common.chapters.strategies import SCHEDULES
 from common.parallel.ledger import KEPT, MOVED
 from common.parallel.pipelines import (
-    CHUNKS,
     ORDERS,
     bubble,
-    interleaved,
     most_live,
     simulate,
 )
@@ -50,7 +48,7 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "pipeline": {
         "stages": [1, 2, 3, 4, 7, 8, 16],
         "microbatches": [1, 5, 8, 16, 21, 24, 48, 64],
-        "schedule": [*ORDERS, "interleaved", "interleaved"],
+        "schedule": list(ORDERS),
         "forward": [0.5, 1, 2.5, 8],
         "backward": [0.5, 1, 2, 7.5],
     },
@@ -129,15 +127,10 @@ def check_memory(tab: Tab) -> None:
 
 # --- pipelines
 
-MADE = {**ORDERS, "interleaved": interleaved}
-
 PIPELINE = f"""(root, values) => {{
     const cells = {CELLS}, {{ stages, microbatches, schedule, forward, backward }} = values;
-    const words = root.querySelector('.explorer-words').textContent;
-    if (root.querySelector('.explorer-shown').hidden) return words;
-    const chunks = schedule === 'interleaved' ? pipelines.CHUNKS : 1;
     const events = pipelines.simulate(pipelines.orders[schedule](stages, microbatches),
-        one => (one.forward ? forward : backward) / chunks);
+        one => (one.forward ? forward : backward));
     return {{boxes: root.querySelectorAll('.pic-pass').length, sums: cells('sums'),
         devices: cells('devices'), bubble: pipelines.bubble(events, stages), events: events.map(
         e => [e.device, e.stage, e.microbatch, e.forward, e.begin, e.end])}};
@@ -154,15 +147,11 @@ def check_pipeline(tab: Tab) -> None:
     settings = drawn("pipeline")
     for values, shown in zip(settings, each_of(tab, "pipeline", settings, PIPELINE), strict=True):
         stages, microbatches, schedule, forward, backward = values.values()
-        chunks = CHUNKS if schedule == "interleaved" else 1
-        if chunks > 1 and microbatches % stages:
-            assert "is no multiple of" in shown
-            continue
-        order = MADE[schedule](stages, microbatches)
-        times = {True: forward / chunks, False: backward / chunks}
+        order = ORDERS[schedule](stages, microbatches)
+        times = {True: forward, False: backward}
         events = simulate(order, lambda one, times=times: times[one.forward])  # type: ignore[misc]
         assert shown["events"] == [
-            [event.done.stage % stages, *event.done, event.begin, event.end] for event in events
+            [event.done.stage, *event.done, event.begin, event.end] for event in events
         ]
         assert (shown["boxes"], shown["bubble"]) == (len(events), bubble(events, stages))
         (_, whole), (_, waits), (_, theory) = shown["sums"]
@@ -171,7 +160,7 @@ def check_pipeline(tab: Tab) -> None:
         assert theory == waits
         for passes, (_, now, most, of_all) in zip(order, shown["devices"], strict=True):
             assert (now, most) == ("0", str(most_live(passes)))
-            assert near(of_all, most_live(passes) / (chunks * microbatches))
+            assert near(of_all, most_live(passes) / microbatches)
 
 
 # --- shards

@@ -34,14 +34,14 @@ STEPPED = {"pipeline": "step", "shards": "moment", "rounds": "round"}
 """The explorers that have steps, and the names of their sliders."""
 
 CHANGES = {
-    "pipeline": {"stages": "5", "microbatches": "10", "schedule": "interleaved"},
+    "pipeline": {"stages": "5", "microbatches": "10", "schedule": "naive"},
     "memory": {"strategy": "zero2", "devices": "7"},
     "shards": {"strategy": "pipeline", "microbatches": "3", "devices": "3"},
     "rounds": {"algorithm": "halving", "devices": "7"},
 }
 """What a reader may choose."""
 
-LINKS = {"pipeline": 6, "memory": 8, "shards": 9, "rounds": 0}
+LINKS = {"pipeline": 5, "memory": 8, "shards": 9, "rounds": 0}
 """How many links of the page lead to a plan."""
 
 LARGE = {"net": "dense", "millions": 10**6, "layers": 100, "optimizer": "adam", "microbatches": 8}

@@ -4,14 +4,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from common.parallel.pipelines import (
-    CHUNKS,
     ORDERS,
-    Order,
     Pass,
     balanced,
     bubble,
     by_hand,
-    interleaved,
     most_live,
     needed,
     one_forward_one_backward,
@@ -23,27 +20,18 @@ microbatches = st.integers(1, 12)
 names = st.sampled_from(sorted(ORDERS))
 
 
-def require_complete(order: Order, stages: int, m: int) -> None:
-    """Every stage, on its device, passes every microbatch both ways, after what that needs."""
-    for device, passes in enumerate(order):
-        here = range(device, stages, len(order))
-        every = [Pass(s, i, way) for s in here for i in range(m) for way in (True, False)]
-        assert sorted(passes) == sorted(every)
-    done: set[Pass] = set()
-    for event in simulate(order):
-        assert done >= set(needed(event.done, stages))
-        done.add(event.done)
-
-
 @given(names, stages, microbatches)
-def test_every_stage_passes_every_microbatch_forward_and_then_back(
+def test_every_stage_passes_every_microbatch_both_ways_after_what_that_needs(
     name: str, p: int, m: int
 ) -> None:
     order = ORDERS[name](p, m)
-    for passes in order:
-        for i, one in enumerate(passes):
-            assert one.forward or one._replace(forward=True) in passes[:i]
-    require_complete(order, p, m)
+    for stage, passes in enumerate(order):
+        every = [Pass(stage, i, forward) for i in range(m) for forward in (True, False)]
+        assert sorted(passes) == sorted(every)
+    done: set[Pass] = set()
+    for event in simulate(order):
+        assert done >= set(needed(event.done, p))
+        done.add(event.done)
 
 
 @given(stages, microbatches)
@@ -67,18 +55,7 @@ def test_naively_one_stage_works_at_a_time(p: int, m: int) -> None:
     assert {most_live(passes) for passes in order} == {1}
 
 
-@given(st.integers(1, 8), st.integers(1, 5))
-def test_interleaved_stages_wait_half_as_long(p: int, groups: int) -> None:
-    m = p * groups
-    order = interleaved(p, m)
-    require_complete(order, CHUNKS * p, m)
-    wait = (p - 1) / 2
-    assert bubble(simulate(order), p) == pytest.approx(wait / (m + wait))
-
-
-def test_orders_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValueError, match="10 microbatches are no groups of 3"):
-        interleaved(3, 10)
+def test_stages_that_would_wait_for_ever_are_refused() -> None:
     first, second = one_forward_one_backward(2, 2)
     with pytest.raises(ValueError, match="for ever"):
         simulate([list(first)[::-1], second])
