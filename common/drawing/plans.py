@@ -6,8 +6,8 @@ from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
-from common.parallel.ledger import KEPT, Event, Usage
-from common.parallel.pipelines import ORDERS, Pass, TimedPass, bubble, most_live, simulate
+from common.parallel.ledger import KEPT, Usage
+from common.parallel.pipelines import ORDERS, TimedPass, bubble, most_live, simulate
 from common.parallel.plans import Part, Plan
 
 WIDTH: Final = 480
@@ -109,28 +109,15 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     return _finished(y, "Orders of a pipeline", described, [*parts, *_legend(y, PASSES)])
 
 
-def step(plan: Plan, usage: Usage, run: Sequence[Event] = ()) -> str:
-    """A step of a plan: each device's memory and, of a pipeline, the passes of the first group.
-
-    `run` has those of a real pipeline, drawn on a scale of its own.
-    """
+def step(plan: Plan, usage: Usage) -> str:
+    """A step of a plan: each device's memory and, of a pipeline, the passes of the first group."""
     parts: list[str] = []
     y = 8.0
     if plan.strategy == "pipeline":
-        planned = plan.simulated(usage.examples)
-        note = f"By plan: {_planned(planned, plan.devices)}"
-        shown: list[tuple[str, str, Sequence[TimedPass]]] = [(TITLES[plan.schedule], note, planned)]
-        if run:
-            done = [
-                TimedPass(Pass(e.device, e.microbatch, e.what == "forward"), e.begin, e.end)
-                for e in run
-                if e.device < plan.devices
-            ]
-            note = f"{1000 * max(each.end for each in done):.1f} ms; one process told all devices."
-            shown.append(("A run", note, done))
-        for name, note, events in shown:
-            parts += _lanes(y, name, note, plan.devices, events, max(e.end for e in events))
-            y += HEADING + 20 + plan.devices * LANE + 8
+        events = plan.simulated(usage.examples)
+        note, longest = f"By plan: {_planned(events, plan.devices)}", max(e.end for e in events)
+        parts += _lanes(y, TITLES[plan.schedule], note, plan.devices, events, longest)
+        y += HEADING + 20 + plan.devices * LANE + 8
         parts += _legend(y, PASSES)
         y += 32
     count = plan.devices * plan.replicas

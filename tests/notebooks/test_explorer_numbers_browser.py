@@ -23,7 +23,7 @@ from common.parallel.pipelines import (
     simulate,
 )
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
-from common.plan import OPTIMIZERS, PRECISIONS, SIZES, Scenario
+from common.plan import NETS, OPTIMIZERS, PRECISIONS, Scenario
 from notebooks.drawing.explorers import STRATEGIES
 from notebooks.drawing.frames import words
 
@@ -31,7 +31,7 @@ pytestmark = NEEDED
 
 CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "memory": {
-        "net": list(SIZES),
+        "net": list(NETS),
         "depth": range(13),
         "width": [1, 3, 8, 64, 640, 1024],
         "millions": [1, 7, 999, 7_000, 1_000_000],

@@ -1,9 +1,6 @@
-"""The command that tells what a plan takes, and whether a run kept to it."""
+"""The command that tells what a plan takes."""
 
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -11,9 +8,7 @@ from drawn import of_class
 
 from common.base.errors import RequestError
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
-from common.parallel.ledger import Event
-from common.parallel.pipelines import simulate
-from common.plan import Scenario, lines_of, main, of_record
+from common.plan import Scenario, main
 from common.summary import main as summary
 
 
@@ -63,51 +58,6 @@ def test_a_step_is_told_by_device_and_drawn(
     assert len(list(of_class(ElementTree.parse(path).getroot(), "box"))) == 2 * 4 * 8
 
 
-def record(*swapped: int) -> Any:
-    """That of a run of two pipelines; the events of these numbers have changed places."""
-    options = StrategiesOptions("pipeline", replicas=2, microbatches=3)
-    usage = options.usage(4, 14, 4)
-    passes = [each.done for each in simulate(options.plan(4).order(3))]
-    events = [
-        Event(2 * group + p.stage, "forward" if p.forward else "backward", p.microbatch, i, i + 1)
-        for group in (0, 1)
-        for i, p in enumerate(passes, group * len(passes))
-    ]
-    for i, j in zip(swapped[::2], swapped[1::2], strict=True):
-        events[i], events[j] = events[j], events[i]
-    split = SimpleNamespace(predicted=usage, counted=usage, events=events)
-    config = SimpleNamespace(options=options, devices=4, usage=lambda n: options.usage(4, n, 4))
-    return SimpleNamespace(split=split, config=config)
-
-
-def held(run: Any) -> str:
-    return "\n".join(lines_of(*of_record(run)))
-
-
-def test_a_run_is_held_to_its_plan() -> None:
-    said = held(record())
-    assert "The run has gone in this order." in said
-    assert said.endswith("The run has counted just this.")
-    devices = [each.device for each in record().split.events]
-    for device in range(4):
-        last = [i for i, each in enumerate(devices) if each == device][-2:]
-        assert "The run has gone in another order." in held(record(*last))
-    other = record()
-    # What a record predicts of itself proves nothing.
-    other.split.counted = other.split.predicted = replace(other.split.counted, live=[2, 2, 2, 2])
-    assert "The run has counted this: " in held(other)
-    other.split.events.clear()
-    assert "The run has gone in another order." in held(other)
-
-
-def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
-    path = tmp_path / "run.svg"
-    path.write_text("{}")
-    with pytest.raises(RequestError, match="is where --out goes"):
-        main([f"--of={path}", f"--out={tmp_path}/../{tmp_path.name}/run.svg"])
-    assert path.read_text() == "{}"
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -115,7 +65,6 @@ def test_no_picture_takes_the_place_of_the_record(tmp_path: Path) -> None:
         (["--strategy=pipeline", "--devices=5", "--out"], "the net can be cut into 4"),
         (["--net=resnet18", "--depth=50", "--out"], "--depth means nothing for --net resnet18"),
         (["--strategy=zero3", "--schedule=1f1b", "--out"], "nothing for --strategy zero3"),
-        (["--of=x.json", "--devices=3", "--out"], "--devices means nothing beside --of"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_and_nothing_drawn(
