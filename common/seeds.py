@@ -31,7 +31,7 @@ from common.terminal.values import REPEATS, count, path
 DRAWS = 20_000  # permutations, if there are more
 
 
-def records_of(folder: Path, seed: int, chapter: str, frameworks: Sequence[str]) -> list[Record]:
+def records_of(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
     """One seed's record of every framework. Raises RequestError about the first that is wrong."""
 
     def asked(config: Config) -> dict[str, Any]:
@@ -89,32 +89,27 @@ def parser() -> Parser:
     add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
     add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
     add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="these alone")
-    add("--seeds", type=count(REPEATS), metavar="N", default=0, help="how many (those there are)")
+    seeds = count(REPEATS, least=2)
+    add("--seeds", type=seeds, metavar="N", default=5, help="how many, from 0 (%(default)s)")
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints the spread of accuracies, in Markdown. Raises RequestError."""
     flags = parser().parse_args(argv)
-    folder, chapter, frameworks = flags.folder, flags.chapter, list(dict.fromkeys(flags.frameworks))
-    names = [path.parent.name for path in folder.glob(f"*/*-{chapter}-1dev.json")]
-    seeds = range(flags.seeds) or sorted({int(name) for name in names if name.isdecimal()})
-    if len(seeds) < 2 or len(frameworks) < 2:
-        there = f"not {len(seeds)} seeds of {chapter} in {folder} and {len(frameworks)} frameworks"
-        raise RequestError(f"a spread needs two seeds and two frameworks, {there}: `nox -s seeds`")
-    records = [records_of(folder, seed, chapter, frameworks) for seed in seeds]
-    settings = [
-        {**identity(row[0]), "preset": row[0].config.preset, "seed": "", "initial weights": ""}
-        for row in records
-    ]
-    for seed, setting in zip(seeds, settings, strict=True):
-        if setting != settings[0]:
-            raise RequestError(f"seeds {seeds[0]} and {seed} are of two settings: `nox -s seeds`")
-    text = report(np.array([[accuracy(each) for each in row] for row in records]), frameworks)
-    config, numbers = records[0][0].config, ", ".join(map(str, seeds))
-    data = f"{config.train_examples:,} {config.dataset} images"
-    print(f"{chapter}, preset {config.preset}, {data};")
-    print(f"seeds {numbers}; accuracy on {config.test_examples:,} images\n\n{text}")
+    frameworks = list(dict.fromkeys(flags.frameworks))
+    if len(frameworks) < 2:
+        raise RequestError("a spread needs two frameworks: name another one after --frameworks")
+    where = flags.folder, flags.chapter, frameworks
+    records = [records_of(*where, seed) for seed in range(flags.seeds)]
+    settings = [identity(row[0]) | {"seed": 0, "initial weights": ""} for row in records]
+    if any(setting != settings[0] for setting in settings):
+        raise RequestError("the seeds are of several settings: run them again, `nox -s seeds`")
+    config = records[0][0].config
+    setting = f"{flags.chapter}, preset {config.preset}"
+    data = f"{config.train_examples:,} {config.dataset} images; seeds 0 to {flags.seeds - 1}"
+    print(f"{setting}, {data}; accuracy on {config.test_examples:,} images\n")
+    print(report(np.array([[accuracy(each) for each in row] for row in records]), frameworks))
 
 
 if __name__ == "__main__":

@@ -39,18 +39,14 @@ def records(folder: Path) -> tuple[list[Record], list[str]]:
 
     Raises RequestError if none is complete, and RunError if one was changed.
     """
-    complete, partial = [], []
-    for file in sorted(folder.glob("*dev.json")):
-        record = read_record(file)
-        if record.status == "complete":
-            read_tensors(file, record)
-            complete.append(record)
-        else:
-            partial.append(record.name())
+    found = [read_record(file) for file in folder.glob("*dev.json")]
+    found.sort(key=lambda each: (FRAMEWORKS.index(each.framework), each.config.devices))
+    complete = [each for each in found if each.status == "complete"]
     if not complete:
         raise RequestError(f"there are no complete records in {folder}")
-    order = {name: number for number, name in enumerate(FRAMEWORKS)}
-    return sorted(complete, key=lambda each: (order[each.framework], each.config.devices)), partial
+    for each in complete:
+        read_tensors(folder / each.file_name(), each)
+    return complete, [each.name() for each in found if each.status != "complete"]
 
 
 def table(found: Sequence[Record]) -> str:

@@ -15,25 +15,25 @@ from silent.telling import tell
 
 X = np.array([[1.0], [2.0], [6.0]])
 SHARDS = X[:2], X[2:]
+WRAPPERS = {
+    "DistributedDataParallel": DistributedDataParallel,
+    "fully_shard": lambda net: fully_shard(net, mesh=init_device_mesh("cpu", (2,))),
+}
 
 
 def gradient(wrapper: str, scale: float, rank: int) -> float:
     net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
-    if wrapper == "fully_shard":
-        wrapped = fully_shard(net, mesh=init_device_mesh("cpu", (2,)))
-    else:
-        wrapped = DistributedDataParallel(net)
+    wrapped = WRAPPERS[wrapper](net)
     (wrapped(torch.from_numpy(SHARDS[rank])).mean() * scale).backward()
     grad = net.weight.grad
     return (grad.full_tensor() if hasattr(grad, "full_tensor") else grad).item()
 
 
 def gradients(rank: int) -> list[dict[str, float]]:
-    wrappers = "DistributedDataParallel", "fully_shard"
     scale = len(SHARDS) * len(SHARDS[rank]) / len(X)
     return [
-        {name: gradient(name, 1, rank) for name in wrappers},
-        {f"{name}, loss * k * n_rank / n": gradient(name, scale, rank) for name in wrappers},
+        {name: gradient(name, 1, rank) for name in WRAPPERS},
+        {f"{name}, loss * k * n_rank / n": gradient(name, scale, rank) for name in WRAPPERS},
     ]
 
 

@@ -1,13 +1,9 @@
-"""Stands in for the package where a case is run as a file, as an editor does.
-
-Python's path then begins with the folder of the case, and has not that of the project.
-"""
+"""Stands in for the package where a case is run as a file: the path begins with this folder."""
 
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
-__path__ = [str(FOLDER)]
-sys.path.insert(0, str(FOLDER.parent))
+__path__ = [str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import common as common  # noqa: E402
+import common as common

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-NOTICED: Final = 1e-6
-"""Right is what is nearer, divided by the largest number expected. The wrongs are far larger."""
+NOTICED: Final = 1e-6  # right is what is nearer, divided by the largest number expected
 
 
 def tell(version: str, expected: Any, came: Mapping[str, Any], instead: Mapping[str, Any]) -> None:
@@ -15,27 +14,23 @@ def tell(version: str, expected: Any, came: Mapping[str, Any], instead: Mapping[
 
     `came` and `instead` have the numbers, by what was written to get them.
     """
-    expected = np.asarray(expected, "float64")
     cures = {f"instead: {name}": numbers for name, numbers in instead.items()}
     rows = {"expected": expected, **came, **cures}
-    told = {name: "" if name == "expected" else _told(expected, x) for name, x in rows.items()}
-    widths = max(map(len, rows)), max(map(len, map(_text, rows.values())))
+    arrays = {name: np.asarray(numbers, "float64") for name, numbers in rows.items()}
+    texts = {name: " ".join(f"{x:.4g}" for x in array.flat) for name, array in arrays.items()}
+    told = {name: _told(arrays["expected"], array) for name, array in arrays.items()}
+    widths = max(map(len, rows)), max(map(len, texts.values()))
     print(version.partition("+")[0])  # a build for CPUs alone has "+cpu" at the end
-    for name, numbers in rows.items():
-        print(f"{name:{widths[0]}}  {_text(numbers):{widths[1]}}  {told[name]}".rstrip())
+    for name, text in texts.items():
+        verdict = "" if name == "expected" else told[name]
+        print(f"{name:{widths[0]}}  {text:{widths[1]}}  {verdict}".rstrip())
     changed = [f"{name}: this version gets it right" for name in came if told[name] == "right"]
-    spoilt = [name for name in cures if told[name] != "right"]
-    changed += [f"{name}: this version gets it wrong, too" for name in spoilt]
+    changed += [f"{x}: this version gets it wrong, too" for x in cures if told[x] != "right"]
     if changed:
         sys.exit("\n".join(f"{each}; change docs/silent.md" for each in changed))
 
 
-def _text(numbers: Any) -> str:
-    return " ".join(f"{each:.4g}" for each in np.ravel(np.asarray(numbers, "float64")))
-
-
 def _told(expected: Any, numbers: Any) -> str:
-    numbers = np.asarray(numbers, "float64")
     if numbers.shape != expected.shape:
         return f"wrong: {numbers.size} of {expected.size} numbers"
     apart = np.abs(numbers - expected).max() / np.abs(expected).max()

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from common.base.errors import RunError
@@ -44,13 +43,11 @@ def open_streams() -> None:
         except OSError:  # else a file would get its number, and what a library prints
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     for descriptor, name in enumerate(("stdout", "stderr"), start=1):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
-        elif stream is getattr(sys, f"__{name}__"):  # not a test's own
+        stream = getattr(sys, name)  # None if it was closed
+        if stream is getattr(sys, f"__{name}__"):  # not a test's own
             opened = io.TextIOWrapper(
                 io.BufferedWriter(Unread(descriptor)),
-                encoding=stream.encoding,
+                encoding=getattr(stream, "encoding", "utf-8"),
                 errors="backslashreplace",  # a character that it does not have ends nothing, either
                 line_buffering=True,
             )

@@ -13,38 +13,23 @@ from typing import Final
 Conversion = Callable[[str], float]
 
 COUNT: Final = 2**31 - 1
-"""The most of anything that a record counts; frameworks keep sizes in 32 bits, too."""
-
 LARGEST_SEED: Final = 2**32 - 1
-"""NumPy takes no larger one."""
+"""NumPy takes no larger one, and frameworks keep counts and sizes in 32 bits."""
 
 DEVICES: Final = 64
-"""More than a machine has GPUs. All frameworks train on so many virtual ones, on two cores within
-two minutes; on more, JAX and TensorFlow compile for long, and PyTorch's index ends at 127."""
+DEPTH: Final = 60
+"""More than a machine has GPUs, and a layer for each. So many virtual devices train in all
+frameworks, on two cores within two minutes; on more, JAX and TensorFlow compile for long."""
 
 THREADS: Final = 1024
-"""More than a machine has cores. All frameworks train with so many, even on two cores."""
-
-WIDTH: Final = 1024
-"""16 times the book's: ResNet-18 has 2.9 thousand million weights then, 11 GB in float32."""
-
-STEPS: Final = 10_000_000
-"""Of epochs, too. As many losses take 320 MB of memory, and 250 MB in the record."""
-
-JOIN: Final = 86_400
-"""Seconds to wait for others: a day."""
-
-DEPTH: Final = 60
-"""Layers more than LeNet's four: a stage for each of `DEVICES`."""
-
 MICROBATCHES: Final = 1024
-"""More than any minibatch here has examples for."""
-
 REPEATS: Final = 1000
-"""Of what a person waits for, or reads: runs, rounds, rows."""
-
+WIDTH: Final = 1024
 ENTRIES: Final = 2**28
-"""Float32 numbers in a vector: 1 GiB, and a measurement takes a dozen of them."""
+STEPS: Final = 10_000_000
+JOIN: Final = 86_400
+"""More than is of use. ResNet-18 of that width has 11 GB of weights, a vector of so many entries
+1 GiB, the losses of so many steps take 320 MB of memory, and a launcher waits for a day."""
 
 
 def _number(kind: Callable[[str], float], good: Callable[[float], bool], wanted: str) -> Conversion:
