@@ -9,6 +9,10 @@ from common.base.errors import RequestError
 Device = TypeVar("Device")
 
 
+LOOPBACK: Final = "127.0.0.1"
+"""The address at which a machine reaches only itself."""
+
+
 def alone(value: Any) -> list[Any]:
     """What all processes have given, of which there is one."""
     return [value]
@@ -41,6 +45,10 @@ class Process:
             for rank, host in enumerate(self.hosts)
             for index in range(share)
         ]
+
+    def address(self, rank: int) -> str:
+        """The IPv4 address at which this process reaches another one, or others reach it."""
+        return self.addresses[rank] if self.addresses else LOOPBACK
 
     def anyone(self, says_so: bool) -> bool:
         """Whether any process says so; every process asks at the same step."""

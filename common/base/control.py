@@ -1,7 +1,7 @@
 """The control plane: processes of a run send each other JSON, heartbeats and why they failed.
 
-A process listens to its children by pipes, and to other hosts by TCP, with the authentication of
-`multiprocessing.connection`. Nothing that comes is unpickled. Once one has failed, all end.
+A process listens to its children by pipes, and to other hosts by TCP. Nothing that comes is
+unpickled. Once one has failed, all end.
 """
 
 import json

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import re
+import secrets
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
@@ -23,13 +24,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     path = destination(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # A name may have 255 bytes, and a character up to 4.
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}")
     try:
         write(temporary)
         _finish(temporary, path)
-        temporary.replace(path)
     finally:
         with suppress(OSError):  # why it could not be written is what matters
             temporary.unlink(missing_ok=True)
@@ -41,8 +39,7 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
     No process may be writing any meanwhile.
     """
     for path in folder.iterdir():
-        # By what tempfile appends: no other file is called so.
-        found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", path.name)
+        found = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name)
         if found and files.fullmatch(found.group(1)):
             path.unlink(missing_ok=True)
 
@@ -120,13 +117,9 @@ def sha256(path: Path) -> str:
 
 
 def _finish(temporary: Path, path: Path) -> None:
-    """Makes of `temporary` what may take the place of `path`."""
+    """Lets `temporary` take the place of `path`."""
     # Some disks say only now that they are full, and after a power cut, a name that was moved
     # before the content was written stands for an empty file.
     with temporary.open("r+b") as stream:
         os.fsync(stream.fileno())
-    # mkstemp makes private files: the old file's mode counts, else what the umask allows.
-    mask = os.umask(0)
-    os.umask(mask)
-    mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else 0o666 & ~mask
-    temporary.chmod(mode)
+    temporary.replace(path)

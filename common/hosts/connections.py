@@ -8,20 +8,14 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from ipaddress import ip_address
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Connection
 from typing import Final
 
-from common.backends.devices import Process
+from common.backends.devices import LOOPBACK, Process
 from common.base.control import Channel, Message
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.network import LOOPBACK, connected, family
 from common.base.signals import Stop
 from common.hosts.launchers import BY_HAND, Launched
-
-KEY: Final = b"a process of a run over several hosts"
-"""It keeps out what is no process of a run; it is no secret."""
 
 CONNECT_TIMEOUT: Final = 10
 """Seconds in which a host answers that it is there."""
@@ -64,14 +58,10 @@ class Meeting:
         return hello if self.here.process.rank else {**hello, "address": LOOPBACK}
 
     def listener(self) -> socket.socket:
-        """What takes connections, by IPv4 and, where there is any, IPv6.
-
-        Raises RequestError if the port is in use.
-        """
+        """What takes connections. Raises RequestError if the port is in use."""
         _, port = self.coordinator
-        family = socket.AF_INET6 if (both := socket.has_dualstack_ipv6()) else socket.AF_INET
         try:
-            return socket.create_server(("", port), family=family, dualstack_ipv6=both)
+            return socket.create_server(("", port))
         except OSError as error:
             raise RequestError(
                 f"processes cannot connect at port {port} of this host ({error.strerror}): "
@@ -79,7 +69,7 @@ class Meeting:
             ) from None
 
     def reach(self, stop: Stop) -> Channel:
-        """A channel to the first process, by which this one has said who it is.
+        """A channel to the first process, which has heard who this one is and sends heartbeats.
 
         Raises RunError if there is none in time, and StoppedError.
         """
@@ -87,7 +77,11 @@ class Meeting:
         began = time.monotonic()
         while not stop.asked:
             try:
-                channel = authenticated(connected(host, port, ENOUGH), accepts=False)
+                channel = channel_by(socket.create_connection((host, port), ENOUGH))
+                channel.send(**self.hello())
+                if channel.connection.poll(CONNECT_TIMEOUT):
+                    return channel
+                channel.connection.close()
             except OSError as error:
                 if time.monotonic() - began > self.limit:
                     raise RunError(
@@ -96,41 +90,20 @@ class Meeting:
                         f"{self.limit:g} seconds: start it{self.asked_by}"
                     ) from None
                 time.sleep(LOOK)
-            else:
-                channel.send(**self.hello())
-                return channel
         raise StoppedError("stopped before all had started", status=stop.status)
 
 
-def authenticated(taken: socket.socket, *, accepts: bool) -> Channel:
-    """A channel, once both ends have shown that they know the key. Raises OSError."""
+def channel_by(taken: socket.socket) -> Channel:
+    """A channel by a connection."""
     taken.settimeout(None)
     taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection = Connection(taken.detach())
-    try:
-        if accepts:
-            deliver_challenge(connection, KEY)
-            answer_challenge(connection, KEY)
-        elif connection.poll(CONNECT_TIMEOUT):
-            answer_challenge(connection, KEY)
-            deliver_challenge(connection, KEY)
-        else:
-            raise OSError("it does not answer")
-    except (AuthenticationError, AssertionError, EOFError, OSError) as error:
-        connection.close()
-        raise OSError(f"no process of a run answers: {error}") from None
-    return Channel(connection)
+    return Channel(Connection(taken.detach()))
 
 
-def address(end: tuple[object, ...]) -> str:
-    """The IP address of an end of a connection."""
-    return str(end[0]).removeprefix("::ffff:")
-
-
-def reachable(found: str, seen: Iterable[str]) -> str:
+def reachable(address: str, seen: Iterable[str]) -> str:
     """An address, or the first one that others see if no other host can reach this one by it."""
-    outside = (each for each in seen if not ip_address(each).is_loopback)
-    return next(outside, found) if ip_address(found).is_loopback else found
+    outside = (each for each in seen if not each.startswith("127."))
+    return next(outside, address) if address.startswith("127.") else address
 
 
 def name_of(rank: int, host: str) -> str:
@@ -147,7 +120,7 @@ def require_reach(process: Process) -> None:
         return
     here, mine = process.addresses[process.rank], process.hosts[process.rank]
     try:
-        taking = socket.create_server((here, 0), family=family(here), backlog=process.count)
+        taking = socket.create_server((here, 0), backlog=process.count)
     except OSError as error:
         raise RunError(
             f"others see this host at {here}, which is not its own ({error.strerror}): "

@@ -14,7 +14,7 @@ from common.base.control import Channel, Child, Group, Message
 from common.base.errors import RequestError, RunError, StoppedError
 from common.base.failures import KILLED, Failure, said
 from common.base.signals import Stop
-from common.hosts.connections import Meeting, address, authenticated, name_of, reachable
+from common.hosts.connections import Meeting, channel_by, name_of, reachable
 
 FAREWELL: Final = 5
 """Seconds in which all others take note of the end."""
@@ -61,8 +61,8 @@ class Hub(Group):
     def _admit(self, taken: socket.socket) -> None:
         """Asks who has come; a stranger may keep this thread waiting."""
         with suppress(OSError):
-            ends = {"address": address(taken.getpeername()), "seen": address(taken.getsockname())}
-            channel = authenticated(taken, accepts=True)
+            ends = {"address": taken.getpeername()[0], "seen": taken.getsockname()[0]}
+            channel = channel_by(taken)
             if hello := channel.receive():
                 self.mail.put((NEW, {**hello, **ends, "channel": channel}))
 

@@ -16,7 +16,7 @@ from common.base.errors import RequestError
 
 Environ = Mapping[str, str]
 Address = tuple[str, int]
-"""A host, by name or by IP address without brackets, and a port."""
+"""A host, by name or by IPv4 address, and a port."""
 
 BY_HAND: Final = "by hand"
 """The launcher of a run whose flags say which process it is."""
@@ -116,8 +116,6 @@ class Launcher(NamedTuple):
                 "give --coordinator HOST:PORT, its host and a free port"
             )
         host, *port = (environ[name] for name in self.address)
-        if port and ":" in host and not host.startswith("["):
-            host = f"[{host}]"
         found = address_of(":".join([host, *port]), " and ".join(self.address))
         # Torchrun itself listens there.
         return (found[0], free_port(found[1])) if self is TORCHRUN else found
@@ -221,14 +219,14 @@ def number(value: str | None) -> int | None:
 
 
 def address_of(value: str, source: str, way_out: str = f", {IGNORE}") -> Address:
-    """HOST:PORT, an IPv6 address in brackets. Raises RequestError, whose message has `way_out`."""
-    found = re.fullmatch(r"(\[[0-9A-Za-z:.%]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})", value)
+    """HOST:PORT. Raises RequestError, whose message has `way_out`."""
+    found = re.fullmatch(r"([A-Za-z0-9_.-]+):([0-9]{1,5})", value)
     if not found or not 1 <= int(found[2]) <= 65535:
         raise RequestError(
-            f"{source} {shown(value)} is not HOST:PORT: give a name or an IP address, IPv6 in "
-            f"brackets, and a port from 1 to 65535{way_out}"
+            f"{source} {shown(value)} is not HOST:PORT: give a name or an IPv4 address, and a "
+            f"port from 1 to 65535{way_out}"
         )
-    return found[1].strip("[]"), int(found[2])
+    return found[1], int(found[2])
 
 
 def free_port(number: int) -> int:

@@ -16,21 +16,19 @@ from jax.sharding import AbstractMesh, PartitionSpec as P
 from jaxlib import _jax
 
 from common.backends.devices import Process
-from common.base.network import LOOPBACK
 from frameworks.jax.hosts import stacked, whole
 
 
 def join(process: Process) -> None:
     """Joins all processes of a run; each of them calls it before it makes its devices."""
-    ours = process.addresses[process.rank] if process.addresses else LOOPBACK
-    first = process.addresses[0] if process.addresses else LOOPBACK
+    first = process.address(0)
     # By itself JAX takes SIGTERM for a notice that the machine will go, and does not end.
     jax.config.update("jax_enable_preemption_service", False)
     jax.config.update("jax_check_proxy_envs", False)
     os.environ.update(no_grpc_proxy=first)
     port = process.gather(free_port(first) if process.rank == 0 else 0)[0]
     jax.distributed.initialize(
-        (meeting := f"[{first}]:{port}" if ":" in first else f"{first}:{port}"),
+        (meeting := f"{first}:{port}"),
         process.count,
         process.rank,
         cluster_detection_method="deactivate",  # a launcher's variables have been read
@@ -38,7 +36,8 @@ def join(process: Process) -> None:
     )
     # By itself gloo takes the address that the host's name resolves to, which is often 127.0.0.1,
     # and JAX has no option for it.
-    _jax.make_gloo_tcp_collectives = partial(_jax.make_gloo_tcp_collectives, hostname=ours)
+    make, ours = _jax.make_gloo_tcp_collectives, process.address(process.rank)
+    _jax.make_gloo_tcp_collectives = partial(make, hostname=ours)
     add_in_order()
 
 
@@ -57,8 +56,7 @@ def connect(devices: Sequence[jax.Device]) -> None:
 
 def free_port(address: str) -> int:
     """A port at which no process listens."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.create_server((address, 0), family=family) as server:
+    with socket.create_server((address, 0)) as server:
         port: int = server.getsockname()[1]
     return port
 

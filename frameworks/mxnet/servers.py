@@ -13,8 +13,7 @@ from typing import Final
 
 from common.backends.devices import Process
 from common.base.children import end_frozen
-from common.base.errors import RequestError, RunError
-from common.base.network import LOOPBACK
+from common.base.errors import RunError
 from common.base.signals import held_back
 
 COMING: Final = 25
@@ -83,17 +82,11 @@ class Child:
 
 
 def environment(process: Process, port: int) -> dict[str, str]:
-    """The variables that give a worker or server the scheduler's address and its own.
-
-    Raises RequestError if that is by IPv6, which this kvstore does not know.
-    """
-    addresses = process.addresses or [LOOPBACK] * process.count
-    if any(":" in address for address in addresses):
-        raise RequestError("MXNet's kvstore reaches hosts by IPv4 alone: give IPv4 addresses")
+    """The variables that give a worker or server the scheduler's address and its own."""
     return {
-        "DMLC_PS_ROOT_URI": addresses[0],
+        "DMLC_PS_ROOT_URI": process.address(0),
         "DMLC_PS_ROOT_PORT": str(port),
-        "DMLC_NODE_HOST": addresses[process.rank],
+        "DMLC_NODE_HOST": process.address(process.rank),
         "DMLC_NUM_WORKER": str(process.count),
         "DMLC_NUM_SERVER": str(process.count),
     }
@@ -101,7 +94,7 @@ def environment(process: Process, port: int) -> dict[str, str]:
 
 def started_scheduler(process: Process) -> tuple[Child, int]:
     """A scheduler that listens, and its port. Raises RunError if none comes."""
-    address = environment(process, 0)["DMLC_PS_ROOT_URI"]
+    address = process.address(0)
     limit = time.monotonic() + COMING
     while time.monotonic() < limit:
         with socket.create_server((address, 0)) as free:

@@ -20,7 +20,7 @@ from torch import distributed as dist
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.backends.forking import in_processes
 from common.base.errors import RequestError
-from common.base.network import LOOPBACK, family, interface_of, interfaces
+from common.base.network import interface_of, interfaces
 from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.hosts import gathered_values
 
@@ -82,13 +82,13 @@ def rendezvous(process: Process) -> tuple[str, int, dist.Store | None]:
 
     All processes that a launcher has started call it. On one host, no other host can come there.
     """
-    address = process.addresses[0] if process.addresses else LOOPBACK
+    address = process.address(0)
     if process.rank:
         return address, process.gather(0)[0], None
     # The system chooses the port, so two runs never ask for the same one.
     port, listener = 0, None
     if not process.addresses:  # by itself a store listens at every address
-        alone = socket.create_server((address, 0), family=family(address))
+        alone = socket.create_server((address, 0))
         port, listener = alone.getsockname()[1], alone.detach()
     store = dist.TCPStore(
         address, port, is_master=True, wait_for_workers=False, master_listen_fd=listener
@@ -126,7 +126,7 @@ def interface_used(process: Process) -> Iterator[None]:
     an interface that this host does not have.
     """
     several = bool(process.addresses)
-    name = interface_of(process.addresses[process.rank] if several else LOOPBACK)
+    name = interface_of(process.address(process.rank))
     variables = [GLOO, *([NCCL] if several else [])]
     require_interfaces(several)
     added = {v: name for v in variables if name and not os.environ.get(v)}

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from common.backends.devices import ALONE, DeviceRequest, Process, alone
 from common.base.arrays import Array
-from common.base.network import LOOPBACK
 from common.base.signals import stoppable
 from common.chapters.scratch import ScratchOptions
 from frameworks.tensorflow.devices import JOB, configure
@@ -30,15 +29,12 @@ DTYPES: Final = ("float32", "float64")
 
 def cluster_of(process: Process) -> tf.train.ClusterSpec:
     """Where each process will listen; the system chooses the ports."""
-    local = process.addresses[process.rank] if process.addresses else LOOPBACK
-    family = socket.AF_INET6 if ":" in local else socket.AF_INET
     # TensorFlow cannot choose a port and report it, so it takes this one after its release.
-    with socket.socket(family) as chosen:
-        chosen.bind((local, 0))
+    with socket.socket() as chosen:
+        chosen.bind((process.address(process.rank), 0))
         ports = process.gather(chosen.getsockname()[1])
-    addresses = process.addresses or [LOOPBACK] * process.count
-    os.environ.update(no_grpc_proxy=",".join(addresses))  # no proxy leads to them
-    hosts = [f"[{host}]" if ":" in host else host for host in addresses]
+    hosts = [process.address(rank) for rank in range(process.count)]
+    os.environ.update(no_grpc_proxy=",".join(hosts))  # no proxy leads to them
     listening = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
     return tf.train.ClusterSpec({JOB: listening})
 

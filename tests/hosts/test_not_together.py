@@ -12,7 +12,7 @@ from together import COUNT, FLAGS, Started, Together, together as together, wait
 
 from common.backends.devices import Process
 from common.data.dataset import Dataset, load
-from common.hosts.connections import authenticated
+from common.hosts.connections import channel_by
 from common.hosts.launchers import Launched
 
 HOST = socket.gethostname()
@@ -100,7 +100,7 @@ def test_one_that_waits_by_variables_of_another_job_says_whose_they_are(
 NONSENSE: Final = (b"", b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", b"\x7f\xff\xff\xff", b"\0\0\0\x02{}")
 """One says nothing, another one that two gigabytes follow."""
 
-AUTHENTICATED: Final = (b'{"rank": [2], "asked": {}}', b'{"ended": null}', b"[" * 100_000, b"\x80.")
+MESSAGES: Final = (b'{"rank": [2], "asked": {}}', b'{"ended": null}', b"[" * 100_000, b"\x80.")
 
 
 def test_a_stranger_that_talks_nonsense_does_no_harm(together: Together) -> None:
@@ -110,8 +110,8 @@ def test_a_stranger_that_talks_nonsense_does_no_harm(together: Together) -> None
     with ExitStack() as stack:
         for said in NONSENSE:
             stack.enter_context(socket.create_connection(where)).sendall(said)
-        for said in AUTHENTICATED:
-            channel = authenticated(socket.create_connection(where), accepts=False)
+        for said in MESSAGES:
+            channel = channel_by(socket.create_connection(where))
             stack.enter_context(channel.connection).send_bytes(said)
         runs.append(together.start(2))
         assert [run.ended()[0] for run in runs] == [0] * COUNT
