@@ -3,13 +3,12 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from safetensors import SafetensorError, deserialize, safe_open
+from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from common.base.arrays import Array, Weights
@@ -18,6 +17,12 @@ from common.base.files import require_regular, write_atomically
 
 LARGEST: Final = 1 << 48
 """More entries than any array that there is; one without entries may claim more."""
+
+TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n in (1, 2, 4, 8)} | {
+    "BOOL": "?",
+    "BF16": "<u2",
+}
+"""The types of a file that are read, and NumPy's."""
 
 FORMATS: Final = {
     rb"\Z": "it is empty",
@@ -53,56 +58,47 @@ def load_arrays(path: Path) -> Weights:
 
     Raises RequestError if it cannot.
     """
-    with _opened(path) as file:
-        halves = _in_bfloat16(file)
-        stored = dict(deserialize(path.read_bytes())) if halves else {}
-        weights: Weights = {
-            name: _widened(**stored[name]) if name in halves else file.get_tensor(name)
-            for name in list(file.keys())
-        }
-    for name, values in weights.items():
-        # NumPy minds huge sizes beside a 0, too, as soon as it converts such an array.
-        if math.prod(max(size, 1) for size in values.shape) > LARGEST:
-            raise RequestError(f"cannot read weights from {path}: {name} has shape {values.shape}")
-    return weights
+    return {name: _array(path, name, **stored) for name, stored in _stored(path).items()}
 
 
 def bfloat16_note(path: Path) -> str:
     """A line on the file's arrays in bfloat16, which are read as float32; empty without any."""
-    with _opened(path) as file:
-        names = _in_bfloat16(file)
+    names = [name for name, stored in _stored(path).items() if stored["dtype"] == "BF16"]
     return f"{path} has bfloat16, read as float32: {_listed(names)}" if names else ""
 
 
 def shape_in(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one tensor of a `.safetensors` file. Raises RequestError if it is not there."""
-    with _opened(path) as file:
-        return tuple(file.get_slice(name).get_shape())
+    stored = _stored(path)
+    if name not in stored:
+        raise RequestError(f"cannot read weights from {path}: it has no {name}")
+    return tuple(stored[name]["shape"])
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """An open `.safetensors` file. Raises RequestError if it, or an array, cannot be read."""
+def _stored(path: Path) -> dict[str, Any]:
+    """The arrays of a `.safetensors` file as they are stored: dtype, shape and data of each."""
+    content = b""
     try:
         require_regular(path)
-        with safe_open(path, framework="numpy") as file:
-            yield file
-    except (OSError, SafetensorError, ValueError) as error:
-        why = str(error)
-        if isinstance(error, SafetensorError):
-            with path.open("rb") as stream:
-                start = stream.read(100)
-            known = (what for begins, what in FORMATS.items() if re.match(begins, start, re.I))
-            why = next(known, why)
-        raise RequestError(f"cannot read weights from {path}: {why}") from None
-    except (TypeError, AttributeError) as error:
-        why = f"{error}: NumPy lacks this type, convert it to float32"
+        content = path.read_bytes()
+        return dict(sorted(deserialize(content)))
+    except (OSError, SafetensorError) as error:
+        known = (what for begins, what in FORMATS.items() if re.match(begins, content, re.I))
+        why = str(error) if isinstance(error, OSError) else next(known, str(error))
         raise RequestError(f"cannot read weights from {path}: {why}") from None
 
 
-def _in_bfloat16(file: Any) -> list[str]:
-    """The names of a file's arrays in bfloat16."""
-    return [name for name in list(file.keys()) if file.get_slice(name).get_dtype() == "BF16"]
+def _array(path: Path, name: str, dtype: str, shape: list[int], data: bytearray) -> Array:
+    if dtype not in TYPES:
+        why = f"NumPy lacks {dtype}, the type of {name}: convert it to float32"
+        raise RequestError(f"cannot read weights from {path}: {why}")
+    # NumPy minds huge sizes beside a 0, too.
+    if math.prod(max(size, 1) for size in shape) > LARGEST:
+        raise RequestError(f"cannot read weights from {path}: {name} has shape {tuple(shape)}")
+    values = np.frombuffer(data, TYPES[dtype])
+    if dtype == "BF16":  # the upper half of a float32
+        values = (values.astype("<u4") << 16).view("<f4")
+    return values.reshape(shape)
 
 
 def digest(arrays: Mapping[str, Array]) -> str:
@@ -114,12 +110,6 @@ def digest(arrays: Mapping[str, Array]) -> str:
         state.update(f"{name}{values.shape}".encode())
         state.update(values.tobytes())
     return state.hexdigest()
-
-
-def _widened(dtype: str, shape: list[int], data: bytes) -> Array:
-    """An array of bfloat16 as float32, exactly: bfloat16 is the upper half of a float32."""
-    halves = np.frombuffer(data, "<u2").astype("<u4")
-    return (halves << 16).view("<f4").reshape(shape)
 
 
 def _listed(names: list[str], most: int = 8) -> str:
