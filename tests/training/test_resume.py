@@ -65,7 +65,7 @@ def test_a_signal_that_is_ignored_ends_nothing(
 
 def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None:
     KEPT.mkdir()
-    for name in (f"{NAME}-step1.safetensors", f".{NAME}-step4.json.x7f_pqrs"):
+    for name in (f"{NAME}-step1.safetensors", f".{NAME}-step4.json.07f3ab9c"):
         KEPT.joinpath(name).write_text("part of a checkpoint")
     others = ("jax-scratch-3dev-step1.json", f"{NAME}-step5-copy.json", f".{NAME}-step1.json.swp")
     for name in others:
