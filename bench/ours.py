@@ -21,10 +21,9 @@ class Ours:
         devices: Sequence[Any],
         options: Options,
     ) -> None:
-        self.chapter, self.workload, self.devices = chapter, workload, devices
-        self.options = options
+        self.chapter, self.workload = chapter, workload
         weights = initial_weights(options.shapes(), 8, "float32")
-        self.replicas = chapter.replicate(weights, devices, options)
+        self.trainer = chapter.trainer(weights, devices, options)
 
     def prepare(self, images: Bytes, labels: Bytes) -> tuple[Bytes, Bytes]:
         """The bytes as they are: a run makes its minibatches while it trains."""
@@ -32,11 +31,10 @@ class Ours:
 
     def train(self, data: tuple[Bytes, Bytes]) -> None:
         """Trains for one epoch."""
-        rest = self.replicas, self.devices, self.workload.lr, self.options
         batches = minibatches(*data, batch_size=self.workload.batch_size, seed=8, epoch=0)
         losses = []
         for images, labels in batches:
             X, y = numbers(images, labels, "float32")
-            losses.append(self.chapter.train_batch(X, y, *rest))
-        self.chapter.synchronize(self.replicas)
+            losses.append(self.trainer.train_batch(X, y, self.workload.lr))
+        self.chapter.synchronize(self.trainer.replicas)
         float(losses[-1])

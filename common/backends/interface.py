@@ -40,8 +40,47 @@ class Launch(Protocol):
 MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
 
 
+class Trainer(Protocol):
+    """A net on the devices of this process. If there are several, all call every method."""
+
+    @property
+    def replicas(self) -> Any:
+        """What a step changes: tensors for which a chapter's `synchronize` can wait."""
+
+    def train_batch(self, X: Array, y: Array, lr: float, /) -> SupportsFloat:
+        """One SGD step on one minibatch, split over the devices; with momentum m, v = m v + g.
+
+        `lr` may be another one at every step, and costs no new compilation.
+        Returns the mean loss before the step, without waiting for it: `float()` waits.
+        """
+
+    def gradients(self, X: Array, y: Array, /) -> Weights:
+        """The gradient of the mean loss over the whole minibatch, before any update."""
+
+    def predict(self, X: Array, /) -> Array:
+        """The logits of a batch of any size, split over the devices as well."""
+
+    def export(self) -> Weights:
+        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
+
+    def save(self) -> Weights:
+        """All that the next step depends on; moves nothing.
+
+        The whole weights by their canonical names, running statistics as (k, channels): every
+        device's own. With momentum, also `momentum/NAME`: the whole velocity v of each weight, in
+        units of its gradient. So no tensor tells how the weights were split. Raises RunError as
+        `export`.
+        """
+
+    def restore(self, saved: Mapping[str, Array], /) -> None:
+        """Continues where `save` was called, in any framework and on any number of devices.
+
+        A device beyond those that `saved` knows takes the running statistics of the first one.
+        """
+
+
 class Chapter(Protocol):
-    """What all chapters share, in every framework; `replicas` and `options` are the chapter's."""
+    """What all chapters share, in every framework."""
 
     @property
     def launch(self) -> Launch:
@@ -54,46 +93,8 @@ class Chapter(Protocol):
         never fewer, never silently others.
         """
 
-    def replicate(self, weights: Mapping[str, Array], devices: Devs, options: Any, /) -> Any:
-        """The replicas: `weights` on the devices, in their dtype; nothing shares memory.
-
-        In data parallelism each device has a copy; a chapter may split them in another way.
-        """
-
-    def train_batch(
-        self, X: Array, y: Array, replicas: Any, devices: Devs, lr: float, options: Any, /
-    ) -> SupportsFloat:
-        """One SGD step, in place, on one minibatch split over the devices.
-
-        With momentum m, v = m v + g and then w = w - lr v. `lr` may be another one at every step,
-        and costs no new compilation. Returns the mean loss before the step, without waiting for
-        it: `float()` waits.
-        """
-
-    def gradients(
-        self, X: Array, y: Array, replicas: Any, devices: Devs, options: Any, /
-    ) -> Weights:
-        """The gradient of the mean loss over the whole minibatch, before any update."""
-
-    def predict(self, X: Array, replicas: Any, devices: Devs, /) -> Array:
-        """The logits of a batch of any size, split over the devices as well."""
-
-    def export(self, replicas: Any, /) -> Weights:
-        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
-
-    def save(self, replicas: Any, /) -> Weights:
-        """All that the next step depends on; moves nothing. Every process calls it.
-
-        The whole weights by their canonical names, running statistics as (k, channels): every
-        device's own. With momentum, also `momentum/NAME`: the whole velocity v of each weight, in
-        units of its gradient. So no tensor tells how the weights were split. Raises as `export`.
-        """
-
-    def restore(self, saved: Mapping[str, Array], replicas: Any, devices: Devs, /) -> None:
-        """Puts replicas where `save` found others, of any framework and any number of devices.
-
-        A device beyond those that `saved` knows takes the running statistics of the first one.
-        """
+    def trainer(self, weights: Mapping[str, Array], devices: Devs, options: Any, /) -> Trainer:
+        """The net with these weights on the devices, in their dtype; nothing shares memory."""
 
     def synchronize(self, replicas: Any, /) -> None:
         """Returns once all queued work on the replicas is done: read clocks only after it."""

@@ -36,10 +36,8 @@ from common.parallel.replicas import (
 from common.parallel.schedules import SCHEDULES
 from common.parallel.shards import shard_bounds
 
-Devs = Sequence[Any]
-
-Replicas = list[dict[str, Any]]
-"""Tensors of each device of this process, by name."""
+Params = dict[str, Any]
+"""Tensors of one device, by name."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class DataParallel:
     synchronize: Callable[[Any], None]
     hosts: Communicator
 
-    def here(self, examples: Sized, devices: Devs) -> slice:
+    def here(self, examples: Sized, devices: Sized) -> slice:
         """The examples of this process's devices: split here, they give the shards of all."""
         shards = shard_bounds(len(examples), self.hosts.processes() * len(devices))
         bounds = share_of(shards, self.hosts)
@@ -60,70 +58,26 @@ class DataParallel:
 
 @dataclass(frozen=True)
 class FromScratch(DataParallel):
-    """The chapter from scratch. Its replicas are the parameters of each device of this process."""
+    """The chapter from scratch."""
 
     listing: Scratch
     kernels: Kernels
     collectives: Collectives
     on_host: Callable[[Any], Array]
 
-    def replicate(self, weights: Mapping[str, Array], devices: Devs, *_: Any) -> Replicas:
+    def trainer(
+        self, weights: Mapping[str, Array], devices: Sequence[Any], options: ScratchOptions
+    ) -> "ScratchTrainer":
         """One copy of the weights on each device."""
-        return [self.listing.get_params(weights, device) for device in devices]
+        replicas = [self.listing.get_params(weights, device) for device in devices]
+        return ScratchTrainer(self, replicas, devices, self.allreduce(options, devices))
 
-    def train_batch(
-        self,
-        X: Array,
-        y: Array,
-        replicas: Replicas,
-        devices: Devs,
-        lr: float,
-        options: ScratchOptions,
-    ) -> SupportsFloat:
-        """A step of the listing on the examples of this process; returns the mean loss of all."""
-        here, allreduce = self.here(X, devices), self.allreduce(options, devices)
-        batch = X[here], y[here]
-        return self.listing.train_batch(*batch, replicas, devices, lr, len(X), allreduce)
-
-    def gradients(
-        self, X: Array, y: Array, replicas: Replicas, devices: Devs, options: ScratchOptions
-    ) -> Weights:
-        """The gradient of the mean loss over the minibatch, by canonical names."""
-        allreduce, grads = self.allreduce(options, devices), self.parts(X, y, replicas, devices)
-        summed = {name: allreduce([grad[name] for grad in grads])[0] for name in grads[0]}
-        return {name: self.on_host(grad) for name, grad in summed.items()}
-
-    def parts(self, X: Array, y: Array, replicas: Replicas, devices: Devs) -> Replicas:
-        """What each device of this process adds to the gradient; nothing is sent."""
-        here = self.here(X, devices)
-        shards = self.listing.split_batch(X[here], y[here], devices)
-        function = self.listing.shard_loss_and_grad
-        found = self.kernels.on_each_device(function, replicas, *shards, examples=len(X))
-        return [grad for _, grad in found]
-
-    def predict(self, X: Array, replicas: Replicas, devices: Devs) -> Array:
-        """The logits (n, 10) of a batch, each device computing those of its shard."""
-        X_here = X[self.here(X, devices)]
-        some = min(len(X_here), len(devices))  # the last devices may have no example
-        shards = self.kernels.scatter(X_here, devices[:some]) if some else []
-        found = self.kernels.on_each_device(self.listing.lenet, shards, replicas[:some])
-        none = np.zeros((0, 10), X.dtype)
-        return joined(np.concatenate([none, *map(self.on_host, found)]), self.hosts)
-
-    def export(self, replicas: Replicas) -> Weights:
-        """The weights. Raises RunError if the copies are not the same."""
+    def export(self, replicas: Sequence[Params]) -> Weights:
+        """The weights of this process's devices. Raises RunError if the copies differ."""
         copies = [{name: self.on_host(p) for name, p in params.items()} for params in replicas]
         return same_everywhere(copies, self.hosts)
 
-    save = export
-    """Plain SGD keeps nothing but the weights."""
-
-    def restore(self, saved: Mapping[str, Array], replicas: Replicas, devices: Devs) -> None:
-        """Gives every device a copy of what was saved."""
-        for params, device in zip(replicas, devices, strict=True):
-            params.update(self.listing.get_params(saved, device))
-
-    def allreduce(self, options: ScratchOptions, devices: Devs) -> Any:
+    def allreduce(self, options: ScratchOptions, devices: Sized) -> Any:
         """The listing's own, or the one that is asked for."""
         if options.allreduce == "native":
             return self.collectives.native
@@ -131,6 +85,55 @@ class FromScratch(DataParallel):
             return self.listing.allreduce
         k = self.hosts.processes() * len(devices)
         return scheduled(self.collectives.by_schedule, options.allreduce, k)
+
+
+@dataclass(frozen=True)
+class ScratchTrainer:
+    """LeNet from scratch; `replicas` are the parameters of each device of this process."""
+
+    chapter: FromScratch
+    replicas: list[Params]
+    devices: Sequence[Any]
+    allreduce: Callable[[Sequence[Any]], list[Any]]
+
+    def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
+        """A step of the listing on the examples of this process; returns the mean loss of all."""
+        here, rest = self.chapter.here(X, self.devices), (lr, len(X), self.allreduce)
+        return self.chapter.listing.train_batch(
+            X[here], y[here], self.replicas, self.devices, *rest
+        )
+
+    def gradients(self, X: Array, y: Array) -> Weights:
+        """The gradient of the mean loss over the minibatch, by canonical names."""
+        here, listing = self.chapter.here(X, self.devices), self.chapter.listing
+        shards = listing.split_batch(X[here], y[here], self.devices)
+        found = self.chapter.kernels.on_each_device(
+            listing.shard_loss_and_grad, self.replicas, *shards, examples=len(X)
+        )
+        grads = [grad for _, grad in found]
+        summed = {name: self.allreduce([grad[name] for grad in grads])[0] for name in grads[0]}
+        return {name: self.chapter.on_host(grad) for name, grad in summed.items()}
+
+    def predict(self, X: Array) -> Array:
+        """The logits (n, 10) of a batch, each device computing those of its shard."""
+        chapter, X_here = self.chapter, X[self.chapter.here(X, self.devices)]
+        some = min(len(X_here), len(self.devices))  # the last devices may have no example
+        shards = chapter.kernels.scatter(X_here, self.devices[:some]) if some else []
+        found = chapter.kernels.on_each_device(chapter.listing.lenet, shards, self.replicas[:some])
+        none = np.zeros((0, 10), X.dtype)
+        return joined(np.concatenate([none, *map(chapter.on_host, found)]), chapter.hosts)
+
+    def export(self) -> Weights:
+        """The weights. Raises RunError if the copies are not the same."""
+        return self.chapter.export(self.replicas)
+
+    save = export
+    """Plain SGD keeps nothing but the weights."""
+
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Gives every device a copy of what was saved."""
+        for params, device in zip(self.replicas, self.devices, strict=True):
+            params.update(self.chapter.listing.get_params(saved, device))
 
 
 @cache  # TensorFlow compiles a step again for a function that it does not know
@@ -146,47 +149,57 @@ class ByWrapper(DataParallel):
     listing: Concise
     state: State
 
-    def replicate(
-        self, weights: Mapping[str, Array], devices: Devs, options: ConciseOptions
-    ) -> Any:
+    def trainer(
+        self, weights: Mapping[str, Array], devices: Sequence[Any], options: ConciseOptions
+    ) -> "ConciseTrainer":
         """The wrapped net on all devices."""
-        return self.listing.replicate(weights, devices, options.batch_norm, options.wrapper)
+        how = options.batch_norm, options.wrapper
+        return ConciseTrainer(self, self.listing.replicate(weights, devices, *how), devices)
 
-    def train_batch(
-        self, X: Array, y: Array, replicas: Any, devices: Devs, lr: float, *_: Any
-    ) -> SupportsFloat:
+
+@dataclass(frozen=True)
+class ConciseTrainer:
+    """ResNet-18 in a framework's wrapper."""
+
+    chapter: ByWrapper
+    replicas: Any
+    devices: Sequence[Any]
+
+    def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
         """A step of the listing on the examples of this process; returns the mean loss of all."""
-        here = self.here(X, devices)
-        return self.listing.train_batch(X[here], y[here], replicas, lr, len(X))
+        here = self.chapter.here(X, self.devices)
+        return self.chapter.listing.train_batch(X[here], y[here], self.replicas, lr, len(X))
 
-    def gradients(self, X: Array, y: Array, replicas: Any, devices: Devs, *_: Any) -> Weights:
+    def gradients(self, X: Array, y: Array) -> Weights:
         """The gradient of the mean loss over the minibatch, by canonical names."""
-        here = self.here(X, devices)
-        return self.state.gradients(X[here], y[here], replicas, len(X))
+        here = self.chapter.here(X, self.devices)
+        return self.chapter.state.gradients(X[here], y[here], self.replicas, len(X))
 
-    def predict(self, X: Array, replicas: Any, devices: Devs) -> Array:
+    def predict(self, X: Array) -> Array:
         """The logits (n, 10) of a batch, each device computing those of its shard."""
-        return joined(self.listing.predict(X[self.here(X, devices)], replicas), self.hosts)
+        here = self.chapter.here(X, self.devices)
+        return joined(self.chapter.listing.predict(X[here], self.replicas), self.chapter.hosts)
 
-    def export(self, replicas: Any) -> Weights:
+    def export(self) -> Weights:
         """Weights and the first device's running statistics.
 
         Raises RunError if the devices' weights are not the same.
         """
-        saved = self.save(replicas)
+        saved = self.save()
         dtype = saved["fc.bias"].dtype  # that of the statistics may be another
         return {k: v if trainable(k) else v[0].astype(dtype) for k, v in saved.items()}
 
-    def save(self, replicas: Any) -> Weights:
+    def save(self) -> Weights:
         """The weights, and every device's running statistics; raises RunError as `export`."""
-        weights, statistics = split_statistics(self.state.copies(replicas))
-        return same_everywhere(weights, self.hosts) | stacked(statistics, self.hosts)
+        hosts = self.chapter.hosts
+        weights, statistics = split_statistics(self.chapter.state.copies(self.replicas))
+        return same_everywhere(weights, hosts) | stacked(statistics, hosts)
 
-    def restore(self, saved: Mapping[str, Array], replicas: Any, devices: Devs) -> None:
+    def restore(self, saved: Mapping[str, Array]) -> None:
         """Gives every device the weights, and running statistics of its own."""
-        k = self.hosts.processes() * len(devices)
-        self.state.put([saved_of(saved, device) for device in range(k)], replicas)
+        k = self.chapter.hosts.processes() * len(self.devices)
+        self.chapter.state.put([saved_of(saved, device) for device in range(k)], self.replicas)
 
-    def activations(self, X: Array, replicas: Any, devices: Devs) -> Weights:
-        """What each layer with weights makes of a batch on the first device, by its name."""
-        return self.state.activations(X, replicas)
+    def activations(self, X: Array) -> Weights:
+        """The output of each layer with weights for a batch on the first device, by its name."""
+        return self.chapter.state.activations(X, self.replicas)

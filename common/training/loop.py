@@ -9,7 +9,7 @@ from typing import Any, Final, SupportsFloat
 import numpy as np
 
 from common.backends.devices import ALONE, Process
-from common.backends.interface import Chapter
+from common.backends.interface import Chapter, Trainer
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RunError, StoppedError
 from common.base.signals import Stop
@@ -48,8 +48,8 @@ class Training:
     """One run: a chapter in one framework on its devices, a configuration and its data.
 
     `progress` tells how far it has come, also if it fails. It resumes from a checkpoint `found`.
-    `replicas` are what it trains, `trace` is what it keeps of some steps, and `split` what the
-    first one sent and kept, in a chapter that counts it.
+    `trace` is what it keeps of some steps, and `split` what the first one sent and kept, in a
+    chapter that counts it.
     """
 
     chapter: Chapter
@@ -62,7 +62,7 @@ class Training:
     stop: Stop = field(default_factory=Stop)
     process: Process = ALONE
     progress: Progress = field(default_factory=Progress)
-    replicas: Any = field(init=False)
+    trainer: Trainer = field(init=False)
     trace: Trace = field(init=False)
     split: Split | None = None
 
@@ -72,23 +72,23 @@ class Training:
         Raises RunError if the loss is not finite or replicas diverge, StoppedError if a signal has
         asked for it.
         """
-        options, progress = self.config.options, self.progress
-        self.replicas = replicas = self.chapter.replicate(weights, self.devices, options)
+        progress, options = self.progress, self.config.options
+        self.trainer = trainer = self.chapter.trainer(weights, self.devices, options)
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)
         tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
         tensors |= self._activations(probe, "before")
         # A run that resumes does this, too: PyTorch's DDP sums otherwise in its very first pass.
         X, y = numbers(*next(self._minibatches(0)), self.config.dtype)
-        gradients = self.chapter.gradients(X, y, replicas, self.devices, options)
+        gradients = trainer.gradients(X, y)
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         self.trace = Trace(self.config, weights)
         if self.found is not None:
-            self.chapter.restore(part(self.found.tensors, "state/"), replicas, self.devices)
+            trainer.restore(part(self.found.tensors, "state/"))
             self.trace.tensors |= self.found.trace()
             self.found.restore(progress)
         self._run()
-        trained = exported(self.chapter, replicas, len(progress.losses))
+        trained = exported(trainer, len(progress.losses))
         require_finite(trained, len(progress.losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
         tensors |= self._activations(probe, "after")
@@ -97,10 +97,10 @@ class Training:
 
     def _activations(self, probe: Array, when: str) -> Weights:
         """The logits of the probe batch and, if asked for, the outputs of layers."""
-        tensors = {f"logits/{when}": self.chapter.predict(probe, self.replicas, self.devices)}
+        tensors = {f"logits/{when}": self.trainer.predict(probe)}
         if self.config.options.layer_shapes():
-            chapter: Any = self.chapter
-            outputs = chapter.activations(probe[:LAYERS_PROBE], self.replicas, self.devices)
+            trainer: Any = self.trainer
+            outputs = trainer.activations(probe[:LAYERS_PROBE])
             tensors |= {f"layers/{when}/{name}": values for name, values in outputs.items()}
         return tensors
 
@@ -145,34 +145,31 @@ class Training:
         """Queues a step; its loss stays where it is until something waits for it."""
         self.trace.before(step, *batch)
         X, y = numbers(*batch, self.config.dtype)
-        lr = self.config.learning_rate(step - 1)
-        loss: SupportsFloat = self.chapter.train_batch(
-            X, y, self.replicas, self.devices, lr, self.config.options
-        )
+        loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
         bar.step(loss)
         if self.split is None and (predicted := self.config.usage(len(y))):
-            chapter: Any = self.chapter
-            counted, events = chapter.usage(self.replicas, len(y))
+            trainer: Any = self.trainer
+            counted, events = trainer.usage(len(y))
             self.split = Split(counted=counted, predicted=predicted, events=events)
         if step in self.trace.snapshots:
-            self.chapter.synchronize(self.replicas)  # what is queued is training
+            self.chapter.synchronize(self.trainer.replicas)  # what is queued is training
             self.progress.stop()
-            weights = exported(self.chapter, self.replicas, step)
-            saved = self.chapter.save(self.replicas) if self.config.velocities() else {}
+            weights = exported(self.trainer, step)
+            saved = self.trainer.save() if self.config.velocities() else {}
             self.trace.after(step, weights, part(saved, "momentum/"))
             self.progress.start()
         return loss
 
     def _settle(self, queued: list[SupportsFloat]) -> None:
         """Waits for what is queued; its losses count from now on, if they are numbers."""
-        self.chapter.synchronize(self.replicas)
+        self.chapter.synchronize(self.trainer.replicas)
         self.progress.stop()
         self.progress.losses += finite([float(loss) for loss in queued], len(self.progress.losses))
         queued.clear()
 
     def _checkpoint(self) -> None:
         """Writes a checkpoint; all processes save, the first one writes."""
-        saved = self.chapter.save(self.replicas)
+        saved = self.trainer.save()
         if not self.config.velocities():  # without momentum, the next step needs none
             saved = {name: v for name, v in saved.items() if not name.startswith("momentum/")}
         require_finite(saved, len(self.progress.losses))
@@ -225,15 +222,15 @@ class Training:
         for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
             images = self.data.test_images[start : start + EVALUATION_BATCH]
             X = pixels(images, self.config.dtype)
-            found.append(self.chapter.predict(X, self.replicas, self.devices).argmax(axis=1))
+            found.append(self.trainer.predict(X).argmax(axis=1))
         classes: Array = np.concatenate(found).astype(np.uint8)
         return classes
 
 
-def exported(chapter: Chapter, replicas: Any, step: int) -> Weights:
+def exported(trainer: Trainer, step: int) -> Weights:
     """The weights after so many steps. Raises RunError that says so if replicas diverged."""
     try:
-        return chapter.export(replicas)
+        return trainer.export()
     except RunError as error:
         raise RunError(
             f"{error}, after step {step}", step=step, tensor=error.tensor, device=error.device

@@ -1,5 +1,7 @@
 """The chapters in JAX: the listings, with what the harness adds to them."""
 
+from functools import partial
+
 import numpy as np
 
 from common.chapters.data_parallel import ByWrapper, FromScratch
@@ -27,9 +29,10 @@ def concise() -> ByWrapper:
 def strategies() -> BySplitting:
     """LeNet, split by each strategy."""
     from frameworks.jax import primitives
-    from frameworks.strategies import mesh
+    from frameworks.strategies.mesh import Split
 
-    return BySplitting("jax", mesh, primitives, np.asarray, devices, synchronize, native)
+    by_hand = partial(Split, primitives, np.asarray)
+    return BySplitting("jax", devices, synchronize, by_hand, native)
 
 
 def native() -> dict[str, MakeTrainer]:

@@ -1,5 +1,7 @@
 """The chapters in MXNet: the listings, with what the harness adds to them."""
 
+from functools import partial
+
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.mxnet import collectives, hosts, kernels
@@ -26,9 +28,10 @@ def concise() -> ByWrapper:
 def strategies() -> BySplitting:
     """LeNet, split by each strategy."""
     from frameworks.mxnet import primitives
-    from frameworks.strategies import mesh
+    from frameworks.strategies.mesh import Split
 
-    return BySplitting("mxnet", mesh, primitives, on_host, devices, synchronize, native)
+    by_hand = partial(Split, primitives, on_host)
+    return BySplitting("mxnet", devices, synchronize, by_hand, native)
 
 
 def native() -> dict[str, MakeTrainer]:

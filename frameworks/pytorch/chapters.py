@@ -1,5 +1,7 @@
 """The chapters in PyTorch: the listings, with what the harness adds to them."""
 
+from functools import partial
+
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.pytorch import collectives, hosts, kernels
@@ -26,9 +28,10 @@ def strategies() -> BySplitting:
     """LeNet, split by each strategy."""
     from frameworks.pytorch import primitives
     from frameworks.pytorch.native.launch import launch
-    from frameworks.strategies import mesh
+    from frameworks.strategies.mesh import Split
 
-    return BySplitting("pytorch", mesh, primitives, on_host, devices, synchronize, native, launch)
+    by_hand = partial(Split, primitives, on_host)
+    return BySplitting("pytorch", devices, synchronize, by_hand, native, launch)
 
 
 def native() -> dict[str, MakeTrainer]:

@@ -1,5 +1,7 @@
 """The chapters in TensorFlow: the listings, with what the harness adds to them."""
 
+from functools import partial
+
 from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.tensorflow import collectives, hosts, kernels
@@ -25,10 +27,11 @@ def concise() -> ByWrapper:
 
 def strategies() -> BySplitting:
     """LeNet, split by each strategy."""
-    from frameworks.strategies import mesh
+    from frameworks.strategies.mesh import Split
     from frameworks.tensorflow import primitives
 
-    return BySplitting("tensorflow", mesh, primitives, on_host, devices, synchronize, native)
+    by_hand = partial(Split, primitives, on_host)
+    return BySplitting("tensorflow", devices, synchronize, by_hand, native)
 
 
 def native() -> dict[str, MakeTrainer]:

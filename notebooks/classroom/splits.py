@@ -51,12 +51,12 @@ def take_steps(
     chosen = StrategiesOptions(**options)
     if refusal := chosen.refusal(len(devices)):
         raise ValueError(refusal)
-    split = chapter.replicate(weights, devices, chosen)
-    losses = [float(chapter.train_batch(X, y, split, devices, lr, chosen)) for _ in range(steps)]
-    counted, events = chapter.usage(split, len(y))
+    trainer: Any = chapter.trainer(weights, devices, chosen)
+    losses = [float(trainer.train_batch(X, y, lr)) for _ in range(steps)]
+    counted, events = trainer.usage(len(y))
     predicted = chosen.usage(len(devices), len(y), next(iter(weights.values())).itemsize)
     plan = chosen.plan(len(devices))
-    return Steps(plan, losses, chapter.export(split), predicted, counted, events)
+    return Steps(plan, losses, trainer.export(), predicted, counted, events)
 
 
 def side_by_side(steps: Steps) -> str:

@@ -60,14 +60,13 @@ def one_pass(
     (X, y), options = data, ScratchOptions()
     starts = range(0, len(y), batch_size)
     batches = [(X[i : i + batch_size], y[i : i + batch_size]) for i in starts]
-    spare = chapter.replicate(weights, devices, options)
-    float(chapter.train_batch(*batches[0], spare, devices, lr, options))  # compiles, off the clock
-    replicas = chapter.replicate(weights, devices, options)
+    spare, trainer = (chapter.trainer(weights, devices, options) for _ in range(2))
+    float(spare.train_batch(*batches[0], lr))  # compiles, off the clock
     started = time.perf_counter()
-    losses = [chapter.train_batch(*batch, replicas, devices, lr, options) for batch in batches]
-    chapter.synchronize(replicas)
+    losses = [trainer.train_batch(*batch, lr) for batch in batches]
+    chapter.synchronize(trainer.replicas)
     speed = len(y) / (time.perf_counter() - started)
-    right = accuracy(chapter.predict(held_out[0], replicas, devices).argmax(axis=1), held_out[1])
+    right = accuracy(trainer.predict(held_out[0]).argmax(axis=1), held_out[1])
     return Pass(len(devices), batch_size, lr, late(losses), right, speed)
 
 

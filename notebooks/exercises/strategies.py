@@ -78,8 +78,8 @@ def gradient_on_mesh(
     total: Weights = {name: 0 * values for name, values in weights.items()}
     for row, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
         own = devices[row * length : (row + 1) * length]
-        split = chapter.replicate(weights, own, options)
-        grads = chapter.gradients(X[start:stop], y[start:stop], split, own, options)
+        trainer = chapter.trainer(weights, own, options)
+        grads = trainer.gradients(X[start:stop], y[start:stop])
         for name, grad in grads.items():
             total[name] = total[name] + (stop - start) / len(y) * grad
     return total

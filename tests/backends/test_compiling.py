@@ -35,12 +35,11 @@ def test_devices_with_shards_of_one_size_share_a_program(
     scratch: Any, all_devices: Sequence[Any]
 ) -> None:
     """In float64, with shards of 8 and 7: no other test has compiled for these."""
-    options = ScratchOptions()
-    replicas = scratch.replicate(start("float64"), all_devices, options)
+    trainer = scratch.trainer(start("float64"), all_devices, ScratchOptions())
     (minibatch,), (few,) = (batches(1, n, "float64") for n in (38, len(all_devices)))
 
     def work(batch: Sequence[Any]) -> object:
-        return scratch.gradients(*batch, replicas, all_devices, options)
+        return trainer.gradients(*batch)
 
     work(few)  # so that what every minibatch needs is there
     assert compilations(lambda: work(minibatch)) == 2
@@ -53,16 +52,16 @@ def test_the_net_is_traced_once_for_all_devices_and_sizes(
 ) -> None:
     """It is nearly all that a start costs: with eight devices it would take eight times as long."""
     options, devices = concise_steps.options("tensorflow"), all_devices[:3]
-    replicas = concise.replicate(concise_steps.start("float32"), devices, options)
+    trainer = concise.trainer(concise_steps.start("float32"), devices, options)
     traced = []
-    call = type(replicas.net).call
+    call = type(trainer.replicas.net).call
 
     def counted(net: Any, *arguments: Any, **options: Any) -> Any:
         traced.append(net)
         return call(net, *arguments, **options)
 
-    monkeypatch.setattr(type(replicas.net), "call", counted)
+    monkeypatch.setattr(type(trainer.replicas.net), "call", counted)
     X, y = concise_steps.batches("float32")[0]
     for examples in (10, 7, 3):
-        concise.train_batch(X[:examples], y[:examples], replicas, devices, 0.1, options)
+        trainer.train_batch(X[:examples], y[:examples], 0.1)
         assert len(traced) == 1, examples

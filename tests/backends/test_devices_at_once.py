@@ -51,11 +51,8 @@ def test_the_step_has_the_same_bits_as_one_device_after_the_other(torch: Any) ->
     found = []
     for threads in (1, 2):  # in both cases each device has one
         torch.set_num_threads(threads)
-        replicas = chapter.replicate(initial_weights(LENET, 0, "float32"), devices, options)
-        losses = [
-            float(chapter.train_batch(X, np.arange(11) % 10, replicas, devices, 0.1, options))
-            for _ in range(3)
-        ]
-        weights = chapter.export(replicas)
+        trainer = chapter.trainer(initial_weights(LENET, 0, "float32"), devices, options)
+        losses = [float(trainer.train_batch(X, np.arange(11) % 10, 0.1)) for _ in range(3)]
+        weights = trainer.export()
         found.append((losses, {name: values.tobytes() for name, values in weights.items()}))
     assert found[0] == found[1]

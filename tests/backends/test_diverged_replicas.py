@@ -61,10 +61,10 @@ class LayerDivergence:
     def __call__(self, process: Process) -> None:
         chapter = backend(self.framework, "concise")
         chosen = options(self.framework, wrapper=self.wrapper)
-        replicas = chapter.replicate(start("float64"), process.share_of(self.devices), chosen)
-        chapter.export(replicas)
-        PART[self.framework](replicas, process.rank)
-        chapter.export(replicas)
+        trainer = chapter.trainer(start("float64"), process.share_of(self.devices), chosen)
+        trainer.export()
+        PART[self.framework](trainer.replicas, process.rank)
+        trainer.export()
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,11 @@ def test_a_step_on_any_number_of_devices_is_the_package_s_on_the_whole_minibatch
     framework: str, d2l: Any, scratch: Any, all_devices: Sequence[Any], devices: int
 ) -> None:
     start, chosen, options = scratch_steps.start("float64"), all_devices[:devices], ScratchOptions()
-    replicas = scratch.replicate(start, chosen, options)
-    scratch.train_batch(X, Y, replicas, chosen, LR, options)
+    trainer = scratch.trainer(start, chosen, options)
+    trainer.train_batch(X, Y, LR)
     params = scratch.listing.get_params(start, chosen[0])
     expected = STEPS[FRAMEWORKS.index(framework)](d2l, scratch, params)
-    assert far(scratch.export(replicas), scratch.export([expected])) < 1e-12
+    assert far(trainer.export(), scratch.export([expected])) < 1e-12
 
 
 def renamed(name: str, rules: Mapping[str, str]) -> str:
@@ -151,7 +151,7 @@ def resnet_in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weight
         return logits | {k: layouts.to_canonical(k, grad) for k, grad in grads.items()}
 
     def ours(process: Process) -> None:
-        replicas = concise.replicate(weights, devices[:1], chosen("pytorch"))
+        replicas = concise.trainer(weights, devices[:1], chosen("pytorch")).replicas
         found.update(computed(replicas.net.module, {}))
 
     concise.launch(ours, concise_steps.request(1), chosen("pytorch"))
@@ -181,7 +181,7 @@ def resnet_in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]
         logits = {"evaluation": evaluated.asnumpy(), "training": y_hat.asnumpy()}
         return logits | {k: layouts.to_canonical(k, grad.asnumpy()) for k, grad in grads.items()}
 
-    ours = concise.replicate(weights, devices[:1], concise_steps.options("mxnet")).net
+    ours = concise.trainer(weights, devices[:1], concise_steps.options("mxnet")).replicas.net
     found = computed(lambda images: ours([images])[0], ours.collect_params(), {})
     return found, computed(net, theirs, MXNET)
 

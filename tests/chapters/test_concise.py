@@ -46,47 +46,44 @@ def options_of(framework: str, mode: str) -> ConciseOptions:
 
 def trained(chapter: Any, devices: Sequence[Any], options: ConciseOptions) -> Weights:
     """Takes the steps: their losses, and the weights after them."""
-    replicas = chapter.replicate(START, devices, options)
-    losses = losses_of(chapter, replicas, devices, options)
-    return losses | under("weights", chapter.export(replicas))
+    trainer = chapter.trainer(START, devices, options)
+    return losses_of(trainer) | under("weights", trainer.export())
 
 
-def losses_of(chapter: Any, replicas: Any, devices: Any, options: ConciseOptions) -> Weights:
+def losses_of(trainer: Any) -> Weights:
     """Takes the steps; returns their losses."""
-    losses = [
-        chapter.train_batch(*step, replicas, devices, lr, options)
-        for step, lr in zip(STEPS, RATES, strict=True)
-    ]
-    chapter.synchronize(replicas)
+    steps = zip(STEPS, RATES, strict=True)
+    losses = [trainer.train_batch(*step, lr) for step, lr in steps]
+    trainer.chapter.synchronize(trainer.replicas)
     return {"losses": np.array([float(loss) for loss in losses])}
 
 
 def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) -> Weights:
     """Takes the steps, with all else that a backend computes before, between and after."""
     (X, y), _, last = STEPS
-    replicas = chapter.replicate(START, devices, options)
+    trainer = chapter.trainer(START, devices, options)
     found = {
-        "logits/before": chapter.predict(X, replicas, devices),
-        **under("layers/before", chapter.activations(X, replicas, devices)),
-        **under("gradients", chapter.gradients(X, y, replicas, devices, options)),
-        **under("untouched", chapter.export(replicas)),
-        **losses_of(chapter, replicas, devices, options),
+        "logits/before": trainer.predict(X),
+        **under("layers/before", trainer.activations(X)),
+        **under("gradients", trainer.gradients(X, y)),
+        **under("untouched", trainer.export()),
+        **losses_of(trainer),
         # To export may give all devices the first one's statistics: what needs these comes before.
-        **under("own", chapter.save(replicas)),
-        "logits/after": chapter.predict(X, replicas, devices),
-        **under("layers/after", chapter.activations(X, replicas, devices)),
-        "logits/one": chapter.predict(X[:1], replicas, devices),
-        **under("weights", chapter.export(replicas)),
+        **under("own", trainer.save()),
+        "logits/after": trainer.predict(X),
+        **under("layers/after", trainer.activations(X)),
+        "logits/one": trainer.predict(X[:1]),
+        **under("weights", trainer.export()),
     }
-    others = chapter.replicate(START, devices, options)
+    other = chapter.trainer(START, devices, options)
     # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
-    chapter.gradients(*last, others, devices, options)
-    saved = chapter.save(replicas)
-    chapter.restore(saved, others, devices)
-    found |= under("saved", saved) | under("restored", chapter.save(others))
-    for when, each in (("on", replicas), ("resumed", others)):
-        chapter.train_batch(*last, each, devices, RATES[0], options)
-        found |= under(when, chapter.save(each))
+    other.gradients(*last)
+    saved = trainer.save()
+    other.restore(saved)
+    found |= under("saved", saved) | under("restored", other.save())
+    for when, each in (("on", trainer), ("resumed", other)):
+        each.train_batch(*last, RATES[0])
+        found |= under(when, each.save())
     return found
 
 

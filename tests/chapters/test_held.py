@@ -24,10 +24,10 @@ SPLIT = {"pytorch": "fsdp", "jax": "zero3"}
 
 def kept(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weights:
     """The bytes of the weights and the gradients that a device keeps after a step."""
-    replicas = chapter.replicate(start("float32", WIDTH), devices, chosen)
-    X, y = batches("float32")[0]
+    trainer = chapter.trainer(start("float32", WIDTH), devices, chosen)
+    (X, y), replicas = batches("float32")[0], trainer.replicas
     if chosen.wrapper == SPLIT["pytorch"]:
-        chapter.train_batch(X, y, replicas, devices, RATES[0], chosen)
+        trainer.train_batch(X, y, RATES[0])
         weights = list(replicas.net.parameters())
         gradients = [each.grad for each in weights]
     else:

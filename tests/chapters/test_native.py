@@ -44,30 +44,29 @@ CHOSEN = {1: {x: CASES[x] for x in ("pipeline", "naive", "zero3")}, 3: ON_THREE,
 def trained(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
     """Takes the steps; asserts that a run that is resumed before the last has the same bits."""
     weights, ((X, y), *others) = start("float64", options.shapes()), STEPS
-    replicas = chapter.replicate(weights, devices, options)
-    grads = chapter.gradients(X, y, replicas, devices, options)
+    trainer = chapter.trainer(weights, devices, options)
+    grads = trainer.gradients(X, y)
     # The first step is one by hand.
-    by_hand, one = StrategiesOptions(microbatches=1, depth=options.depth), devices[:1]
-    single = chapter.replicate(weights, one, by_hand)
-    losses = [float(chapter.train_batch(X, y, single, one, RATES[0], by_hand))]
-    before = chapter.save(single)
-    chapter.restore(before, replicas, devices)
+    by_hand = StrategiesOptions(microbatches=1, depth=options.depth)
+    single = chapter.trainer(weights, devices[:1], by_hand)
+    losses = [float(single.train_batch(X, y, RATES[0]))]
+    trainer.restore(single.save())
     for step, lr in zip(others, RATES[1:], strict=True):
-        before = chapter.save(replicas)
-        losses.append(float(chapter.train_batch(*step, replicas, devices, lr, options)))
-    after = chapter.save(replicas)
-    chapter.restore(after, single, one)
-    assert far(chapter.save(single), after) == 0
-    again = chapter.replicate(weights, devices, options)
-    chapter.predict(STEPS[-1][0], again, devices)  # it leaves nothing behind
-    chapter.restore(before, again, devices)
-    chapter.train_batch(*STEPS[-1], again, devices, RATES[-1], options)
-    resumed = chapter.save(again)
+        before = trainer.save()
+        losses.append(float(trainer.train_batch(*step, lr)))
+    after = trainer.save()
+    single.restore(after)
+    assert far(single.save(), after) == 0
+    again = chapter.trainer(weights, devices, options)
+    again.predict(STEPS[-1][0])  # it leaves nothing behind
+    again.restore(before)
+    again.train_batch(*STEPS[-1], RATES[-1])
+    resumed = again.save()
     assert [name for name in after if resumed[name].tobytes() != after[name].tobytes()] == []
     return {
         **{f"gradients/{name}": values for name, values in grads.items()},
         **{f"after/{name}": values for name, values in after.items()},
-        **{f"logits/{n}": chapter.predict(X[:n], replicas, devices) for n in (2, 7)},
+        **{f"logits/{n}": trainer.predict(X[:n]) for n in (2, 7)},
         "losses": np.array(losses),
     }
 
@@ -106,7 +105,7 @@ def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies:
 
 def made(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
     options = StrategiesOptions(name, native=True, **others)
-    return strategies.replicate(start("float64", options.shapes()), devices, options)
+    return strategies.trainer(start("float64", options.shapes()), devices, options)
 
 
 def parts(framework: str, tensor: Any) -> list[Any]:
@@ -131,7 +130,7 @@ def test_a_device_keeps_its_part(
     velocities: float,
 ) -> None:
     trainer = made(strategies, all_devices[:3], name)
-    trainer.train_batch(*batches(1, 11, "float64")[0], 0.1, 0.9)
+    trainer.train_batch(*batches(1, 11, "float64")[0], 0.1)
     for kept, share in ((trainer.params, weights), (trainer.momenta, velocities)):
         tensors = [parts(framework, tensor) for tensor in kept.values()]
         for number, device in enumerate(all_devices[:3]):
@@ -158,4 +157,4 @@ def test_a_copy_that_has_other_bits_is_named(
             dtensor: Any = importlib.import_module("tensorflow.experimental.dtensor")
             params["fc2.bias"] = dtensor.pack(copies, dtensor.fetch_layout(bias))
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
-        strategies.export(trainer)
+        trainer.export()

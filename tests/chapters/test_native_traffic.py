@@ -56,10 +56,10 @@ def profiled(trainer: Any, X: Array, y: Array) -> Sizes:
     # Before the first step, stages tell each other what comes, and before the second DDP asks in
     # which order gradients are there.
     for _ in range(2):
-        trainer.train_batch(X, y, 0.0, 0.0)
+        trainer.train_batch(X, y, 0.0)
     watched = profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True)
     with native_errors_held_back(), watched as seen:  # it says when it begins and ends
-        trainer.train_batch(X, y, 0.0, 0.0)
+        trainer.train_batch(X, y, 0.0)
     sizes = Sizes()
     for event in seen.events():
         if event.name in GLOO:
@@ -79,7 +79,7 @@ def in_functions(trainer: Any, X: Array, y: Array) -> Sizes:
     """
     tf: Any = import_module("tensorflow")
     context: Any = import_module("tensorflow.python.eager.context").context()
-    other = type(trainer)(trainer.weights(), trainer.devices, trainer.options)
+    other = type(trainer)(trainer.export(), trainer.devices, trainer.options)
     before = set(context.list_function_names())
     _, grads = other.loss_and_grads(X, y)
     of_gradient = set(context.list_function_names()) - before
@@ -158,7 +158,7 @@ def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
 
 def moved(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
     """Counts the elements that a step on 12 images moves, by kind, and as sent by a star."""
-    trainer = chapter.replicate(start("float64", options.shapes()), devices, options)
+    trainer = chapter.trainer(start("float64", options.shapes()), devices, options)
     sizes = traffic(chapter.framework, trainer, *batches(1, 12, "float64")[0])
     return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}
 
@@ -192,9 +192,9 @@ def test_a_stage_lies_on_its_device_and_sends_what_the_plan_says(
     devices = all_devices[1 : 1 + count]  # none of them is where MXNet puts what it is not told
     chosen: dict[str, Any] = {"schedule": "naive", "depth": 1, "microbatches": 4}
     options = StrategiesOptions("pipeline", native=True, **chosen)
-    trainer = strategies.replicate(start("float64", options.shapes()), devices, options)
+    trainer = strategies.trainer(start("float64", options.shapes()), devices, options)
     X, y = batches(1, 11, "float64")[0]
-    trainer.train_batch(X, y, 0.1, 0.9)
+    trainer.train_batch(X, y, 0.1)
     for held in (trainer.params, trainer.grads, trainer.momenta):
         found = [{name.split(".")[0] for name in own} for own in held]
         assert found == list(map(set, trainer.plan.stages))

@@ -9,40 +9,26 @@ import pytest
 from oracle import OneDevice
 from scratch_steps import LR, RATES, as_arrays, batches, far, place, start
 
-from common.base.arrays import Array
 from common.base.errors import RunError
 from common.chapters.scratch import ScratchOptions
 from common.models.nets import LENET
 
-OPTIONS = ScratchOptions()
 
-
-def replicate(scratch: Any, devices: Sequence[Any], dtype: str = "float32") -> list[Any]:
-    replicas: list[Any] = scratch.replicate(start(dtype), devices, OPTIONS)
-    return replicas
-
-
-def train(
-    scratch: Any,
-    replicas: list[Any],
-    devices: Sequence[Any],
-    batch: tuple[Array, Array],
-    lr: float = LR,
-) -> float:
-    """Takes a step; returns its loss."""
-    return float(scratch.train_batch(*batch, replicas, devices, lr, OPTIONS))
+def trainer_of(scratch: Any, devices: Sequence[Any], dtype: str = "float32") -> Any:
+    return scratch.trainer(start(dtype), devices, ScratchOptions())
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: int) -> None:
     steps, devices = batches(6, 40, "float64"), all_devices[:k]
     assert [len(y) for _, y in steps] == [40, 30] * 3  # three devices share unevenly
-    replicas, right = replicate(scratch, devices, "float64"), OneDevice("scratch", start("float64"))
-    losses = [
-        train(scratch, replicas, devices, step, lr) for step, lr in zip(steps, RATES, strict=True)
-    ]
+    trainer, right = (
+        trainer_of(scratch, devices, "float64"),
+        OneDevice("scratch", start("float64")),
+    )
+    losses = [float(trainer.train_batch(*step, lr)) for step, lr in zip(steps, RATES, strict=True)]
     np.testing.assert_allclose(losses, right.steps(steps, RATES), rtol=1e-12)
-    trained = scratch.export(replicas)
+    trained = trainer.export()
     assert {values.dtype for values in trained.values()} == {np.dtype("float64")}
     assert far(trained, right.weights) < 1e-12
 
@@ -53,9 +39,9 @@ def test_a_new_rate_needs_no_new_program(
 ) -> None:
     traced = Mock(wraps=listing.sgd)  # called while a step is compiled, never when one is taken
     monkeypatch.setattr(listing, "sgd", traced)
-    replicas = replicate(scratch, all_devices[:1])
+    trainer = trainer_of(scratch, all_devices[:1])
     for lr in RATES:
-        train(scratch, replicas, all_devices[:1], batches(1, 8, "float32")[0], lr)
+        trainer.train_batch(*batches(1, 8, "float32")[0], lr)
     assert traced.call_count == 1
 
 
@@ -73,19 +59,18 @@ def test_a_new_rate_needs_no_new_program(
 def test_a_step_is_that_of_the_whole_minibatch_also_with_fewer_examples_than_devices(
     scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
 ) -> None:
-    devices, batch = all_devices[:k], batches(1, examples, dtype)[0]
-    replicas = replicate(scratch, devices, dtype)
+    trainer, batch = trainer_of(scratch, all_devices[:k], dtype), batches(1, examples, dtype)[0]
     # A full minibatch first: what it leaves behind must not count again.
-    train(scratch, replicas, devices, batches(1, 5, dtype)[0])
-    before = scratch.export(replicas)
+    trainer.train_batch(*batches(1, 5, dtype)[0], LR)
+    before = trainer.export()
     right = OneDevice("scratch", before)
-    found = scratch.gradients(*batch, replicas, devices, OPTIONS)
+    found = trainer.gradients(*batch)
     assert {values.dtype for values in found.values()} == {np.dtype(dtype)}
     assert far(found, right.gradients(*batch)) < limit
-    np.testing.assert_equal(scratch.export(replicas), before)  # nothing was updated
-    loss = train(scratch, replicas, devices, batch)
-    assert loss == pytest.approx(right.step(*batch, LR), rel=limit)
-    assert far(scratch.export(replicas), right.weights) < limit
+    np.testing.assert_equal(trainer.export(), before)  # nothing was updated
+    loss = trainer.train_batch(*batch, LR)
+    assert float(loss) == pytest.approx(right.step(*batch, LR), rel=limit)
+    assert far(trainer.export(), right.weights) < limit
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -96,7 +81,7 @@ def test_predict_gives_every_example_its_logits(
     scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
 ) -> None:
     X, _ = batches(1, examples, dtype)[0]
-    logits = scratch.predict(X, replicate(scratch, all_devices[:k], dtype), all_devices[:k])
+    logits = trainer_of(scratch, all_devices[:k], dtype).predict(X)
     expected = OneDevice("scratch", start(dtype)).logits(X)
     assert isinstance(logits, np.ndarray)
     assert logits.dtype == np.dtype(dtype)
@@ -107,12 +92,13 @@ def test_nothing_shares_memory_and_replicas_that_diverge_are_refused(
     scratch: Any, all_devices: Sequence[Any]
 ) -> None:
     weights, expected = start("float32"), start("float32")
-    replicas = scratch.replicate(weights, all_devices[:3], OPTIONS)
-    exported, (X, y) = scratch.export(replicas), batches(1, 9, "float32")[0]
+    trainer = scratch.trainer(weights, all_devices[:3], ScratchOptions())
+    exported, (X, y) = trainer.export(), batches(1, 9, "float32")[0]
     inputs = X.copy(), y.copy()
-    alone = [replicas[1]]  # takes a step as if there were no other
-    train(scratch, alone, all_devices[1:2], (X, y))
-    replicas[1] = alone[0]
+    replicas, alone = trainer.replicas, trainer_of(scratch, all_devices[1:2])
+    alone.replicas[0] = replicas[1]
+    alone.train_batch(X, y, LR)  # takes a step as if there were no other
+    replicas[1] = alone.replicas[0]
     scratch.synchronize(replicas)
     np.testing.assert_equal((X, y, exported, weights), (*inputs, expected, expected))
     for name, values in weights.items():
@@ -122,19 +108,19 @@ def test_nothing_shares_memory_and_replicas_that_diverge_are_refused(
         assert np.array_equal(last, expected[name])
         assert not np.array_equal(changed, expected[name])
     with pytest.raises(RunError, match=r"conv1\.weight on device 1 differs"):
-        scratch.export(replicas)
+        trainer.export()
 
 
 def test_restored_replicas_train_as_those_that_were_saved(
     scratch: Any, all_devices: Sequence[Any]
 ) -> None:
     devices, (first, second) = all_devices[:3], batches(2, 8, "float32")
-    ours, theirs = (replicate(scratch, devices) for _ in "ab")
-    train(scratch, ours, devices, first)
-    scratch.restore(scratch.save(ours), theirs, devices)
-    for replicas in (ours, theirs):
-        train(scratch, replicas, devices, second)
-    saved, restored = scratch.save(ours), scratch.save(theirs)
+    ours, theirs = (trainer_of(scratch, devices) for _ in "ab")
+    ours.train_batch(*first, LR)
+    theirs.restore(ours.save())
+    for each in (ours, theirs):
+        each.train_batch(*second, LR)
+    saved, restored = ours.save(), theirs.save()
     assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
 
 

@@ -24,8 +24,8 @@ FURTHER = {
 CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER
 
 
-def require_same(chapter: Any, replicas: Any, right: OneDevice) -> None:
-    saved = chapter.save(replicas)
+def require_same(trainer: Any, right: OneDevice) -> None:
+    saved = trainer.save()
     assert far({name: saved[name] for name in right.weights}, right.weights) < LIMIT
     momentum = {name: saved[f"momentum/{name}"] for name in right.velocity}
     assert far(momentum, right.velocity) < LIMIT
@@ -37,22 +37,20 @@ def test_three_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
 ) -> None:
     options, devices = CASES[name], all_devices[:3]
     weights = start("float64", options.shapes())
-    replicas, right = (
-        strategies.replicate(weights, devices, options),
-        OneDevice("strategies", weights, MOMENTUM),
-    )
+    trainer = strategies.trainer(weights, devices, options)
+    right = OneDevice("strategies", weights, MOMENTUM)
     steps = [*batches(2, 11, "float64"), *batches(1, 2, "float64")]  # one device has no example
-    gradients = strategies.gradients(*steps[0], replicas, devices, options)
+    gradients = trainer.gradients(*steps[0])
     assert far(gradients, right.gradients(*steps[0])) < LIMIT
     for (X, y), lr in zip(steps, RATES, strict=False):
-        loss = strategies.train_batch(X, y, replicas, devices, lr, options)
+        loss = trainer.train_batch(X, y, lr)
         assert float(loss) == pytest.approx(right.step(X, y, lr), rel=1e-12)
-        counted, _ = strategies.usage(replicas, len(y))
+        counted, _ = trainer.usage(len(y))
         assert counted == options.usage(3, len(y), 8)
-    require_same(strategies, replicas, right)
+    require_same(trainer, right)
     for count in (2, 7):
         X = steps[0][0][:count]
-        logits = strategies.predict(X, replicas, devices)
+        logits = trainer.predict(X)
         np.testing.assert_allclose(logits, right.logits(X), rtol=0, atol=1e-12)
 
 
@@ -62,16 +60,14 @@ def test_on_a_mesh_gradients_are_summed_over_replicas(
 ) -> None:
     options, devices = replace(CASES[name], replicas=2), all_devices[:4]
     weights = start("float64", options.shapes())
-    replicas, right = (
-        strategies.replicate(weights, devices, options),
-        OneDevice("strategies", weights, MOMENTUM),
-    )
+    trainer = strategies.trainer(weights, devices, options)
+    right = OneDevice("strategies", weights, MOMENTUM)
     for (X, y), lr in zip(batches(2, 11, "float64"), RATES, strict=False):
-        strategies.train_batch(X, y, replicas, devices, lr, options)
+        trainer.train_batch(X, y, lr)
         right.step(X, y, lr)
-        counted, _ = strategies.usage(replicas, len(y))
+        counted, _ = trainer.usage(len(y))
         assert counted == options.usage(4, len(y), 8)
-    require_same(strategies, replicas, right)
+    require_same(trainer, right)
 
 
 def test_what_one_strategy_has_saved_every_other_one_resumes(
@@ -82,26 +78,26 @@ def test_what_one_strategy_has_saved_every_other_one_resumes(
     names = ["data", *STRATEGIES]
     for name, (X, y) in zip(names, batches(len(names), 11, "float64"), strict=True):
         options, devices = StrategiesOptions(name, microbatches=2), all_devices[:2]
-        replicas = strategies.replicate(start("float64", options.shapes()), devices, options)
-        strategies.restore(saved, replicas, devices)
-        strategies.train_batch(X, y, replicas, devices, 0.1, options)
+        trainer = strategies.trainer(start("float64", options.shapes()), devices, options)
+        trainer.restore(saved)
+        trainer.train_batch(X, y, 0.1)
         right.step(X, y, 0.1)
-        require_same(strategies, replicas, right)
-        saved = strategies.save(replicas)
+        require_same(trainer, right)
+        saved = trainer.save()
 
 
 def test_the_bits_of_a_resumed_run_are_those_of_one_that_was_not_stopped(
     strategies: Any, all_devices: Sequence[Any]
 ) -> None:
     options, devices = StrategiesOptions("zero3", microbatches=2), all_devices[:3]
-    replicas = strategies.replicate(start("float64", options.shapes()), devices, options)
+    trainer = strategies.trainer(start("float64", options.shapes()), devices, options)
     first, second = batches(2, 11, "float64")
-    strategies.train_batch(*first, replicas, devices, 0.1, options)
-    again = strategies.replicate(start("float64", options.shapes()), devices, options)
-    strategies.restore(strategies.save(replicas), again, devices)
-    for each in (replicas, again):
-        strategies.train_batch(*second, each, devices, 0.1, options)
-    ours, theirs = (strategies.save(each) for each in (replicas, again))
+    trainer.train_batch(*first, 0.1)
+    again = strategies.trainer(start("float64", options.shapes()), devices, options)
+    again.restore(trainer.save())
+    for each in (trainer, again):
+        each.train_batch(*second, 0.1)
+    ours, theirs = (each.save() for each in (trainer, again))
     assert {k: v.tobytes() for k, v in ours.items()} == {k: v.tobytes() for k, v in theirs.items()}
 
 
@@ -109,12 +105,12 @@ def test_a_part_that_has_other_bits_on_another_device_is_named(
     strategies: Any, all_devices: Sequence[Any]
 ) -> None:
     options, devices = StrategiesOptions("tensor"), all_devices[:2]
-    replicas = strategies.replicate(start("float64", options.shapes()), devices, options)
-    params = replicas.split.params[1]
+    trainer = strategies.trainer(start("float64", options.shapes()), devices, options)
+    params = trainer.params[1]
     params["fc2.bias"] = params["fc2.bias"] + 1
     params["conv1.bias"] = 2 * params["conv1.bias"]  # a slice of its own
     with pytest.raises(RunError, match=r"fc2\.bias on device 1"):
-        strategies.export(replicas)
+        trainer.export()
 
 
 def test_several_processes_are_refused(strategies: Any) -> None:
@@ -125,10 +121,10 @@ def test_several_processes_are_refused(strategies: Any) -> None:
 
 def test_events_are_in_the_order_of_the_plan(strategies: Any, all_devices: Sequence[Any]) -> None:
     options = StrategiesOptions("pipeline", microbatches=3)
-    replicas = strategies.replicate(start("float64", options.shapes()), all_devices[:2], options)
+    trainer = strategies.trainer(start("float64", options.shapes()), all_devices[:2], options)
     X, y = batches(1, 11, "float64")[0]
-    strategies.train_batch(X, y, replicas, all_devices[:2], 0.1, options)
-    _, events = strategies.usage(replicas, 11)
+    trainer.train_batch(X, y, 0.1)
+    _, events = trainer.usage(11)
     passes = options.plan(2).passes(3)
     expected = [(p.stage, "forward" if p.forward else "backward", p.microbatch) for p in passes]
     assert [(e.device, e.what, e.microbatch) for e in events] == expected

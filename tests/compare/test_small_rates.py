@@ -48,9 +48,9 @@ CONCISE: dict[str, Any] = {
 class Flips(NumpyConcise):
     """Decides a ReLU unit otherwise in every step: of those in doubt, one that does much."""
 
-    def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> numpy_nets.Step:
-        found = super().step(X, y, replicas, *others)
-        units = numpy_nets.flips("concise", X, y, replicas[0], [(0, len(X))])
+    def step(self, X: Array, y: Array) -> numpy_nets.Step:
+        found = super().step(X, y)
+        units = numpy_nets.flips("concise", X, y, self.replicas[0], [(0, len(X))])
         most = max(units, key=lambda gained: float(np.abs(gained["stage1.block1.bn1.bias"]).max()))
         flipped = {name: g + most[name].astype(g.dtype) for name, g in found.gradients.items()}
         return replace(found, gradients=flipped)
@@ -94,11 +94,11 @@ class Off(NumpyConcise):
     part: str
     factor: float
 
-    def gradients(self, *args: Any) -> Weights:
-        return NumpyConcise().gradients(*args)
+    def gradients(self, X: Array, y: Array) -> Weights:
+        return super().step(X, y).gradients
 
-    def step(self, *args: Any) -> numpy_nets.Step:
-        found = super().step(*args)
+    def step(self, X: Array, y: Array) -> numpy_nets.Step:
+        found = super().step(X, y)
         off = {k: self.factor * grad for k, grad in found.gradients.items() if self.part in k}
         return replace(found, gradients={**found.gradients, **off})
 

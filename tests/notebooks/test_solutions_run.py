@@ -51,7 +51,7 @@ def test_accuracy_is_that_of_all_answers(
     y = np.where(np.arange(examples) % 3 == 0, answers(X, weights), y)  # some are right
     own, filled = all_devices[:k], all_devices[: min(k, examples)]
     scatter, on_each_device = scratch.kernels.scatter, scratch.kernels.on_each_device
-    replicas = scratch.replicate(weights, filled, OPTIONS)
+    replicas = scratch.trainer(weights, filled, OPTIONS).replicas
     logits = on_each_device(scratch.listing.lenet, scatter(X, filled), replicas)
 
     def count_right(logits: Any, labels: Any) -> int:

@@ -76,9 +76,9 @@ class Flips(chapters.NumpyChapter):
 
     near = True
 
-    def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> numpy_nets.Step:
-        found = super().step(X, y, replicas, *others)
-        net = numpy_nets.LeNet(numpy_nets.doubled(replicas[0]))
+    def step(self, X: Array, y: Array) -> numpy_nets.Step:
+        found = super().step(X, y)
+        net = numpy_nets.LeNet(numpy_nets.doubled(self.replicas[0]))
         _, d = numpy_nets.cross_entropy(net.forward(X.astype(np.float64)), y)
         net.backward(d)
         right, net.gradients = net.gradients, {}

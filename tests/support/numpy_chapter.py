@@ -4,9 +4,10 @@ Some versions each make a mistake that people do make.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from communicators import ALONE as ONE_PROCESS
@@ -29,9 +30,12 @@ def standing_in(chapter: Any) -> Any:
 
 
 class NumpyChapter:
-    """LeNet: satisfies `common.backends.interface.Chapter`. Replicas are the devices' weights."""
+    """LeNet: satisfies `Chapter` and, as `trainer` returns it, `Trainer` of the same interface."""
 
     name = "scratch"
+    options: Any
+    shards: int
+    replicas: list[Weights]
 
     def devices(self, process: Process, request: DeviceRequest) -> Devices[str]:
         names = [f"cpu:{index}" for index in range(request.count or 2)]
@@ -40,20 +44,27 @@ class NumpyChapter:
     def launch(self, worker: Any, request: Any, options: Any, process: Process = ALONE) -> None:
         worker(process)
 
-    def replicate(self, weights: Mapping[str, Array], devices: Any, _: Any) -> list[Weights]:
-        return [{name: values.copy() for name, values in weights.items()} for _ in devices]
+    def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
+        made = copy(self)
+        made.options, made.shards = options, len(devices)
+        made.replicas = made.replicate(weights)
+        return made
+
+    def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
+        """A copy of the weights for each device."""
+        return [copied(weights) for _ in range(self.shards)]
 
     def scale(self, shard: int, batch: int) -> float:
         """The weight of a shard's mean gradient in the gradient of the whole minibatch."""
         return shard / batch
 
-    def bounds(self, examples: int, devices: int) -> list[tuple[int, int]]:
-        return shard_bounds(examples, devices)
+    def bounds(self, examples: int) -> list[tuple[int, int]]:
+        return shard_bounds(examples, self.shards)
 
-    def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
+    def step(self, X: Array, y: Array) -> Step:
         """The sum of the steps of all shards, each from its device's weights."""
-        loss, total = 0.0, {name: np.zeros_like(values) for name, values in replicas[0].items()}
-        for (a, b), weights in zip(self.bounds(len(X), len(devices)), replicas, strict=True):
+        loss, total = 0.0, {name: np.zeros_like(v) for name, v in self.replicas[0].items()}
+        for (a, b), weights in zip(self.bounds(len(X)), self.replicas, strict=True):
             if a < b:
                 found = numpy_nets.step(self.name, X[a:b], y[a:b], weights, [(0, b - a)])
                 loss += found.loss * (b - a) / len(X)
@@ -61,11 +72,9 @@ class NumpyChapter:
                     total[name] += (values * self.scale(b - a, len(X))).astype(total[name].dtype)
         return Step(loss, loss, total, {}, {})
 
-    def train_batch(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Any, lr: float, options: Any
-    ) -> float:
-        found = self.step(X, y, replicas, devices, options)
-        for device, weights in enumerate(replicas):
+    def train_batch(self, X: Array, y: Array, lr: float) -> float:
+        found = self.step(X, y)
+        for device, weights in enumerate(self.replicas):
             weights.update(found.statistics)
             self.sgd(device, weights, found.gradients, lr)
         return found.loss
@@ -74,23 +83,23 @@ class NumpyChapter:
         for name, gradient in gradients.items():
             weights[name] -= lr * gradient
 
-    def gradients(self, *arguments: Any) -> Weights:
-        return self.step(*arguments).gradients
+    def gradients(self, X: Array, y: Array) -> Weights:
+        return self.step(X, y).gradients
 
-    def predict(self, X: Array, replicas: list[Weights], _: Any) -> Array:
-        return numpy_nets.logits(self.name, X, replicas[0]).astype(X.dtype)
+    def predict(self, X: Array) -> Array:
+        return numpy_nets.logits(self.name, X, self.replicas[0]).astype(X.dtype)
 
-    def export(self, replicas: list[Weights]) -> Weights:
-        return same_everywhere(replicas, ONE_PROCESS)
+    def export(self) -> Weights:
+        return same_everywhere(self.replicas, ONE_PROCESS)
 
-    def save(self, replicas: list[Weights]) -> Weights:
-        return self.export(replicas)
+    def save(self) -> Weights:
+        return self.export()
 
-    def restore(self, saved: Mapping[str, Array], replicas: list[Weights], _: Any) -> None:
-        for replica in replicas:
-            replica.update({name: values.copy() for name, values in saved.items()})
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        for replica in self.replicas:
+            replica.update(copied(saved))
 
-    def synchronize(self, replicas: list[Weights]) -> None:
+    def synchronize(self, replicas: Any) -> None:
         """There is nothing to wait for."""
 
 
@@ -99,23 +108,29 @@ class NumpyConcise(NumpyChapter):
 
     name = "concise"
 
-    def replicate(self, weights: Mapping[str, Array], devices: Any, _: Any) -> list[Weights]:
-        return super().replicate(weights, devices[:1], _)
+    def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
+        return [copied(weights)]
 
-    def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
-        shards = shard_bounds(len(X), len(devices) if options.batch_norm == "per-device" else 1)
-        found = numpy_nets.step(self.name, X, y, replicas[0], shards)
+    def step(self, X: Array, y: Array) -> Step:
+        each = self.options.batch_norm == "per-device"
+        shards = shard_bounds(len(X), self.shards if each else 1)
+        found = numpy_nets.step(self.name, X, y, self.replicas[0], shards)
         gradients, statistics = (rounded(v, X) for v in (found.gradients, found.statistics))
         return replace(found, gradients=gradients, statistics=statistics)
 
-    def activations(self, X: Array, replicas: list[Weights], _: Any) -> Weights:
-        return rounded(layers(X, replicas[0]), X)
+    def activations(self, X: Array) -> Weights:
+        return rounded(layers(X, self.replicas[0]), X)
 
-    def save(self, replicas: list[Weights]) -> Weights:
-        return {k: v if trainable(k) else v[None] for k, v in replicas[0].items()}
+    def save(self) -> Weights:
+        return {k: v if trainable(k) else v[None] for k, v in self.replicas[0].items()}
 
-    def restore(self, saved: Mapping[str, Array], replicas: list[Weights], _: Any) -> None:
-        super().restore(saved_of(saved, 0), replicas, _)
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        super().restore(saved_of(saved, 0))
+
+
+def copied(arrays: Mapping[str, Array]) -> Weights:
+    """Arrays that share no memory with others."""
+    return {name: values.copy() for name, values in arrays.items()}
 
 
 def rounded(arrays: Weights, like: Array) -> Weights:
@@ -152,8 +167,8 @@ class SumInsteadOfMean(NumpyChapter):
 
 
 class SharedMemory(NumpyChapter):
-    def replicate(self, weights: Mapping[str, Array], devices: Any, _: Any) -> list[Weights]:
-        return super().replicate(weights, devices, _)[:1] * len(devices)
+    def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
+        return [copied(weights)] * self.shards
 
 
 class StaleReplica(NumpyChapter):
@@ -163,8 +178,8 @@ class StaleReplica(NumpyChapter):
 
 
 class UnnoticedStaleReplica(StaleReplica):
-    def export(self, replicas: list[Weights]) -> Weights:
-        return replicas[0]
+    def export(self) -> Weights:
+        return self.replicas[0]
 
 
 class MeanOfMeans(NumpyChapter):
@@ -175,18 +190,17 @@ class MeanOfMeans(NumpyChapter):
 
 
 class DroppedExample(NumpyChapter):
-    def bounds(self, examples: int, devices: int) -> list[tuple[int, int]]:
-        size = examples // devices
-        return [(index * size, (index + 1) * size) for index in range(devices)]
+    def bounds(self, examples: int) -> list[tuple[int, int]]:
+        size = examples // self.shards
+        return [(index * size, (index + 1) * size) for index in range(self.shards)]
 
 
 class WrongFlattenOrder(NumpyChapter):
     """Flattens in row, column, channel order, as channels-last code does."""
 
-    def replicate(self, weights: Mapping[str, Array], *others: Any) -> list[Weights]:
+    def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
         fc1 = weights["fc1.weight"].reshape(4, 4, 50, 128).transpose(2, 0, 1, 3)
-        swapped = {**weights, "fc1.weight": fc1.reshape(800, 128)}
-        return super().replicate(swapped, *others)
+        return super().replicate({**weights, "fc1.weight": fc1.reshape(800, 128)})
 
 
 class NotANumber(NumpyChapter):
@@ -198,22 +212,21 @@ class NotANumber(NumpyChapter):
 class WrongEpsilon(NumpyConcise):
     """Evaluates one layer of many with the epsilon that another framework takes by default."""
 
-    def predict(self, X: Array, replicas: list[Weights], _: Any) -> Array:
-        return self.activations(X, replicas, _)["fc"]
+    def predict(self, X: Array) -> Array:
+        return self.activations(X)["fc"]
 
-    def activations(self, X: Array, replicas: list[Weights], _: Any) -> Weights:
-        name = "stage3.block1.bn2.running_var"
-        off = {**replicas[0], name: replicas[0][name] + 1e-3 - EPSILON}
-        return super().activations(X, [off], _)
+    def activations(self, X: Array) -> Weights:
+        weights, name = self.replicas[0], "stage3.block1.bn2.running_var"
+        return rounded(layers(X, {**weights, name: weights[name] + 1e-3 - EPSILON}), X)
 
 
 class WrongMomentum(NumpyConcise):
     """Takes the share of the old for the share of the new, as another framework's users mean it."""
 
-    def step(self, X: Array, y: Array, replicas: list[Weights], *others: Any) -> Step:
-        found = super().step(X, y, replicas, *others)
+    def step(self, X: Array, y: Array) -> Step:
+        found = super().step(X, y)
         ratio = (1 - MOMENTUM) / MOMENTUM
-        old = {name: replicas[0][name] for name in found.statistics}
+        old = {name: self.replicas[0][name] for name in found.statistics}
         moved = {k: old[k] + ratio * (v - old[k]) for k, v in found.statistics.items()}
         return replace(found, statistics=moved)
 
@@ -221,6 +234,5 @@ class WrongMomentum(NumpyConcise):
 class LocalStatistics(NumpyConcise):
     """Normalizes by the shard where the whole minibatch was asked for."""
 
-    def step(self, X: Array, y: Array, replicas: list[Weights], devices: Any, options: Any) -> Step:
-        local = replace(options, batch_norm="per-device")
-        return super().step(X, y, replicas, devices, local)
+    def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
+        return super().trainer(weights, devices, replace(options, batch_norm="per-device"))

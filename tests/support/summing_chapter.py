@@ -11,7 +11,7 @@ import numpy as np
 from fake_chapter import FakeChapter
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array
 from common.parallel.shards import shard_bounds
 
 Hurt = Callable[[int], object]
@@ -39,19 +39,17 @@ class SummingChapter(FakeChapter):
         self.process = process
         worker(process)
 
-    def train_batch(
-        self, X: Array, y: Array, replicas: list[Weights], devices: Any, lr: float, options: Any
-    ) -> float:
-        super().train_batch(X, y, replicas, devices, 0, options)
+    def train_batch(self, X: Array, y: Array, lr: float) -> float:
+        super().train_batch(X, y, 0)
         self.hurt(len(self.batches))
-        share, rank = len(devices), self.process.rank
+        share, rank = self.shards, self.process.rank
         bounds = shard_bounds(len(X), share * self.process.count)[rank * share :][:share]
         ours = [float(np.sum(X[a:b] * (y[a:b, None, None, None] + 1))) for a, b in bounds]
         total = sum(each for some in self.process.gather(ours) for each in some)
-        for replica in replicas:
+        for replica in self.replicas:
             for values in replica.values():
                 values -= lr * total / 1e4
-        return float(total + replicas[0]["fc2.bias"][0])
+        return float(total + self.replicas[0]["fc2.bias"][0])
 
 
 def from_step(step: int, number: signal.Signals, process: Callable[[], int]) -> Hurt:

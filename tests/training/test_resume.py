@@ -22,7 +22,6 @@ from fake_chapter import (
 from safetensors.numpy import load_file
 from started import heard
 
-from common.base.arrays import Array
 from common.base.locks import held
 from common.base.signals import ENDING
 from common.records.fingerprint import source_digest
@@ -188,11 +187,11 @@ def test_nan_ends_a_run_and_is_in_no_checkpoint(
     """The last update has no loss to show it."""
     train_batch = FakeChapter.train_batch
 
-    def spoiled(self: FakeChapter, X: Array, y: Array, replicas: Any, *rest: Any) -> float:
-        loss = train_batch(self, X, y, replicas, *rest)
+    def spoiled(self: FakeChapter, *arguments: Any) -> float:
+        loss = train_batch(self, *arguments)
         if len(self.batches) < 7:
             return loss
-        for replica in replicas:
+        for replica in self.replicas:
             replica["conv1.bias"][0] = np.nan
         return np.nan if of_loss else loss
 

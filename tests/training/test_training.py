@@ -63,7 +63,7 @@ def test_steps_are_spread_over_whole_epochs_and_a_rest(
 
 def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
     trained = training(FakeChapter())
-    trained.replicas = [{"fc2.bias": np.zeros(10)}]
+    trained.trainer = FakeChapter().trainer({"fc2.bias": np.zeros(10)}, ["a", "b"], None)
     predictions = trained.predictions()
     assert predictions.dtype == np.uint8
     assert accuracy(predictions, data().test_labels) == 1932 / 2300
@@ -110,8 +110,7 @@ def test_the_gradient_is_of_the_first_minibatch_before_any_step() -> None:
     chapter = FakeChapter()
     tensors = run(chapter).tensors
     assert chapter.calls.index("gradients") < chapter.calls.index("train_batch")
-    assert chapter.first is not None
-    for first, trained in zip(chapter.first, chapter.batches[0], strict=True):
+    for first, trained in zip(chapter.first[0], chapter.batches[0], strict=True):
         assert np.array_equal(first, trained)
     assert all((tensors[f"gradients/{name}"] == 3).all() for name in LENET)
 

@@ -10,6 +10,7 @@ from jax import Array as Tensor
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from common.base.arrays import Array, Weights
+from common.chapters.splitting import SplitTrainer, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import diverged
 from frameworks.jax.native.net import Params
@@ -21,7 +22,7 @@ Specs: TypeAlias = Mapping[str, P]
 """The axis of the mesh along which each axis of a tensor is cut, if any."""
 
 
-class Training:
+class Training(SplitTrainer):
     """LeNet on a mesh: a row for each model-parallel group, a column for each part."""
 
     params: Params
@@ -37,7 +38,7 @@ class Training:
         devices: Sequence[jax.Device],
         options: StrategiesOptions,
     ) -> None:
-        self.plan = options.plan(len(devices))
+        self.plan, self.momentum = options.plan(len(devices)), options.momentum
         shape = self.plan.replicas, self.plan.devices
         self.mesh = Mesh(np.reshape(devices, shape), (REPLICA, PART))
         self.begin()
@@ -49,7 +50,7 @@ class Training:
         # A step needs no longer the weights and velocities that it was given.
         self._step = jax.jit(self._stepped, out_shardings=(*layouts, loss), donate_argnums=(0, 1))
         self._logits = jax.jit(self.logits, out_shardings=loss)
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+        self.put(weights, zeros(weights))
 
     def begin(self) -> None:
         """Sets the layouts: `weight_specs`, `velocity_specs` and `sharing`."""
@@ -71,31 +72,31 @@ class Training:
         """The logits (n, 10) of a batch."""
         raise NotImplementedError
 
-    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Tensor:
+    def train_batch(self, X: Array, y: Array, lr: float) -> Tensor:
         """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
         loss: Tensor
-        state = self.params, self.momenta
-        self.params, self.momenta, loss = self._step(*state, self._batch(X, y), lr, momentum)
+        step = *self.replicas, self._batch(X, y), lr, self.momentum
+        self.params, self.momenta, loss = self._step(*step)
         return loss
 
     def gradients(self, X: Array, y: Array) -> Weights:
         """The whole gradient of the mean loss: the velocity after a step from a velocity of 0."""
-        weights = self.weights()
-        zeros = self._placed({k: 0 * v for k, v in weights.items()}, self.velocity_specs)
-        batch = self._batch(X, y)
-        _, grads, _ = self._step(self._placed(weights, self.weight_specs), zeros, batch, 0.0, 0.0)
+        weights, batch = self.export(), self._batch(X, y)
+        placed = self._placed(weights, self.weight_specs)
+        velocities = self._placed(zeros(weights), self.velocity_specs)
+        _, grads, _ = self._step(placed, velocities, batch, 0.0, 0.0)
         return self._canonical(grads)
 
     def predict(self, X: Array) -> Array:
         """The logits (n, 10) of a batch, computed as training computes them."""
         return np.asarray(self._logits(self.params, self._cut(X, 1)))[: len(X)]
 
-    def weights(self) -> Weights:
+    def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
         return self._canonical(self.params)
 
     def velocities(self) -> Weights:
-        """The whole velocities; raises RunError as `weights`."""
+        """The whole velocities; raises RunError as `export`."""
         return self._canonical(self.momenta)
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
@@ -103,9 +104,10 @@ class Training:
         self.params = self._placed(weights, self.weight_specs)
         self.momenta = self._placed(velocities, self.velocity_specs)
 
-    def block_until_ready(self) -> None:
-        """Waits for the last step."""
-        jax.block_until_ready((self.params, self.momenta))
+    @property
+    def replicas(self) -> tuple[Params, Params]:
+        """The parameters and velocities on the mesh."""
+        return self.params, self.momenta
 
     def on_mesh(self, spec: P) -> NamedSharding:
         """A layout on the devices."""

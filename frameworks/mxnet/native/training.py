@@ -6,7 +6,7 @@ import mxnet as mx
 from mxnet import np
 
 from common.base.arrays import Array, Weights
-from common.chapters.splitting import Loss
+from common.chapters.splitting import Loss, SplitTrainer, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import parts_of, whole
 from frameworks.mxnet.layouts import Tensor, on_host
@@ -15,7 +15,7 @@ from frameworks.mxnet.optimizer import Momentum
 Params = dict[str, Tensor]
 
 
-class Training:
+class Training(SplitTrainer):
     """LeNet; `params`, `grads` and `momenta` are local to each device."""
 
     def __init__(
@@ -31,7 +31,8 @@ class Training:
         self.params, self.grads = self.make(weights)
         self.momenta = [{k: np.zeros_like(v) for k, v in local.items()} for local in self.params]
         self.optimizer = Momentum(dict(zip(devices, self.momenta, strict=True)))
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+        self.optimizer.momentum = options.momentum
+        self.put(weights, zeros(weights))
 
     def make(self, weights: Mapping[str, Array]) -> list[list[Params]]:
         """For each device, room for its parameters, and for their gradients."""
@@ -45,15 +46,10 @@ class Training:
         """Changes the weights by the gradients."""
         raise NotImplementedError
 
-    def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, computed as training computes them."""
-        raise NotImplementedError
-
-    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Loss:
+    def train_batch(self, X: Array, y: Array, lr: float) -> Loss:
         """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
         mean_loss = self.forward_backward(X, y)
         self.optimizer.set_learning_rate(lr)
-        self.optimizer.momentum = momentum
         self.update()
         return mean_loss
 
@@ -62,12 +58,12 @@ class Training:
         self.forward_backward(X, y)
         return self._whole(self.grads)
 
-    def weights(self) -> Weights:
+    def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
         return self._whole(self.params)
 
     def velocities(self) -> Weights:
-        """The whole velocities; raises RunError as `weights`."""
+        """The whole velocities; raises RunError as `export`."""
         return self._whole(self.momenta)
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:

@@ -8,6 +8,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn import functional as F
 
 from common.base.arrays import Array, Weights
+from common.chapters.splitting import SplitTrainer, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import same_everywhere
 from frameworks.pytorch import hosts
@@ -15,7 +16,7 @@ from frameworks.pytorch.kernels import to_device
 from frameworks.pytorch.native.lenet import fill, lenet, whole
 
 
-class Training:
+class Training(SplitTrainer):
     """The part of a net that this process trains; rows of the mesh share a net."""
 
     def __init__(
@@ -32,7 +33,8 @@ class Training:
         self.dtype = torch.as_tensor(weights["fc2.bias"]).dtype
         self.net = self.split(lenet(options.depth).to(self.device, self.dtype))
         self.optimizer = self.optimize()
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+        self.momentum = options.momentum
+        self.put(weights, zeros(weights))
 
     def split(self, net: nn.Sequential) -> nn.Module:
         """The shard of the net on this process."""
@@ -46,15 +48,11 @@ class Training:
         """The mean loss of a minibatch; its gradient is left in the parameters."""
         raise NotImplementedError
 
-    def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch."""
-        raise NotImplementedError
-
-    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Tensor:
+    def train_batch(self, X: Array, y: Array, lr: float) -> Tensor:
         """One step of SGD with momentum on a minibatch; returns its mean loss."""
         mean_loss = self.forward_backward(X, y)
         for group in self.optimizer.param_groups:
-            group["lr"], group["momentum"] = lr, momentum
+            group["lr"], group["momentum"] = lr, self.momentum
         self.optimizer.step()
         return mean_loss
 
@@ -64,7 +62,7 @@ class Training:
         params = dict(self.net.named_parameters())
         return self.full_tensors({name: p.grad for name, p in params.items() if p.grad is not None})
 
-    def weights(self) -> Weights:
+    def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
         return same_everywhere([self.full_tensors(dict(self.net.named_parameters()))], hosts)
 

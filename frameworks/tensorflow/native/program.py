@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 from common.base.arrays import Array, Weights
+from common.chapters.splitting import SplitTrainer, zeros
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.replicas import diverged
 from frameworks.strategies.layouts import LAYOUTS, PART, REPLICA, Padding, padded
@@ -25,7 +26,7 @@ Found: TypeAlias = tuple[Tensor, Params]
 """A loss, and its gradient."""
 
 
-class OneProgram:
+class OneProgram(SplitTrainer):
     """LeNet for the whole minibatch, sharded as the strategy's `Layout` says."""
 
     def __init__(
@@ -40,12 +41,12 @@ class OneProgram:
             tf.function(each, autograph=False)
             for each in (self._added, self._stepped, self._predicted)
         )
-        self.put(weights, {name: 0 * values for name, values in weights.items()})
+        self.put(weights, zeros(weights))
 
-    def train_batch(self, X: Array, y: Array, lr: float, momentum: float) -> Tensor:
+    def train_batch(self, X: Array, y: Array, lr: float) -> Tensor:
         """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
         loss, grads = self.loss_and_grads(X, y)
-        self.update(grads, lr, momentum)
+        self.update(grads, lr, self.options.momentum)
         return dtensor.unpack(loss)[0]
 
     def gradients(self, X: Array, y: Array) -> Weights:
@@ -57,12 +58,12 @@ class OneProgram:
         logits = whole("logits", self._logits(self.params, self._cut(X, 1)[0]))
         return logits.reshape(-1, logits.shape[-1])[: len(X)]
 
-    def weights(self) -> Weights:
+    def export(self) -> Weights:
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
         return self._canonical(self.params)
 
     def velocities(self) -> Weights:
-        """The whole velocities; raises RunError as `weights`."""
+        """The whole velocities; raises RunError as `export`."""
         return self._canonical(self.momenta)
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
@@ -73,10 +74,10 @@ class OneProgram:
     def loss_and_grads(self, X: Array, y: Array) -> Found:
         """The mean loss over a minibatch, and its gradient, added up over microbatches."""
         count, shares = self.plan.microbatches, np.full(len(y), 1 / len(y), X.dtype)
-        zeros = {name: np.zeros(shape, X.dtype) for name, shape in self.plan.shapes.items()}
+        none = {name: np.zeros(shape, X.dtype) for name, shape in self.plan.shapes.items()}
         total = (
             placed(np.zeros((), X.dtype), (), self.mesh),
-            self._placed(zeros, self.layout.gradients),
+            self._placed(none, self.layout.gradients),
         )
         for batch in zip(*(self._cut(rows, count) for rows in (X, y, shares)), strict=True):
             total = self._add(self.params, total, batch)
