@@ -5,59 +5,22 @@ each finished epoch ends with for each test image; `epoch/seconds`, those of tra
 under way; and the trace of `common.records.trace`.
 """
 
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-
-from common.base.arrays import Array, Weights
+from common.base.arrays import Weights
 from common.base.errors import RunError
-from common.records.record import Epoch, Record, files_of
+from common.records.record import Record, files_of
 from common.records.store import read_record, read_tensors, write_failure, write_record
 
 
-@dataclass
-class Progress:
-    """The loss of every step so far, and of every finished epoch its figures and predictions.
-
-    `seconds` are those of training in the epoch under way, between each `start` and `stop`.
-    """
-
-    losses: list[float] = field(default_factory=list)
-    epochs: list[Epoch] = field(default_factory=list)
-    predictions: list[Array] = field(default_factory=list)
-    seconds: float = 0.0
-    started: float = 0.0
-
-    def start(self) -> None:
-        """Training begins, or resumes."""
-        self.started = time.perf_counter()
-
-    def stop(self) -> None:
-        """Something else begins."""
-        self.seconds += time.perf_counter() - self.started
-
-
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A whole checkpoint: the path of its record, the record, and its tensors."""
 
     path: Path
     record: Record
     tensors: Weights
-
-    def trace(self) -> Weights:
-        """The trace so far."""
-        return {k: values for k, values in self.tensors.items() if k.startswith("trace/")}
-
-    def restore(self, progress: Progress) -> None:
-        """Sets the progress of a run to that of the checkpoint."""
-        progress.losses[:] = self.record.losses
-        progress.epochs[:] = self.record.epochs
-        progress.predictions[:] = self.tensors.get("test/predictions", ())
-        progress.seconds = float(self.tensors["epoch/seconds"][0])
 
 
 @dataclass
@@ -78,26 +41,19 @@ class Checkpoints:
         """Whether one is written after a step; `ends`: which has ended an epoch."""
         return ends if self.every is None else step % self.every == 0
 
-    def write(
-        self, progress: Progress, saved: Mapping[str, Array], trace: Mapping[str, Array]
-    ) -> None:
+    def write(self, tensors: Weights) -> None:
         """Writes a checkpoint, and removes all but this and the last one. Raises RunError.
 
         Should the disk lose this one, there is another. A run that has resumed and stops before
         its next step has nothing new to write.
         """
-        path = self.folder / f"{self.record.name()}-step{len(progress.losses)}.json"
+        name = self.record.name()
+        path = self.folder / f"{name}-step{len(self.record.losses)}.json"
         if not self.writes or path == self.last:
             return
-        so_far = {"losses": progress.losses, "epochs": progress.epochs}
-        record = self.record.model_copy(update=so_far)
-        tensors = {f"state/{name}": np.asarray(values) for name, values in saved.items()}
-        tensors["epoch/seconds"] = np.array([progress.seconds])
-        if progress.predictions:
-            tensors["test/predictions"] = np.stack(progress.predictions)
-        write_record(path, record, tensors | dict(trace))
+        write_record(path, self.record, tensors)
         kept = {self.last and self.last.stem, path.stem}
-        files, self.last = files_of(record.name()), path
+        files, self.last = files_of(name), path
         with write_failure(path):
             # A record goes before its tensors, so that it never stands without them.
             for file in sorted(self.folder.iterdir(), key=lambda file: file.suffix):

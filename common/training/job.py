@@ -24,7 +24,7 @@ from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.files import Files
 from common.terminal.streams import open_streams
-from common.training.checkpoints import Checkpoints
+from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.loop import Outcome, Training
 from common.training.reporter import Reporter, closing_line, introduction
 from common.training.resume import (
@@ -83,29 +83,37 @@ class Job:
                     report.notice(resumption_notice(record, found))
                 # It says "running" at once: should the run die, it is not taken for complete.
                 self.write(record)
-            kept = None
-            if (folder := self.files.checkpoint_dir) is not None:
-                every, last = self.files.checkpoint_every, found.path if found else None
-                kept = Checkpoints(folder, every, record, process.rank == 0, last)
             training = Training(
-                chapter, devices.local, config, data, report, kept, found, stop, process
+                chapter,
+                devices.local,
+                config,
+                data,
+                report,
+                self.checkpoints(record, found, process),
+                found,
+                stop,
+                process,
+                # So whatever writes the record or a checkpoint tells how far the run has come.
+                Outcome(record.losses, record.epochs),
             )
-            self.train(training, weights, record)
-
-    def train(self, training: Training, weights: Weights, record: Record) -> None:
-        """Trains, and leaves a record of what came of it."""
-        process = training.process
-        try:
-            outcome = training.train(weights)
-            process.gather(0)  # no record is complete before all processes are done
-        except StoppedError:
+            try:
+                outcome = training.train(weights)
+                process.gather(0)  # no record is complete before all processes are done
+            except StoppedError:
+                if process.rank == 0:
+                    self.write(record.model_copy(update={"status": "interrupted"}))
+                raise
             if process.rank == 0:
-                progress = training.progress
-                so_far = {"losses": progress.losses, "epochs": progress.epochs}
-                self.write(record.model_copy(update={"status": "interrupted", **so_far}))
-            raise
-        if process.rank == 0:
-            self.finish(record, outcome)
+                self.finish(record, outcome)
+
+    def checkpoints(
+        self, record: Record, found: Checkpoint | None, process: Process
+    ) -> Checkpoints | None:
+        """Where checkpoints go, if any are asked for."""
+        if (folder := self.files.checkpoint_dir) is None:
+            return None
+        every, last = self.files.checkpoint_every, found.path if found else None
+        return Checkpoints(folder, every, record, process.rank == 0, last)
 
     @property
     def framework(self) -> str:
@@ -160,8 +168,6 @@ class Job:
                 save_weights(self.files.save_weights, part(outcome.tensors, "weights/"))
         complete = {
             "status": "complete",
-            "losses": outcome.losses,
-            "epochs": outcome.epochs,
             "peak_memory": peak_memory(),
             "split": outcome.split,
         }

@@ -1,6 +1,7 @@
 """The one training loop: every framework, both chapters, any number of devices."""
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,38 +19,40 @@ from common.data.minibatches import Batch, minibatches, numbers, pixels
 from common.records.record import Epoch, Split
 from common.records.trace import LAYERS_PROBE, PROBE, Trace
 from common.settings.config import Config
-from common.training.checkpoints import Checkpoint, Checkpoints, Progress
+from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.reporter import Bar, Reporter
 
 EVALUATION_BATCH: Final = 1000
 """Examples whose logits are computed at once when the test set is evaluated."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
-    """What a run measured: the loss of every step, every epoch's figures, and tensors.
+    """What a run has measured so far: the loss of every step, every epoch's figures, and tensors.
 
     The tensors are the first step's gradient (`gradients/NAME`), the final weights
     (`weights/NAME`), the probe batch (`probe/images`) and its logits (`logits/before`,
     `logits/after`), the labels of the test set (`test/labels`) and the class that each epoch ends
     with for each of them (`test/predictions`), and the trace of `common.records.trace`; if asked
-    for, also what each layer makes of the first probe images (`layers/before/NAME`,
-    `layers/after/NAME`).
+    for, also the outputs of layers for the first probe images (`layers/before/NAME`,
+    `layers/after/NAME`). `split` is the traffic and memory of the first step, where it is counted.
+    `seconds` are those of training in the epoch under way.
     """
 
-    losses: list[float]
-    epochs: list[Epoch]
-    tensors: Weights
+    losses: list[float] = field(default_factory=list)
+    epochs: list[Epoch] = field(default_factory=list)
+    tensors: Weights = field(default_factory=dict)
     split: Split | None = None
+    predictions: list[Array] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 @dataclass
 class Training:
     """One run: a chapter in one framework on its devices, a configuration and its data.
 
-    `progress` tells how far it has come, also if it fails. It resumes from a checkpoint `found`.
-    `trace` is what it keeps of some steps, and `split` what the first one sent and kept, in a
-    chapter that counts it.
+    It resumes from a checkpoint `found`. `outcome` tells how far it has come, also if it fails;
+    of a run that resumes, it has the losses and epochs of the checkpoint.
     """
 
     chapter: Chapter
@@ -61,10 +64,10 @@ class Training:
     found: Checkpoint | None = None
     stop: Stop = field(default_factory=Stop)
     process: Process = ALONE
-    progress: Progress = field(default_factory=Progress)
+    outcome: Outcome = field(default_factory=Outcome)
     trainer: Trainer = field(init=False)
     trace: Trace = field(init=False)
-    split: Split | None = None
+    started: float = 0.0
 
     def train(self, weights: Weights) -> Outcome:
         """Trains from these weights, a copy of which goes to each device.
@@ -72,60 +75,65 @@ class Training:
         Raises RunError if the loss is not finite or replicas diverge, StoppedError if a signal has
         asked for it.
         """
-        progress, options = self.progress, self.config.options
-        self.trainer = trainer = self.chapter.trainer(weights, self.devices, options)
+        outcome, tensors = self.outcome, self.outcome.tensors
+        self.trainer = self.chapter.trainer(weights, self.devices, self.config.options)
         images = self.data.test_images[:PROBE]
         probe = pixels(images, self.config.dtype)
-        tensors: Weights = {"probe/images": images, "test/labels": self.data.test_labels}
-        tensors |= self._activations(probe, "before")
+        tensors |= {"probe/images": images, "test/labels": self.data.test_labels}
+        self._add_outputs(probe, "before")
         # A run that resumes does this, too: PyTorch's DDP sums otherwise in its very first pass.
-        X, y = numbers(*next(self._minibatches(0)), self.config.dtype)
-        gradients = trainer.gradients(X, y)
+        gradients = self.trainer.gradients(*numbers(*next(self._minibatches(0)), self.config.dtype))
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         self.trace = Trace(self.config, weights)
         if self.found is not None:
-            trainer.restore(part(self.found.tensors, "state/"))
-            self.trace.tensors |= self.found.trace()
-            self.found.restore(progress)
+            self._restore(self.found)
         self._run()
-        trained = exported(trainer, len(progress.losses))
-        require_finite(trained, len(progress.losses))
+        trained = exported(self.trainer, len(outcome.losses))
+        require_finite(trained, len(outcome.losses))
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
-        tensors |= self._activations(probe, "after")
-        tensors["test/predictions"] = np.stack(progress.predictions)
-        return Outcome(progress.losses, progress.epochs, tensors | self.trace.tensors, self.split)
+        self._add_outputs(probe, "after")
+        tensors["test/predictions"] = np.stack(outcome.predictions)
+        tensors |= self.trace.tensors
+        return outcome
 
-    def _activations(self, probe: Array, when: str) -> Weights:
-        """The logits of the probe batch and, if asked for, the outputs of layers."""
-        tensors = {f"logits/{when}": self.trainer.predict(probe)}
+    def _restore(self, found: Checkpoint) -> None:
+        """Continues where a checkpoint was written."""
+        self.trainer.restore(part(found.tensors, "state/"))
+        trace = {k: values for k, values in found.tensors.items() if k.startswith("trace/")}
+        self.trace.tensors |= trace
+        self.outcome.losses[:], self.outcome.epochs[:] = found.record.losses, found.record.epochs
+        self.outcome.predictions[:] = found.tensors.get("test/predictions", ())
+        self.outcome.seconds = float(found.tensors["epoch/seconds"][0])
+
+    def _add_outputs(self, probe: Array, when: str) -> None:
+        """Adds the logits of the probe batch and, if asked for, the outputs of layers."""
+        self.outcome.tensors[f"logits/{when}"] = self.trainer.predict(probe)
         if self.config.options.layer_shapes():
             trainer: Any = self.trainer
-            outputs = trainer.activations(probe[:LAYERS_PROBE])
-            tensors |= {f"layers/{when}/{name}": values for name, values in outputs.items()}
-        return tensors
+            for name, values in trainer.activations(probe[:LAYERS_PROBE]).items():
+                self.outcome.tensors[f"layers/{when}/{name}"] = values
 
     def _run(self) -> None:
         """Trains epoch by epoch, from where it stands to the end.
 
-        Raises RunError, and StoppedError once a signal has asked for it. The progress then tells
-        how far it has come.
+        Raises RunError, and StoppedError once a signal has asked for it.
         """
         epochs = self.config.number_of_epochs()
-        for epoch in range(len(self.progress.epochs), epochs):
+        for epoch in range(len(self.outcome.epochs), epochs):
             before, after = (self.config.steps_before(epoch + each) for each in (0, 1))
             self._train(epoch, after - before, before)
             self._evaluate(epoch, after - before, epochs)
             last = epoch + 1 == epochs
             if self.checkpoints and (last or self.checkpoints.due(after, ends=True)):
-                self._checkpoint()
+                self._checkpoint(self.checkpoints)
 
     def _train(self, epoch: int, steps: int, before: int) -> None:
         """Trains to the last of an epoch's `steps`; there were others `before` it."""
         queued: list[SupportsFloat] = []
         stops = False
-        done = len(self.progress.losses) - before
+        done = len(self.outcome.losses) - before
         with self.report.bar(f"epoch {epoch + 1}", steps, self.config.batch_size, done) as bar:
-            self.progress.start()
+            self._start()
             batches = islice(self._minibatches(epoch, done), steps - done)
             for step, batch in enumerate(batches, before + done + 1):
                 if stops := self.process.anyone(self.stop.asked):
@@ -134,8 +142,8 @@ class Training:
                 last = step == before + steps
                 if self.checkpoints and not last and self.checkpoints.due(step, ends=False):
                     self._settle(queued)
-                    self._checkpoint()
-                    self.progress.start()
+                    self._checkpoint(self.checkpoints)
+                    self._start()
             self._settle(queued)
         # Also where all know it: what one has queued may need the others.
         if self.process.anyone(self.stop.asked) or stops:
@@ -147,41 +155,51 @@ class Training:
         X, y = numbers(*batch, self.config.dtype)
         loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
         bar.step(loss)
-        if self.split is None and (predicted := self.config.usage(len(y))):
+        if self.outcome.split is None and (predicted := self.config.usage(len(y))):
             trainer: Any = self.trainer
             counted, events = trainer.usage(len(y))
-            self.split = Split(counted=counted, predicted=predicted, events=events)
+            self.outcome.split = Split(counted=counted, predicted=predicted, events=events)
         if step in self.trace.snapshots:
-            self.chapter.synchronize(self.trainer.replicas)  # what is queued is training
-            self.progress.stop()
+            self._pause()
             weights = exported(self.trainer, step)
             saved = self.trainer.save() if self.config.velocities() else {}
             self.trace.after(step, weights, part(saved, "momentum/"))
-            self.progress.start()
+            self._start()
         return loss
 
     def _settle(self, queued: list[SupportsFloat]) -> None:
         """Waits for what is queued; its losses count from now on, if they are numbers."""
-        self.chapter.synchronize(self.trainer.replicas)
-        self.progress.stop()
-        self.progress.losses += finite([float(loss) for loss in queued], len(self.progress.losses))
+        self._pause()
+        self.outcome.losses += finite([float(loss) for loss in queued], len(self.outcome.losses))
         queued.clear()
 
-    def _checkpoint(self) -> None:
+    def _start(self) -> None:
+        """Starts the clock: training begins, or resumes."""
+        self.started = time.perf_counter()
+
+    def _pause(self) -> None:
+        """Stops the clock once all queued work is done."""
+        self.chapter.synchronize(self.trainer.replicas)
+        self.outcome.seconds += time.perf_counter() - self.started
+
+    def _checkpoint(self, checkpoints: Checkpoints) -> None:
         """Writes a checkpoint; all processes save, the first one writes."""
         saved = self.trainer.save()
         if not self.config.velocities():  # without momentum, the next step needs none
             saved = {name: v for name, v in saved.items() if not name.startswith("momentum/")}
-        require_finite(saved, len(self.progress.losses))
-        if self.checkpoints:
-            self.checkpoints.write(self.progress, saved, self.trace.tensors)
+        require_finite(saved, len(self.outcome.losses))
+        tensors = {f"state/{name}": np.asarray(values) for name, values in saved.items()}
+        tensors["epoch/seconds"] = np.array([self.outcome.seconds])
+        if self.outcome.predictions:
+            tensors["test/predictions"] = np.stack(self.outcome.predictions)
+        checkpoints.write(tensors | self.trace.tensors)
 
     def _stop(self) -> None:
         """Ends the run, as a signal has asked for. Raises StoppedError."""
-        done, steps = len(self.progress.losses), self.config.number_of_steps()
+        done, steps = len(self.outcome.losses), self.config.number_of_steps()
         kept = self.checkpoints if done else None
         if kept:
-            self._checkpoint()
+            self._checkpoint(kept)
         raise StoppedError(
             f"stopped after step {done:,} of {steps:,}, "
             f"{'and --resume continues from there' if kept else 'and kept no checkpoint'}",
@@ -191,19 +209,19 @@ class Training:
 
     def _evaluate(self, epoch: int, steps: int, epochs: int) -> None:
         """Adds the figures of an epoch that has come to its end, and reports them."""
-        progress = self.progress
+        outcome = self.outcome
         predictions = self.predictions()
         figures = Epoch(
             epoch=epoch + 1,
             steps=steps,
             test_accuracy=accuracy(predictions, self.data.test_labels),
-            seconds=progress.seconds,
-            images_per_second=self.config.examples_in(steps) / progress.seconds,
+            seconds=outcome.seconds,
+            images_per_second=self.config.examples_in(steps) / outcome.seconds,
         )
-        progress.predictions.append(predictions)
-        progress.epochs.append(figures)
-        progress.seconds = 0.0
-        self.report.epoch(figures, float(np.mean(progress.losses[-steps:])), epochs)
+        outcome.predictions.append(predictions)
+        outcome.epochs.append(figures)
+        outcome.seconds = 0.0
+        self.report.epoch(figures, float(np.mean(outcome.losses[-steps:])), epochs)
 
     def _minibatches(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """The minibatches of an epoch, counted from 0, but the first ones that it skips."""

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.interface import Chapter
 from common.backends.loading import (
     distributions,
     environment,
@@ -72,35 +71,24 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         job = Job(settings, files, data, weights, command, now(), here.launcher, variables)
         threads = cpu_threads(settings, report)
     if process.count == 1:
-        launch(import_backend(framework, chapter, threads, settings["tf32"]), job)
-    else:
-        meeting = Meeting(here, alike(job), report.notice, settings["join_timeout"])
-        launch_with_others(meeting, job, threads)
-
-
-def launch(backend: Chapter, job: Job) -> None:
-    """Runs the job in every process that it needs here; if it fails, the record says so."""
-    with marked(job):
-        backend.launch(job, job.request, job.options)
-
-
-def launch_with_others(meeting: Meeting, job: Job, threads: int) -> None:
-    """Runs the job as one of the processes that a launcher has started, here and elsewhere."""
+        with marked(job):
+            launch(job, threads, process)
+        return
+    meeting = Meeting(here, alike(job), report.notice, settings["join_timeout"])
     # As soon as one has ended, a launcher asks the others to stop: that is not why they end.
-    with stoppable(), marked(job) if meeting.here.process.rank == 0 else nullcontext():
-        with_others(meeting, partial(launch_as_one, job, threads))
+    with stoppable(), marked(job) if process.rank == 0 else nullcontext():
+        with_others(meeting, partial(launch, job, threads))
 
 
-def launch_as_one(job: Job, threads: int, process: Process) -> None:
-    """Runs the job as one of them, once the others are known."""
-    name, tf32 = job.settings["chapter"], job.request.tf32
-    chapter = import_backend(job.framework, name, threads, tf32)
+def launch(job: Job, threads: int, process: Process) -> None:
+    """Runs the job in every process that it needs here, once all others are known."""
+    chapter = import_backend(job.framework, job.settings["chapter"], threads, job.request.tf32)
     chapter.launch(job, job.request.on_each(process), job.options, process)
 
 
 @contextmanager
 def marked(job: Job) -> Iterator[None]:
-    """If the job fails meanwhile, its record says so."""
+    """If the job fails meanwhile, its record says so, unless that is complete or failed already."""
     try:
         with suspects_named(job.framework):
             yield
@@ -110,7 +98,7 @@ def marked(job: Job) -> Iterator[None]:
 
 
 def mark_failed(job: Job, error: BaseException) -> None:
-    """Says so in the record that the run has left so far, unless it is complete or failed."""
+    """Writes into the record that the run has left so far why it ended."""
     stopped = isinstance(error, StoppedError | KeyboardInterrupt)
     with suppress(Exception):  # what ended the run is what matters
         if (record := begun(job)) is None:
@@ -142,16 +130,13 @@ def alike(job: Job) -> dict[str, str]:
     means = ("threads", "quiet", "launcher", "coordinator", "host_rank", "join_timeout")
     asked = {k: v for k, v in job.settings.items() if k not in (*local, *means)}
     same = {f"--{name.replace('_', '-')}": str(value) for name, value in asked.items()}
-    same["--checkpoint-dir"] = "given" if job.files.checkpoint_dir else "not given"
     variables = ", ".join(f"{name}={value}" for name, value in job.environment.items()) or "none"
-    return {**same, "variables that may change rounding": variables, **software(job.framework)}
-
-
-def software(framework: str) -> dict[str, str]:
-    """The code and the packages that all processes have to have alike."""
     return {
-        "the project's code": source_digest(framework)[:12],
-        **versions(("numpy", *distributions(framework))),
+        **same,
+        "--checkpoint-dir": "given" if job.files.checkpoint_dir else "not given",
+        "variables that may change rounding": variables,
+        "the project's code": source_digest(job.framework)[:12],
+        **versions(("numpy", *distributions(job.framework))),
     }
 
 

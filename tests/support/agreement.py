@@ -24,7 +24,7 @@ from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.settings.files import Files
 from common.training.job import Job
-from common.training.run import launch
+from common.training.run import marked
 
 DATA = Dataset("synthetic", *synthetic(40, 300))
 SETTINGS: dict[str, Any] = {
@@ -86,7 +86,8 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     data = DATA.first(config.train_examples, config.test_examples)
     about = data, weights, flags, now()
     job = JobOf(given, Files(folder, quiet=True), *about, backend=backend, config=config)
-    launch(backend, job)
+    with marked(job):
+        backend.launch(job, job.request, job.options)
     return folder / record_name(framework, config.chapter, devices, config.options.way())
 
 
