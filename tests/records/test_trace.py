@@ -21,22 +21,12 @@ def config(**changes: Any) -> Any:
     return CONFIG.model_copy(update=changes)
 
 
-@pytest.mark.parametrize(
-    ("changes", "steps"),
-    [
-        ({"epochs": None, "steps": 20}, list(range(1, 21))),  # 50 examples in batches of 20
-        ({"epochs": 30}, [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]),
-    ],
-)
-def test_short_runs_are_kept_whole_and_of_long_ones_the_beginning_and_ends_of_epochs(
-    changes: dict[str, Any], steps: list[int]
-) -> None:
-    assert traced_steps(config(**changes)) == steps
+def test_of_long_runs_and_large_nets_few_steps_are_kept() -> None:
+    assert traced_steps(config(epochs=None, steps=20)) == list(range(1, 21))
+    steps = [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]  # 50 examples in batches of 20
+    assert traced_steps(config(epochs=30)) == steps
     wanted = {0, *steps, *(step - 1 for step in steps)}
-    assert [*snapshots(config(**changes)), steps[-1]] == sorted(wanted)
-
-
-def test_large_nets_and_minibatches_are_kept_in_few_steps_or_none() -> None:
+    assert [*snapshots(config(epochs=30)), steps[-1]] == sorted(wanted)
     net = {"chapter": "concise", "epochs": None, "steps": 12}
     assert traced_steps(config(**net, options=ConciseOptions(8))) == list(range(1, 13))
     few = traced_steps(config(**net, options=ConciseOptions(16), dtype="float32", batch_size=256))

@@ -28,19 +28,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     "path", [each for each in COMMANDS if each.parts[0] != "silent" and each != INTERNAL], ids=str
 )
 def test_every_command_finds_the_project_before_its_first_import_of_it(path: Path) -> None:
-    start, found, rest = (
-        (ROOT / path)
-        .read_text("utf-8")
-        .partition(
-            "\nif not __package__:  # run as a file, as an editor does\n"
-            f"    sys.path.insert(0, str(Path(__file__).parents[{len(path.parts) - 1}]))\n"
-        )
+    text = (ROOT / path).read_text("utf-8")
+    start, found, _ = text.partition(
+        "\nif not __package__:  # run as a file, as an editor does\n"
+        f"    sys.path.insert(0, str(Path(__file__).parents[{len(path.parts) - 1}]))\n"
     )
     assert found
-    assert "import sys\n" in start
-    assert "from pathlib import Path\n" in start
     assert not [line for line in start.splitlines() if line.startswith(OURS)]
-    assert [line for line in rest.splitlines() if line.strip().startswith(OURS)]
 
 
 def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
@@ -51,10 +45,8 @@ def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
 @pytest.mark.parametrize(
     ("folder", "words"),
     [
-        (".", "frameworks/pytorch/scratch.py"),
         ("frameworks/mxnet", "-P strategies.py"),
-        ("docs", "-P ../bench/__main__.py"),
-        ("silent", "../common/grid.py"),
+        ("docs", "../bench/__main__.py"),
     ],
 )
 def test_a_command_runs_as_a_file(folder: str, words: str) -> None:
@@ -85,8 +77,7 @@ ELSEWHERE = {
     "run",
     [
         "run_path('noxfile.py')",
-        *(f"run_module('{name}', run_name='__main__')" for name in ("common.grid", "bench")),
-        "run_module('notebooks.build', run_name='__main__')",
+        "run_module('common.grid', run_name='__main__')",
         "run_module('silent.jax_last_microbatch', run_name='__main__')",
         "run_module('frameworks.jax.scratch')",
     ],

@@ -26,24 +26,16 @@ common.data.dataset.synthetic = partial(synthetic, 30, 10)
 sys.modules[PLACE] = standing_in(FakeChapter())
 raise SystemExit(main("pytorch", "scratch", FLAGS))
 """
-CLOSED = ["2>&-", "<&- >&- 2>&-"]
 FULL = "error: what is printed cannot be written: No space left on device"
 
 
-@pytest.mark.parametrize("redirected", ["| true", "2>&1 >/dev/null | true", *CLOSED, ">/dev/full"])
+@pytest.mark.parametrize("redirected", ["2>&1 | true", "<&- >&- 2>&-", ">/dev/full"])
 def test_a_run_that_no_one_reads_is_done_and_quiet(tmp_path: Path, redirected: str) -> None:
     paths = os.pathsep.join(str(path) for path in (ROOT, ROOT / "tests/support"))
     full = redirected == ">/dev/full"
+    shell = f'{{ "$@"; echo $? >status; }} {redirected}'
     done = subprocess.run(
-        [
-            "sh",
-            "-c",
-            f'{{ "$@"; echo $? >status; }} {redirected}',
-            "sh",
-            sys.executable,
-            "-c",
-            FAKE,
-        ],
+        ["sh", "-c", shell, "sh", sys.executable, "-c", FAKE],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
@@ -82,10 +74,7 @@ def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (
-            "Traceback (most recent call last):\n  File 'a', line 9\nError: no such",
-            "Error: no such",
-        ),
+        ("Traceback (most recent call last):\n  File 'a'\nError: no such", "Error: no such"),
         ("\nfirst\nsecond\n", "first"),
         (" \n", "no reason given"),
         ("terminate called after throwing\n  what():  no such file\nAborted", "no such file"),
