@@ -14,13 +14,14 @@ import re
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 if not __package__:  # run as a file, as an editor does
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -61,8 +62,8 @@ exit status: 0: everything that it has named has passed; 1: something has not; 2
 class Found:
     """What a Python has of a framework; `trouble` says why it cannot run it.
 
-    `version` is Python's. Of all `packages`, `own` are the framework's. `untested` says why the
-    tests for GPUs cannot run.
+    `version` is Python's, `packages` has the framework's. `untested` says why the tests for GPUs
+    cannot run.
     """
 
     framework: str
@@ -70,13 +71,12 @@ class Found:
     trouble: str = ""
     version: str = ""
     gpus: int = 0
-    own: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     untested: str = ""
 
     def __str__(self) -> str:
         """The framework and its versions, in words."""
-        listed = ", ".join(f"{name} {version}" for name, version in self.own.items())
+        listed = ", ".join(map(" ".join, self.packages.items()))
         return f"{self.framework} ({listed}) on Python {self.version}"
 
 
@@ -90,10 +90,10 @@ def describe(framework: str) -> None:
     """Prints, as JSON, what this Python has of a framework: the fields of `Found`."""
     from common.backends.loading import distributions as names_of, import_backend
 
-    # As they are asked for, and not as the one or the other installer writes them.
-    packages = {each.name.replace("_", "-"): each.version for each in distributions()}
-    own = {name: packages[name] for name in names_of(framework) if name in packages}
-    trouble, gpus = lacks(NEEDED), 0
+    trouble, gpus, packages = lacks(NEEDED), 0, {}
+    for name in names_of(framework):
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
     if not trouble:
         try:
             chapters = [import_backend(framework, chapter, 1) for chapter in CHAPTERS]
@@ -101,8 +101,8 @@ def describe(framework: str) -> None:
                 gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
         except RequestError as error:
             trouble = str(error)
-    found = Found("", "", trouble, platform.python_version(), gpus, own, packages, lacks(FOR_TESTS))
-    print(f"\n{json.dumps(asdict(found))}")  # a framework may have printed something before
+    about = trouble, platform.python_version(), gpus, packages, lacks(FOR_TESTS)
+    print(f"\n{json.dumps(asdict(Found(framework, sys.executable, *about)))}")
 
 
 def probe(framework: str, python: str) -> Found:
@@ -112,8 +112,8 @@ def probe(framework: str, python: str) -> Found:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"it ends with status {done.returncode}"]
         return Found(framework, python, lines[-1])
-    answer = json.loads(done.stdout.splitlines()[-1])
-    return Found(**answer | {"framework": framework, "python": python})
+    answer = json.loads(done.stdout.splitlines()[-1])  # below what a framework may have printed
+    return Found(**answer | {"python": python})
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
@@ -124,13 +124,13 @@ def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
     asked, found = {*named, *pythons}, []
     for framework in [each for each in FRAMEWORKS if each in (asked or installed())]:
         each = probe(framework, pythons.get(framework, sys.executable))
-        if each.trouble and asked:
-            raise RequestError(f"{framework}: {each.trouble}")
-        if each.trouble:
-            print(f"without {framework}: {each.trouble}", flush=True)
-        else:
+        if not each.trouble:
             print(f"{each}: {seen(each)}", flush=True)
             found.append(each)
+        elif asked:
+            raise RequestError(f"{framework}: {each.trouble}")
+        else:
+            print(f"without {framework}: {each.trouble}", flush=True)
     if not found:
         example = "--python jax=/opt/jax/bin/python names one that has"
         raise RequestError(f"this Python has no framework that can run: {example}")
@@ -139,16 +139,10 @@ def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
 
 def seen(found: Found) -> str:
     """How many GPUs a framework sees, in words."""
-    if not found.gpus:
-        driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
-        if isinstance(driver, Driver):
-            return f"no GPU, though there is {in_words(driver.cards)}: docs/gpu.md tells why"
-    return in_number(found.gpus)
-
-
-def in_number(gpus: int) -> str:
-    """A number of GPUs, in words."""
-    return f"{gpus or 'no'} GPU{'s' * (gpus > 1)}"
+    driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES")) if not found.gpus else None
+    if isinstance(driver, Driver):
+        return f"no GPU, though there is {in_words(driver.cards)}: docs/gpu.md tells why"
+    return f"{found.gpus or 'no'} GPU{'s' * (found.gpus > 1)}"
 
 
 def limit_gpus(found: Sequence[Found], asked: int | None, without: Sequence[str]) -> list[Found]:
@@ -177,12 +171,13 @@ def gpu_flags(gpus: Mapping[str, int]) -> list[str]:
 
 def steps(found: Sequence[Found], out: Path, more_devices: bool) -> Iterator[list[str]]:
     """All commands: each framework's runs, its tests for GPUs, and the comparison."""
-    more = ["--more-devices"][:more_devices]
+    more = ["--more-devices"] if more_devices else []
     for each in found:
         grid = [each.python, "-m", "common.grid", each.framework, f"--out={out}"]
-        for number in sorted({0, each.gpus}):
-            on_gpus = [f"--gpus={number}"][:number]
-            yield from ([*grid, *on_gpus, *flags] for flags in ([], more)[: 1 + len(more)])
+        for on_gpus in [[], *([[f"--gpus={each.gpus}"]] if each.gpus else [])]:
+            yield [*grid, *on_gpus]
+            if more:
+                yield [*grid, *on_gpus, *more]
     for each in found:
         if each.gpus and not each.untested:
             # A checkout may be read-only.
@@ -200,24 +195,17 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
     """
     print(named(command), flush=True)
     print(f"\n{named(command)}", file=log, flush=True)
-    last: list[str] = []
+    last = deque[str](maxlen=10)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
-    running = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0,
-    )
+    out: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    running = subprocess.Popen(command, **out, text=True, errors="replace", process_group=0)
     try:
         for line in running.stdout or ():
             log.write(line)
-            shown = "common.grid" not in command or re.match(r"\d+(/\d+| runs)", line)
-            if shown:
+            if "common.grid" not in command or re.match(r"\d+(/\d+| runs)", line):
                 print(line, end="", flush=True)
             else:
-                last = [*last[-9:], line]
+                last.append(line)
         running.wait()
     except BaseException:
         os.killpg(running.pid, signal.SIGTERM)
@@ -239,8 +227,8 @@ def prove(flags: argparse.Namespace) -> None:
     if missing := lacks(NEEDED):
         raise RequestError(missing)
     require_writable(out)
-    found = find(flags.frameworks, dict(flags.python))
-    found = limit_gpus(found, flags.gpus, flags.without_gpu)
+    there = find(flags.frameworks, dict(flags.python))
+    found = limit_gpus(there, flags.gpus, flags.without_gpu)
     out.mkdir(parents=True, exist_ok=True)
     (out / "proof.json").unlink(missing_ok=True)  # a verdict must not outlive a later proof
     with (out / "proof.log").open("w", encoding="utf-8") as log:
@@ -251,8 +239,13 @@ def prove(flags: argparse.Namespace) -> None:
 
 def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> None:
     """Writes and prints the verdict. Raises RunError if a command has failed."""
-    proof = {"passed": all(done.values()), "ended": now(), "machine": describe_machine()}
-    proof |= {"frameworks": [asdict(each) for each in found], "commands": done}
+    proof = {
+        "passed": all(done.values()),
+        "ended": now(),
+        "machine": describe_machine(),
+        "frameworks": [asdict(each) for each in found],
+        "commands": done,
+    }
     write_text(out / "proof.json", json.dumps(proof, indent=2) + "\n")
     for each in found:
         if each.gpus and each.untested:
@@ -260,7 +253,7 @@ def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> Non
     if failed := [command for command, passed in done.items() if not passed]:
         raise RunError(f"not proven, as these have failed: {'; '.join(failed)}; see {out}")
     for each in found:
-        on_gpus = f" and {in_number(each.gpus)}" if each.gpus else ""
+        on_gpus = f" and {seen(each)}" if each.gpus else ""
         print(f"proven: {each}, on CPU devices{on_gpus}")
     print(f"{out} has all of it")
 
@@ -271,14 +264,9 @@ def parser() -> Parser:
     add, every = made.add_argument, ", ".join(FRAMEWORKS)
     these = f"these alone: {every} (all that this Python has)"
     add("frameworks", type=known, nargs="*", metavar="FRAMEWORK", help=these)
-    add(
-        "--python",
-        type=framework_and_python,
-        action="append",
-        default=[],
-        metavar="FRAMEWORK=PYTHON",
-        help="the Python that has a framework, if it is not this one; once for each framework",
-    )
+    python = "the Python that has a framework, if it is not this one; once for each framework"
+    own: dict[str, Any] = {"type": framework_and_python, "action": "append", "default": []}
+    add("--python", metavar="FRAMEWORK=PYTHON", help=python, **own)
     gpus = "use N GPUs, and require them; 0: the CPU alone "
     gpus += f"(as many as each framework sees, at most {MOST})"
     add("--gpus", type=count(DEVICES, least=0), metavar="N", help=gpus)

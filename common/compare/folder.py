@@ -13,14 +13,7 @@ from common.chapters.suites import Suite
 from common.compare.checks import Run
 from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.planned import other_settings, suite_of
-from common.compare.suite import (
-    Evidence,
-    SuiteResult,
-    Verdict,
-    compare_suite,
-    on_one_host,
-    recomputed_of,
-)
+from common.compare.suite import SuiteResult, Verdict, on_one_host, recomputed_of
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
@@ -86,23 +79,24 @@ def examine(
     examined = []
     for suite in compared:
         chapter, runs = suite.chapter, runs_of(suite.chapter, suite.name)
-        evidence = Evidence(
-            suite,
-            loaded[chapter, suite.name],
-            references_of(runs, exact, independent=not suite.exact),
-            recomputed_of(f"{chapter}, {suite.name}", runs),
-            [run for run in runs_of(chapter, suite.alone_in) if run.devices == 1],
-            {(run.record.framework, run.devices): run for run in runs_of(chapter, suite.repeats)},
-        )
-        named = suite.name if suites is not None else _name(runs, suite)
         lacking = {name: why for name, why in suite.lacking.items() if name in frameworks}
         on_cpu = frameworks if suite.kind == "gpu" and gpus else ()
         elsewhere = {
             "on the CPU alone": [x for x in on_cpu if x not in (gpus or ()) and x not in lacking],
             "in processes of one host": on_one_host(suite, runs),
         }
-        notes = [f"{where}: {', '.join(who)}" for where, who in elsewhere.items() if who]
-        examined.append(compare_suite(named, evidence, notes, lacking))
+        result = SuiteResult(
+            suite.name if suites is not None else _name(runs, suite),
+            suite,
+            loaded[chapter, suite.name],
+            references_of(runs, exact, independent=not suite.exact),
+            recomputed_of(f"{chapter}, {suite.name}", runs),
+            [run for run in runs_of(chapter, suite.alone_in) if run.devices == 1],
+            {(run.record.framework, run.devices): run for run in runs_of(chapter, suite.repeats)},
+            [f"{where}: {', '.join(who)}" for where, who in elsewhere.items() if who],
+            lacking,
+        )
+        examined.append(result)
     return examined
 
 

@@ -1,11 +1,11 @@
 """The verdict on a suite: what each check of every expected record finds.
 
-A check is a function of a run and of the evidence, and of nothing else; `CHECKS` lists them.
+A check is a function of a run and of what its suite has read; `CHECKS` lists them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from statistics import fmean, median
 from typing import Final
 
@@ -67,8 +67,8 @@ class Verdict(BaseModel):
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What the verdict on a suite rests on.
+class SuiteResult:
+    """One suite: what the verdict on it rests on, and, as `comparison`, the verdict.
 
     `found` has an entry for each expected record. `references` are what runs are compared with, by
     what they have to compute, and `recomputed` has NumPy's steps by the run's name. `alone` are
@@ -76,12 +76,15 @@ class Evidence:
     the runs that those of this suite repeat over hosts or on GPUs.
     """
 
+    name: str
     suite: Suite
     found: Sequence[LoadedRecord]
     references: Mapping[Answer, Reference]
     recomputed: Mapping[str, Recomputed | None] = field(default_factory=dict)
     alone: Sequence[Run] = ()
     repeated: Mapping[tuple[str, int], Run] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runs(self) -> list[Run]:
@@ -101,61 +104,41 @@ class Evidence:
         """What the distances of some gradients of a run are relative to."""
         return found.scales if (found := self.recomputed.get(run.name)) else {}
 
-
-@dataclass(frozen=True)
-class SuiteResult:
-    """One suite: its verdict, and what it rests on."""
-
-    comparison: Comparison
-    evidence: Evidence
-
-    @property
-    def found(self) -> Sequence[LoadedRecord]:
-        """The records that were expected."""
-        return self.evidence.found
-
     def checks(self, found: LoadedRecord) -> list[Check]:
         """The checks of one run, in order."""
         who = found.framework, found.devices
         return [each for each in self.comparison.checks if (each.framework, each.devices) == who]
 
-    def reference(self, run: Run) -> Reference:
-        """What a run is compared with."""
-        return self.evidence.reference(run)
-
-
-def compare_suite(
-    name: str, evidence: Evidence, notes: Sequence[str], lacking: dict[str, str]
-) -> SuiteResult:
-    """Checks every expected record; `name` is what the suite is called."""
-    suite, runs = evidence.suite, evidence.runs
-    checks = [
-        Check(
-            suite=name,
-            chapter=suite.chapter,
-            framework=each.framework,
-            devices=each.devices,
-            **finding.model_dump(),
+    @cached_property
+    def comparison(self) -> Comparison:
+        """What every check of every expected record finds."""
+        chapter, runs = self.suite.chapter, self.runs
+        numpys = any(self.recomputed.values())
+        medians = {each.name: not (numpys and each.alone) for each in self.references.values()}
+        compared_with = [
+            *(["NumPy's step from each run's own weights"] if numpys else []),
+            *(median for median, counts in medians.items() if counts),
+        ]
+        checks = [
+            Check(
+                suite=self.name,
+                chapter=chapter,
+                framework=each.framework,
+                devices=each.devices,
+                **finding.model_dump(),
+            )
+            for each in self.found
+            for finding in findings(each, self)
+        ]
+        return Comparison(
+            suite=self.name,
+            chapter=chapter,
+            config=runs[0].record.config if runs else None,
+            compared_with=" and ".join(compared_with) or "nothing",
+            checks=checks,
+            notes=[*self.notes, *variables_set(runs)],
+            lacking=dict(self.lacking),
         )
-        for each in evidence.found
-        for finding in findings(each, evidence)
-    ]
-    numpys = any(evidence.recomputed.values())
-    medians = {each.name: not (numpys and each.alone) for each in evidence.references.values()}
-    compared_with = [
-        *(["NumPy's step from each run's own weights"] if numpys else []),
-        *(median for median, counts in medians.items() if counts),
-    ]
-    comparison = Comparison(
-        suite=name,
-        chapter=suite.chapter,
-        config=runs[0].record.config if runs else None,
-        compared_with=" and ".join(compared_with) or "nothing",
-        checks=checks,
-        notes=[*notes, *variables_set(runs)],
-        lacking=lacking,
-    )
-    return SuiteResult(comparison, evidence)
 
 
 def recomputed_of(suite: str, runs: Sequence[Run]) -> dict[str, Recomputed | None]:
@@ -164,7 +147,7 @@ def recomputed_of(suite: str, runs: Sequence[Run]) -> dict[str, Recomputed | Non
     return recompute_all(whole, f"{suite}: recomputing steps")
 
 
-def findings(found: LoadedRecord, evidence: Evidence) -> Iterator[Finding]:
+def findings(found: LoadedRecord, result: SuiteResult) -> Iterator[Finding]:
     """What each check of one record finds: as far as it can be compared."""
     yield Finding(check="record", passed=found.run is not None, note=found.trouble)
     if found.run is None:
@@ -178,20 +161,20 @@ def findings(found: LoadedRecord, evidence: Evidence) -> Iterator[Finding]:
         yield Finding(check="forward", passed=False, note=note)
         return
     for check in CHECKS:
-        yield from check(found.run, evidence)
+        yield from check(found.run, result)
 
 
-def peers(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def peers(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """Whether there is anything that the run can be compared with: only what fails is told."""
-    only = len(evidence.runs) + len(evidence.alone) == 1
-    if only or (evidence.reference(run).runs == 1 and not evidence.recomputed.get(run.name)):
+    only = len(result.runs) + len(result.alone) == 1
+    if only or (result.reference(run).runs == 1 and not result.recomputed.get(run.name)):
         note = "no other run is of this setting: run another framework, or other --devices"
         yield Finding(check="peers", passed=False, note=note)
 
 
-def layers(name: str, run: Run, evidence: Evidence) -> Iterator[Finding]:
+def layers(name: str, run: Run, result: SuiteResult) -> Iterator[Finding]:
     """How far outputs of layers are from what is expected, and with which layer that begins."""
-    prefix, limits, expected = LAYERS[name], allowed(run), evidence.others(run)
+    prefix, limits, expected = LAYERS[name], allowed(run), result.others(run)
     kept = run.record.config.options.layer_shapes()
     if not kept or name not in limits or not part(expected, prefix):
         return
@@ -203,20 +186,20 @@ def layers(name: str, run: Run, evidence: Evidence) -> Iterator[Finding]:
     yield finding
 
 
-def numbers(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def numbers(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """How far logits, gradients, losses and weights are from what is expected, if that is known."""
-    recomputed = evidence.recomputed.get(run.name)
-    expected = {**evidence.others(run), **(recomputed.expected if recomputed else {})}
+    recomputed = result.recomputed.get(run.name)
+    expected = {**result.others(run), **(recomputed.expected if recomputed else {})}
     ours, theirs = head(run, run.arrays), head(run, expected)
     for name, (prefix, tolerance) in numerical_checks(run).items():
         if any(array.startswith(prefix) for array in expected):
-            far = compare(ours, theirs, prefix, evidence.scales(run))
+            far = compare(ours, theirs, prefix, result.scales(run))
             yield farthest(name, name, far, tolerance)
 
 
-def steps(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def steps(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """How far the recorded steps are from NumPy's: the quantity that comes nearest to failing."""
-    if not (recomputed := evidence.recomputed.get(run.name)):
+    if not (recomputed := result.recomputed.get(run.name)):
         return
     worst = nearest_to_failing(
         farthest("steps", kind, found, allowed(run)[kind])
@@ -229,9 +212,9 @@ def steps(run: Run, evidence: Evidence) -> Iterator[Finding]:
     yield worst
 
 
-def curves(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def curves(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """How far the mean losses of a preset's epochs are from what is expected."""
-    expected = evidence.others(run)
+    expected = result.others(run)
     if expected and is_long(run) and preset_of(run.record.config):
         ours, theirs = (curve(run, arrays["losses"]) for arrays in (run.arrays, expected))
         yield farthest(
@@ -239,21 +222,21 @@ def curves(run: Run, evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def devices(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def devices(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """Whether k devices computed what one did: the check that comes nearest to failing."""
     if run.devices == 1 or run.shards is not None:
         return
-    every, framework = [*evidence.runs, *evidence.alone], run.record.framework
+    every, framework = [*result.runs, *result.alone], run.record.framework
     alone = [each for each in every if each.devices == 1 and each.record.framework == framework]
     if not alone or check_shapes(alone[0])[0]:
         note = "there is no run on one device to compare with"
         yield Finding(check="devices", passed=False, note=note)
         return
     ours, theirs = (
-        each.as_in_float64(of) if (each := evidence.recomputed.get(of.name)) else of
+        each.as_in_float64(of) if (each := result.recomputed.get(of.name)) else of
         for of in (run, alone[0])
     )
-    yield against("devices", ours, theirs, evidence.scales(run))
+    yield against("devices", ours, theirs, result.scales(run))
 
 
 def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Finding:
@@ -265,7 +248,7 @@ def against(check: str, run: Run, other: Run, scales: Mapping[str, float]) -> Fi
     )
 
 
-def usage(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def usage(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """Whether what its first step has counted is what the plan says: integers, equal or not."""
     record = run.record
     step = record.resumed[-1].step + 1 if record.resumed else 1
@@ -281,12 +264,12 @@ def usage(run: Run, evidence: Evidence) -> Iterator[Finding]:
     yield Finding(check="plan", passed=not note, where=note, note=note)
 
 
-def repeats(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def repeats(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """Whether a run over hosts or on GPUs computed what the run that it repeats did."""
-    hosts, where = evidence.suite.hosts.get(run.devices, 1), (run.record.framework, run.devices)
-    repeated = evidence.repeated.get(where)
+    hosts, where = result.suite.hosts.get(run.devices, 1), (run.record.framework, run.devices)
+    repeated = result.repeated.get(where)
     check, place = ("hosts", "one host") if hosts > 1 else ("gpus", "as many CPU devices")
-    if hosts == 1 and evidence.suite.kind != "gpu":
+    if hosts == 1 and result.suite.kind != "gpu":
         return
     note = f"there is no run on {place} to compare with"
     if (other := _other_hosts(run, hosts)) or repeated is None:
@@ -294,7 +277,7 @@ def repeats(run: Run, evidence: Evidence) -> Iterator[Finding]:
     elif hosts > 1 and same_bits(run.record.framework, run.record.chapter):
         yield _equal(run, repeated)
     else:
-        yield against(check, run, repeated, evidence.scales(run) if hosts == 1 else {})
+        yield against(check, run, repeated, result.scales(run) if hosts == 1 else {})
 
 
 def _other_hosts(run: Run, hosts: int) -> str:
@@ -322,21 +305,15 @@ def _hosts(run: Run) -> list[str]:
 
 
 def _equal(run: Run, single: Run) -> Finding:
-    """Whether every number of both runs is the same, to the bit."""
+    """Whether every number of both runs is the same; -0.0 is 0.0, to which it may be added."""
     compared = [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
-    ours, theirs = (
-        # -0.0 is 0.0: a process that passes zeros on adds them to what there is.
-        {name: np.add(each.arrays[name], 0.0).tobytes() for name in compared if name in each.arrays}
-        for each in (run, single)
-    )
-    diverged = [name for name in compared if ours[name] != theirs.get(name)]
-    array = diverged[0] if diverged else ""
-    where = f"{array}: other bits" if diverged else ""
-    passed = not diverged
-    return Finding(check="hosts", passed=passed, array=array, where=where, diverged=diverged)
+    ours, theirs = run.arrays, single.arrays
+    other = [k for k in compared if k not in theirs or not np.array_equal(ours[k], theirs[k])]
+    where = f"{other[0]}: other bits" if other else ""
+    return Finding(check="hosts", passed=not other, where=where, diverged=other)
 
 
-def accuracies(run: Run, evidence: Evidence) -> Iterator[Finding]:
+def accuracies(run: Run, result: SuiteResult) -> Iterator[Finding]:
     """A run's accuracy against its floor, and its framework's against the others'.
 
     They are known of whole presets: one flag by hand, and an accuracy may be another.
@@ -355,7 +332,7 @@ def accuracies(run: Run, evidence: Evidence) -> Iterator[Finding]:
         note=f"accuracy {ours:.4f}, at least {floor} is expected",
     )
     found: dict[str, list[float]] = {}
-    for each in (*evidence.runs, *evidence.alone):
+    for each in (*result.runs, *result.alone):
         found.setdefault(each.record.framework, []).append(accuracy(each.record))
     if len(found) > 1:
         means = {framework: fmean(figures) for framework, figures in found.items()}

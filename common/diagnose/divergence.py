@@ -34,10 +34,9 @@ ENDED, NEVER, LATE = -1, 99, 10
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where a run is wrong first; `rank` orders divergences as a run comes past them.
+    """Where a run is wrong first; `rank` is its place in the order of computing.
 
-    It shows in `array`, of which the first `steps` entries count (0: all), computed at `step`;
-    `tensor` is what is wrong. Each may be empty.
+    It shows in `array`, computed at `step`; `tensor` is what is wrong. Each may be empty.
     """
 
     rank: int
@@ -45,7 +44,6 @@ class Divergence:
     step: str = ""
     tensor: str = ""
     array: str = ""
-    steps: int = 0
 
 
 def first_divergence(found: LoadedRecord, examined: SuiteResult) -> Divergence | None:
@@ -73,7 +71,7 @@ def _of_record(found: LoadedRecord, check: Check) -> Divergence:
 
 
 def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Divergence:
-    """The first divergence in the order in which a run computes."""
+    """The first divergence in the order of computing."""
     loss = _first_loss(run, expected, failed)
     shown = {**failed}
     if loss:
@@ -85,19 +83,19 @@ def _of_numbers(run: Run, expected: Weights, failed: Mapping[str, Check]) -> Div
         if not check.note and check.distance is not None:
             what = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
         return Divergence(LATE, f"{HEADINGS[check.check]}: {what}")
-    check, rank, what = shown[name], list(WHAT).index(name), WHAT[name]
-    array = check.array if name == "steps" else check.diverged[0]
-    tensor = array if name == "steps" and array != "loss" else ""
-    if name.startswith("layers"):
-        tensor = array.split("/")[2]
+    check, what, tensor = shown[name], WHAT[name], ""
+    array = check.diverged[-1 if name == "gradient" else 0]  # gradients: from the last layer
+    if name == "steps":
+        array = check.array
+        tensor = array if array != "loss" else ""
+    elif "/" in array and not array.startswith("logits"):
+        tensor = array.rpartition("/")[2]
     if name in ("gradient", "weights"):
         what += f" In {len(check.diverged)} tensors, in the order of computing here first."
-        array = check.diverged[-1 if name == "gradient" else 0]
-        tensor = array.partition("/")[2]
     steps = dict.fromkeys(("layers", "forward"), "before step 1") | {"steps": f"step {check.step}"}
     steps |= {"loss": "step 1", "gradient": "step 1", "losses": f"step {loss}"}
     step = steps.get(name, f"after step {len(run.record.losses)}")
-    return Divergence(rank, what, step, tensor, array, loss if array == "losses" else 0)
+    return Divergence(list(WHAT).index(name), what, step, tensor, array)
 
 
 def _first_loss(run: Run, expected: Weights, failed: Mapping[str, Check]) -> int:

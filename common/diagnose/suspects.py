@@ -7,7 +7,7 @@ from common.compare.checks import head
 from common.compare.collect import LoadedRecord
 from common.compare.suite import SuiteResult
 from common.diagnose.divergence import ENDED, NEVER, Divergence, first_divergence
-from common.diagnose.explanations import Explanation, explanations
+from common.diagnose.explanations import explanations
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,6 @@ class FailedRun:
         run = self.found.run
         rounded = run is not None and run.record.config.dtype != "float64"
         return self.divergence.rank, rounded, self.found.devices
-
-    def explanations(self) -> list[Explanation]:
-        """What the run's arrays tell."""
-        run = self.found.run
-        if run is None or not self.divergence.array:
-            return []
-        diverged = [x for check in self.examined.checks(self.found) for x in check.diverged]
-        return explanations(run, head(run, self.examined.reference(run).arrays), diverged)
-
-    def decided(self) -> bool:
-        """Whether float64 runs, or most of the suite's runs, agree on something else."""
-        run = self.found.run
-        if run is None or not self.divergence.array:
-            return True
-        others = [
-            each for each in self.examined.found if each.run and each.run.shards == run.shards
-        ]
-        passed = [x for x in others if all(check.passed for check in self.examined.checks(x))]
-        return self.examined.reference(run).independent or 2 * len(passed) > len(others)
 
 
 @dataclass(frozen=True)
@@ -78,19 +59,28 @@ class Suspect:
 def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
     """Every framework with failures, by chapter; those that diverge in a tensor come first."""
     groups: dict[tuple[str, str], list[FailedRun]] = {}
-    for each in examined:
-        for found in each.found:
-            if divergence := first_divergence(found, each):
-                key = found.framework, each.comparison.chapter
-                groups.setdefault(key, []).append(FailedRun(found, each, divergence))
-    made = []
-    for (framework, chapter), runs in groups.items():
-        first, *rest = sorted(runs, key=FailedRun.order)
-        told, shown = first.explanations(), first.divergence
-        tensors = [each.tensor for each in told if each.tensor]
-        tensor = [*tensors, shown.tensor or shown.array][0]
-        evidence = [each.text for each in told]
-        suspect = Suspect(framework, chapter, [first, *rest], tensor, evidence, first.decided())
-        made.append(suspect)
+    for result in examined:
+        for found in result.found:
+            if divergence := first_divergence(found, result):
+                runs = groups.setdefault((found.framework, result.suite.chapter), [])
+                runs.append(FailedRun(found, result, divergence))
+    made = [_suspect(*who, sorted(runs, key=FailedRun.order)) for who, runs in groups.items()]
     # Where no tensor is wrong, it may be the machine that failed.
     return sorted(made, key=lambda each: (not each.tensor, each.failures[0].order()))
+
+
+def _suspect(framework: str, chapter: str, failures: list[FailedRun]) -> Suspect:
+    """What the arrays of the first failure tell, and whether there are runs that tell otherwise."""
+    first = failures[0]
+    run, shown, result = first.found.run, first.divergence, first.examined
+    told, decided = [], True
+    if run is not None and shown.array:
+        reference = result.reference(run)
+        diverged = [name for check in result.checks(first.found) for name in check.diverged]
+        told = explanations(run, head(run, reference.arrays), diverged)
+        others = [each for each in result.found if each.run and each.run.shards == run.shards]
+        passed = [x for x in others if all(check.passed for check in result.checks(x))]
+        decided = reference.independent or 2 * len(passed) > len(others)
+    tensor = [*filter(None, (each.tensor for each in told)), shown.tensor or shown.array][0]
+    evidence = [each.text for each in told]
+    return Suspect(framework, chapter, failures, tensor, evidence, decided)

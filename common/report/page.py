@@ -49,7 +49,7 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
 
 def picture(examined: SuiteResult) -> str:
     """The URI of a picture of a suite's losses and their distance from the reference, if any."""
-    losses, distances, runs = [], [], examined.evidence.runs
+    losses, distances, runs = [], [], examined.runs
     for run in runs:
         found, reference = run.arrays["losses"], examined.reference(run)
         place = run.record.framework, run.devices, np.arange(1, len(found) + 1)

@@ -22,7 +22,7 @@ from common.compare.checks import Run
 from common.compare.findings import Finding
 from common.compare.numpy_nets import Step
 from common.compare.planned import preset_of
-from common.compare.suite import Evidence, Verdict, on_one_host, repeats
+from common.compare.suite import SuiteResult, Verdict, on_one_host, repeats
 from common.parity import PAGE_NEEDS, main
 from common.report.text import conclusion, subtitle
 from common.settings.arguments import all_settings
@@ -212,7 +212,7 @@ def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
 
 def found_over(over: Run, single: Run | None) -> list[Finding]:
     repeated = {("pytorch", single.devices): single} if single else {}
-    return list(repeats(over, Evidence(OVER_HOSTS, [], {}, repeated=repeated)))
+    return list(repeats(over, SuiteResult("hosts", OVER_HOSTS, [], {}, repeated=repeated)))
 
 
 @pytest.mark.parametrize(

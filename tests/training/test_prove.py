@@ -15,7 +15,7 @@ from common.base.errors import RequestError
 from common.prove import Found
 
 ROOT = Path(__file__).parents[2]
-JAX = Found("jax", "/opt/jax", "", "3.13.0", 8, {"jax": "1.0"}, {"jax": "1.0"})
+JAX = Found("jax", "/opt/jax", "", "3.13.0", 8, {"jax": "1.0"})
 TORCH = Found("pytorch", "python", "", "3.12.1", 0, {"torch": "3.0"})
 
 
@@ -92,8 +92,7 @@ def test_what_cannot_run_is_left_out_unless_it_is_named(
 def test_a_framework_tells_its_versions(framework: str) -> None:
     found = prove.probe(framework, sys.executable)
     assert (found.trouble, found.gpus, found.untested) == ("", 0, "")
-    assert len(found.own) >= 1
-    assert found.own.items() <= found.packages.items()
+    assert found.packages
 
 
 def test_tests_that_cannot_be_run_are_not_claimed(
