@@ -8,7 +8,7 @@ from signal import SIGKILL, SIGSTOP, Signals
 
 import pytest
 from killed_runs import Case, Runner
-from started import descendants, require_gone
+from started import descendants, free_port, require_gone
 
 pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
 
@@ -64,7 +64,7 @@ def test_a_process_that_no_launcher_starts_is_named(
     runner = Runner("pytorch", ENDLESS, tmp_path)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "by hand")
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-    monkeypatch.setenv("MASTER_PORT", str(29600 + os.getpid() % 1000))
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
     for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         monkeypatch.setenv(name, str(DEVICES))
     runs, started = {}, time.monotonic()

@@ -1,15 +1,13 @@
 """Commands that are started as a user would, and the processes that they start."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,20 +36,11 @@ def python(
     )
 
 
-PORTS = count()
-
-
 def free_port() -> int:
-    """A port at which no process listens, and which no other test gets meanwhile.
-
-    The kernel gives none below 32768, and each of pytest's workers has 250 of its own, in turn.
-    """
-    worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
-    for each in PORTS:
-        port = 10_000 + worker % 80 * 250 + each % 250
-        with suppress(OSError), socket.create_server(("", port)):
-            return port
-    raise AssertionError
+    """A port that the system chooses, at which no process listens."""
+    with socket.create_server(("", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
 
 
 def flags(out: Path, steps: int) -> list[str]:
