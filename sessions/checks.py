@@ -1,6 +1,7 @@
 """The sessions that check style, types, and what is installed."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,9 @@ LICENCES: Final = (
 
 NVIDIA's come with builds for GPUs only.
 """
+
+AT_ONCE: Final = 6
+"""Files whose packages are looked up at the same time."""
 
 
 @nox.session(venv_backend="none")
@@ -67,9 +71,15 @@ def audit(session: nox.Session) -> None:
     for stamp in sorted(Path(".nox").glob("*/installed")):
         installed = f"--python={stamp.parent / 'bin/python'}"
         session.run(python, "-m", "piplicenses", installed, *allowed, "--summary")
-    look_up = [python, "-m", "pip_audit", "--disable-pip", "--require-hashes"]
-    for name in pin_files.PINS:
-        file = f"--requirement={pin_files.path_of(name)}"
-        said = str(session.run(*look_up, file, silent=True))  # a failure is printed
-        if unknown := said.count("could not be audited"):
-            session.warn(f"NOT AUDITED: {unknown} packages cannot be looked up from here")
+
+    def look_up(name: str) -> str:
+        command = [python, "-m", "pip_audit", "--disable-pip", "--require-hashes"]
+        command.append(f"--requirement={pin_files.path_of(name)}")
+        return str(session.run(*command, silent=True))  # a failure is printed
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # they wait for the network
+        unknown = sum(
+            said.count("could not be audited") for said in pool.map(look_up, pin_files.PINS)
+        )
+    if unknown:
+        session.warn(f"NOT AUDITED: {unknown} packages cannot be looked up from here")
