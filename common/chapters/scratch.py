@@ -1,13 +1,11 @@
 """The chapter from scratch: LeNet and a hand-written allreduce."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from common.chapters.spec import ChapterSpec, Options, option, told
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.parallel.nets import Net, lenet
-from common.parallel.schedules import SCHEDULES, Traffic
 
 ALLREDUCES: Final = {
     "star": "sum on the first device, then broadcast, as in the book",
@@ -31,13 +29,6 @@ class ScratchOptions(Options):
     def network(self) -> Net:
         """LeNet."""
         return lenet(0)
-
-    def traffic(self, devices: int, itemsize: int) -> Traffic | None:
-        """What a schedule moves; a framework's own collective does not tell."""
-        if self.allreduce not in SCHEDULES:
-            return None
-        sizes = map(math.prod, self.shapes().values())
-        return Traffic.of(SCHEDULES[self.allreduce](devices), sizes, itemsize)
 
 
 _SHORT: Final[Settings] = {

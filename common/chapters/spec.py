@@ -12,7 +12,6 @@ from common.chapters.suites import Settings, Suite
 from common.models.nets import Shapes
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net
-from common.parallel.schedules import Traffic
 from common.terminal.values import count
 
 
@@ -113,13 +112,6 @@ class Options(Flags):
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
         """What a step on so many examples sends and keeps, if the chapter's runs count that."""
-        return None
-
-    def traffic(self, devices: int, itemsize: int) -> Traffic | None:
-        """What the devices send and receive to sum one gradient, if that is known.
-
-        A number has so many bytes.
-        """
         return None
 
     def way(self) -> str:

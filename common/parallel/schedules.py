@@ -6,7 +6,7 @@ In the end every device has the sum of all devices' vectors, which are cut into 
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 from common.parallel.shards import shard_sizes
 
@@ -42,31 +42,6 @@ class Schedule:
             sent[transfer.source] += entries
             received[transfer.target] += entries
         return list(zip(sent, received, strict=True))
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """Rounds, and bytes of each device, of the all-reduces of a step, one for each parameter.
-
-    That of the loss is not counted.
-    """
-
-    # Pydantic reads it: a record with more fields is no record.
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    rounds: int
-    sent: list[int]
-    received: list[int]
-
-    @classmethod
-    def of(cls, schedule: Schedule, sizes: Iterable[int], itemsize: int) -> Self:
-        """The traffic of a schedule for tensors of these sizes."""
-        tensors = [schedule.traffic(size) for size in sizes]
-        sent, received = (
-            [itemsize * sum(pair[i] for pair in device) for device in zip(*tensors, strict=True)]
-            for i in (0, 1)
-        )
-        return cls(len(tensors) * len(schedule.rounds), sent, received)
 
 
 Chunk = TypeVar("Chunk")

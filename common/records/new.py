@@ -54,7 +54,6 @@ def new_record(
         config=config,
         data_sha256=data.digest(),
         initial_weights_sha256=digest(weights),
-        traffic=config.traffic(),
     )
 
 

@@ -6,7 +6,6 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from common.parallel.ledger import Event, Usage
-from common.parallel.schedules import Traffic
 from common.settings.config import Config, Count
 
 SCHEMA: Final = 8
@@ -95,7 +94,6 @@ class Record(Strict):
     losses: list[float] = []
     epochs: list[Epoch] = []
     peak_memory: int | None = Field(default=None, ge=0, lt=2**63)
-    traffic: Traffic | None = None
     split: Split | None = None
     cluster: Cluster | None = None
     sha256: str = ""

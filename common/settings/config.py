@@ -23,7 +23,6 @@ from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
-from common.parallel.schedules import Traffic
 from common.terminal.text import storable
 from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
 
@@ -158,10 +157,6 @@ class Config(BaseModel):
         """Names and shapes of what momentum keeps: one for each weight that is trained."""
         trained = {name: shape for name, shape in self.shapes().items() if trainable(name)}
         return trained if self.options.momentum else {}
-
-    def traffic(self) -> Traffic | None:
-        """What the devices send and receive to sum one gradient, where that is known."""
-        return self.options.traffic(self.devices, ITEMSIZE[self.dtype])
 
     def usage(self, examples: int) -> Usage | None:
         """What a step on so many examples sends and keeps, if runs of the chapter count that."""
