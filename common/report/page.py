@@ -61,12 +61,12 @@ def picture(examined: SuiteResult) -> str:
             distances.append(Line(*place, far))
     if not runs:
         return ""
-    limits = [x.tolerance for x in examined.comparison.checks if x.check == "trajectory"]
-    end = len(head(runs[0], runs[0].arrays)["losses"])
-    limit = (end, limits[0]) if limits and limits[0] else None
+    compared = len(head(runs[0], runs[0].arrays)["losses"])
+    checks = [x for x in examined.comparison.checks if x.check == "trajectory"]
+    limits = [(compared, x.tolerance) for x in checks if x.tolerance][:1]
     panels = [
         Panel("step", "training loss", losses),
-        Panel("step", "relative distance", distances, log=True, limit=limit),
+        Panel("step", "relative distance", distances, log=True, limits=limits),
     ]
     # An image within the page can run nothing, and fetch nothing.
     return "data:image/svg+xml;base64," + base64.b64encode(plot(panels).encode()).decode()

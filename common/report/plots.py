@@ -18,9 +18,6 @@ DASHES: Final = ("", "7 3", "2 2", "7 2 2 2")
 WIDTH, HEIGHT, MARGIN, LEADING = 560, 190, 64, 18
 """Of the axes, of the space around them, and of a line of text, in pixels."""
 
-HUGE: Final = 1e30
-"""Larger values are not drawn."""
-
 
 @dataclass(frozen=True)
 class Line:
@@ -30,11 +27,6 @@ class Line:
     devices: int
     x: Array
     y: Array
-
-    @property
-    def label(self) -> str:
-        """Its name in the legend."""
-        return f"{self.framework}, {self.devices}"
 
     def path(self, data: str) -> str:
         """A path in its colour, dashes and width."""
@@ -46,18 +38,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """A pair of axes; a `limit` (x, y) is drawn as a horizontal line at y, up to x."""
+    """A pair of axes; each of `limits`, (x, y), is a horizontal line at y, up to x."""
 
     xlabel: str
     ylabel: str
     lines: Sequence[Line]
     log: bool = False
-    limit: tuple[float, float] | None = None
-
-    def heights(self, values: Any) -> Any:
-        """Where values lie on the vertical axis, in its units; 0 is not drawn if it has logs."""
-        with np.errstate(divide="ignore"):
-            return np.log10(values) if self.log else values
+    limits: Sequence[tuple[float, float]] = ()
 
 
 def plot(panels: Sequence[Panel]) -> str:
@@ -65,12 +52,13 @@ def plot(panels: Sequence[Panel]) -> str:
     below = HEIGHT + MARGIN
     parts = [part for i, each in enumerate(panels) for part in _panel(each, i * below)]
     top = len(panels) * below + 0.4 * MARGIN
-    labels = {line.label: line for panel in panels for line in panel.lines}
     parts.append(_text(MARGIN, top, "framework, devices:", "start"))
-    for i, (label, line) in enumerate(labels.items()):
+    runs = {(line.framework, line.devices): line for panel in panels for line in panel.lines}
+    for i, ((framework, devices), line) in enumerate(runs.items()):
         x, y = MARGIN + i % 4 * WIDTH / 4, top + LEADING * (1 + i // 4)
-        parts += [line.path(f"M{x:.0f} {y - 4:.0f}h36"), _text(x + 42, y, label, "start")]
-    height = top + LEADING * (1 + math.ceil(len(labels) / 4))
+        parts.append(line.path(f"M{x:.0f} {y - 4:.0f}h36"))
+        parts.append(_text(x + 42, y, f"{framework}, {devices}", "start"))
+    height = top + LEADING * (1 + math.ceil(len(runs) / 4))
     size = f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height:.0f}"'
     font = 'font-family="sans-serif" font-size="13"'
     start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>'
@@ -78,12 +66,16 @@ def plot(panels: Sequence[Panel]) -> str:
 
 
 def _panel(panel: Panel, top: float) -> Iterator[str]:
-    """The axes with their ticks, and the lines."""
-    heights = [(line, panel.heights(line.y)) for line in panel.lines]
-    drawn = [(line, line.x[there], y[there]) for line, y in heights for there in [abs(y) < HUGE]]
-    limits = [panel.heights(np.array([panel.limit[1]]))] if panel.limit else []
+    """The axes with their ticks, and the lines, the thin ones on top."""
+    drawn = []
+    for line in sorted(panel.lines, key=lambda each: each.devices):
+        with np.errstate(divide="ignore"):  # 0 is not drawn where there are logarithms
+            heights = np.log10(line.y) if panel.log else line.y
+        there = np.isfinite(heights)
+        drawn.append((line, line.x[there], heights[there]))
+    limits = [(end, math.log10(y) if panel.log else y) for end, y in panel.limits]
     x_low, x_high = _range(x for _, x, _ in drawn)
-    y_low, y_high = _range([*limits, *(y for _, _, y in drawn)])
+    y_low, y_high = _range([np.array([y for _, y in limits]), *(y for _, _, y in drawn)])
     left, top = MARGIN, top + MARGIN / 3
 
     def across(x: Any) -> Any:
@@ -92,20 +84,20 @@ def _panel(panel: Panel, top: float) -> Iterator[str]:
     def down(y: Any) -> Any:
         return top + (y_high - y) / (y_high - y_low) * HEIGHT
 
-    yield f'<path fill="none" stroke="#888" d="M{left:.0f} {top:.0f}v{HEIGHT}h{WIDTH}"/>'
+    yield f'<path fill="none" stroke="#888" d="M{left} {top:.0f}v{HEIGHT}h{WIDTH}"/>'
     for tick in _ticks(x_low, x_high, least=1):
         yield _text(across(tick), top + HEIGHT + 16, f"{tick:g}")
     for tick in _ticks(y_low, y_high, least=1 if panel.log else 0):
-        yield f'<path stroke="#ddd" d="M{left:.0f} {down(tick):.1f}h{WIDTH}"/>'
+        yield f'<path stroke="#ddd" d="M{left} {down(tick):.1f}h{WIDTH}"/>'
         label = f"1e{tick:.0f}" if panel.log else f"{tick:g}"
         yield _text(left - 6, down(tick) + 4, label, "end")
     yield _text(left + WIDTH / 2, top + HEIGHT + 34, panel.xlabel)
     yield _text(left, top - 8, panel.ylabel, "start")
-    if panel.limit:
-        end, y = across(panel.limit[0]), down(panel.heights(panel.limit[1]))
-        yield f'<path stroke="#000" stroke-width="2" d="M{left:.0f} {y:.1f}H{end:.1f}"/>'
-        yield _text(left + 4, y + 14, "limit", "start")
-    for line, x, y in sorted(drawn, key=lambda each: each[0].devices):  # the thin ones on top
+    for end, limit in limits:
+        line_at = f"M{left} {down(limit):.1f}H{across(end):.1f}"
+        yield f'<path stroke="#000" stroke-width="2" d="{line_at}"/>'
+        yield _text(left + 4, down(limit) + 14, "limit", "start")
+    for line, x, y in drawn:
         points = [f"{a:.1f} {b:.1f}" for a, b in zip(across(x), down(y), strict=True)]
         yield line.path(f"M{'L'.join(points)}") if points else ""
 

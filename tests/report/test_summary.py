@@ -42,7 +42,7 @@ def test_what_is_no_complete_run_is_named(runs: Path, capsys: pytest.CaptureFixt
 
 def test_every_finite_point_of_a_line_is_drawn_and_the_limit() -> None:
     line = Line("jax", 1, np.arange(1, 7), np.array([1e-9, np.nan, np.inf, 0, 1e-3, 1e300]))
-    panel = Panel("step", "a < b", [line], log=True, limit=(2, 1e-6))
+    panel = Panel("step", "a < b", [line], log=True, limits=[(2, 1e-6)])
     root = ElementTree.fromstring(plot([panel, Panel("step", "nothing", [])]))
     paths = [each.get("d", "") for each in root.iterfind(".//{*}path")]
     assert sum("L" in each for each in paths) == 1
