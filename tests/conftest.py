@@ -21,7 +21,6 @@ from scratch_steps import MOST_DEVICES
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
-from common.records.store import read_record
 
 if find_spec("playwright"):
     from browser_tabs import browser as browser, tab as tab
@@ -158,17 +157,3 @@ def ours(two: Path) -> Path:
 @pytest.fixture
 def theirs(two: Path) -> Path:
     return two / "jax-scratch-2dev.json"
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """A folder with two runs, of which one took 2 seconds for each of its three epochs."""
-    settings = {"steps": None, "epochs": 3, "batch_size": 4}
-    for framework, devices in (("jax", 1), ("pytorch", 2)):
-        agreement.make(tmp_path, framework, numpy_chapter.NumpyChapter(), devices, **settings)
-    path = tmp_path / "jax-scratch-1dev.json"
-    epochs = [epoch.model_dump() for epoch in read_record(path).epochs]
-    for epoch, accuracy in zip(epochs, (0.25, 0.5, 0.75), strict=True):
-        epoch |= {"test_accuracy": accuracy, "seconds": 2.0, "images_per_second": 20.0}
-    agreement.edit(path, epochs=epochs, peak_memory=3 * 2**20)
-    return tmp_path

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from agreement import edit
 from fake_chapter import EVERY, CommandLine, stopping, written
-from surroundings import computed, ran
+from started import python
 
 from common.backends.environment import Environment
 from common.backends.frameworks import FRAMEWORKS
@@ -18,6 +18,10 @@ from common.records.store import read_record
 from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
+FLAGS: Final = (
+    *("--devices=2", "--dataset=synthetic", "--train-examples=60", "--test-examples=20"),
+    *("--batch-size=15", "--steps=2", "--dtype=float32", "--quiet"),
+)
 KERAS_JSON: Final = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
 ODD: Final = {
     "pytorch": {
@@ -52,9 +56,11 @@ ODD: Final = {
 
 def trained(framework: str, out: Path, *flags: str, **variables: str) -> tuple[bytes, Any]:
     """The tensors of a run, to the bit, and what its record says of the environment."""
-    done = ran(f"frameworks.{framework}.scratch", out, *flags, **variables)
+    command = "-m", f"frameworks.{framework}.scratch", *FLAGS, f"--out={out}"
+    done = python(*command, *flags, **variables)
     assert done.returncode == 0, done.stderr
-    return computed(out), read_record(out / f"{framework}-scratch-2dev.json").environment
+    (path,) = out.glob("*.safetensors")
+    return path.read_bytes(), read_record(out / f"{framework}-scratch-2dev.json").environment
 
 
 def test_a_run_computes_the_same_whatever_it_decides_itself(framework: str, tmp_path: Path) -> None:
@@ -89,7 +95,8 @@ def test_a_variable_that_ends_a_run_is_named_in_its_line(
     framework: str, variable: str, told: str, tmp_path: Path
 ) -> None:
     name, _, value = variable.partition("=")
-    done = ran(f"frameworks.{framework}.concise", tmp_path, SECRET="hush", **{name: value})
+    command = "-m", f"frameworks.{framework}.concise", *FLAGS, f"--out={tmp_path}"
+    done = python(*command, SECRET="hush", **{name: value})
     line = done.stderr.splitlines()[-1]
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
     assert ": error: " in line

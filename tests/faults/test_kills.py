@@ -2,14 +2,46 @@
 
 import random
 import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
-from killed_runs import Case, Runner, cases, first_cases
+from killed_runs import Case, Runner, first_cases
+from started import descendants, require_gone
 
-from common.backends.frameworks import FRAMEWORKS
+from common.backends.frameworks import FRAMEWORKS, WRAPPERS
+from common.chapters.concise import BATCH_NORMS
+from common.chapters.scratch import ALLREDUCES
+from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 
 pytestmark = pytest.mark.faults
+
+
+def cases(framework: str) -> Iterator[Case]:
+    """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap.
+
+    And all ways to split, by hand and by the framework's own means, on 3.
+    """
+    yield from (Case("scratch", 3, (f"--allreduce={name}",)) for name in ALLREDUCES)
+    yield from (Case("scratch", devices, ("--allreduce=star",)) for devices in (1, 2))
+    wrappers = [each for each in WRAPPERS[framework] if each != "dp"]  # which needs GPUs
+    for wrapper, mode, devices in product(wrappers, BATCH_NORMS, (1, 2, 3)):
+        options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
+        yield Case("concise", devices, options)
+    for name in STRATEGIES:
+        split = f"--strategy={name}", "--microbatches=2"
+        yield Case("strategies", 3, split, name)
+        for order in SCHEDULES:  # a framework's own means give few of them
+            if not StrategiesOptions(name, schedule=order).no_native(framework):
+                of_pipeline = (f"--schedule={order}",) if name == "pipeline" else ()
+                own = (*split, "--native", *of_pipeline)
+                yield Case("strategies", 3, own, f"native-{name}")
+                break
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -17,6 +49,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     short = metafunc.config.getoption("--short")
     found = first_cases(framework) if short else list(cases(framework))
     metafunc.parametrize("case", found, ids=str)
+
+
+def kill(runner: Runner, name: str, seconds: float, *, later: bool) -> bool:
+    """Starts a run and kills it after so many seconds; whether it was still running.
+
+    `later`: the seconds count from when it has written a checkpoint.
+    """
+    before = runner.newest(name)
+    run = runner.start(name, "--resume")
+    while later and run.poll() is None and runner.newest(name) == before:
+        time.sleep(0.01)
+    with suppress(subprocess.TimeoutExpired):
+        run.wait(timeout=seconds)
+    processes = [run.pid, *descendants(run.pid)]
+    run.send_signal(SIGKILL)
+    _, err = run.communicate()
+    assert run.returncode in (0, -SIGKILL), err
+    require_gone(processes)
+    return run.returncode == -SIGKILL
 
 
 def test_a_killed_run_ends_with_the_same_bits(
@@ -30,7 +81,7 @@ def test_a_killed_run_ends_with_the_same_bits(
         # Most of so short a life goes by before it trains. The first kill comes later, so that all
         # others, and the end, have a checkpoint to resume from.
         later = not runner.newest("killed")
-        if runner.kill("killed", moments.uniform(0, training if later else life), later=later):
+        if kill(runner, "killed", moments.uniform(0, training if later else life), later=later):
             done += 1
         else:
             runner.require_same("whole", "killed")

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
-from explorer_page import ASSETS, each_of, page_of, press, said, spilled, values_of, written
+from explorer_page import ASSETS, each_of, page_of, written
 from playwright.sync_api import Browser, Page as Tab
 
 from common.backends.frameworks import FRAMEWORKS
@@ -70,6 +70,46 @@ def links(figure: str) -> Iterator[str]:
     """The links of the page to plans of an explorer."""
     text = (ASSETS.parent / "explorer.md").read_text(encoding="utf-8")
     return map(unescape, re.findall(rf'href="(\?{figure}\.[^"#]*)', text))
+
+
+def values_of(tab: Tab, figure: str) -> dict[str, str]:
+    """The values of its controls."""
+    found: dict[str, str] = tab.locator(f"#{figure}").evaluate("""root => Object.fromEntries(
+        [...root.querySelectorAll('select, input')].map(each => [each.name, each.value]))""")
+    return found
+
+
+def press(tab: Tab, name: str) -> None:
+    """Presses a button, also at the end of the steps, where it only looks disabled."""
+    tab.locator(f"button[name={name}]").click(force=True)
+
+
+def said(tab: Tab) -> str:
+    """The words of the figure."""
+    return tab.locator("[aria-live]").inner_text()
+
+
+def spilled(tab: Tab) -> list[str]:
+    """Texts that are wider than their box, reach out of the picture or touch another text."""
+    found: list[str] = tab.evaluate("""() => {
+        const found = [], within = (a, b) => a.left >= b.left && a.right <= b.right &&
+            a.top >= b.top && a.bottom <= b.bottom;
+        const place = each => each.getBoundingClientRect();
+        for (const box of document.querySelectorAll('.pic-box'))
+            for (const text of box.querySelectorAll('text'))
+                if (!within(place(text), place(box.querySelector('rect'))))
+                    found.push(text.textContent);
+        const texts = [...document.querySelectorAll('svg text')].filter(each => place(each).width)
+            .map(each => [each.textContent, place(each), place(each.closest('svg'))]);
+        texts.forEach(([words, a, picture], i) => {
+            if (!within(a, picture)) found.push(words);
+            for (const [other, b] of texts.slice(i + 1))
+                if (a.left < b.right && b.left < a.right && a.top + 3 < b.bottom - 3 &&
+                    b.top + 3 < a.bottom - 3) found.push(`${words} / ${other}`);
+        });
+        return found;
+    }""")
+    return found
 
 
 @EVERY

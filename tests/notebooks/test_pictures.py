@@ -3,7 +3,7 @@
 import base64
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from xml.dom import minidom
@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 import walked
-from drawn import SVG, of_class, texts
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import theme
@@ -22,6 +21,7 @@ from notebooks.drawing import pictures
 from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, Curve
 from notebooks.drawing.shown import shown
 
+SVG = "{http://www.w3.org/2000/svg}"
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"
 STORYBOARDS = [(name, k) for name in SCHEDULES for k in (2, 3, 5, 8)]
 
@@ -34,6 +34,17 @@ PICTURES: dict[str, Callable[[], str]] = {
     "mesh": partial(pictures.who_has_what, "tensor", 4, 2),
     **{f"{name}-{k}": partial(pictures.allreduce, name, k) for name, k in STORYBOARDS},
 }
+
+
+def of_class(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+    """What plays a part, in its order."""
+    for each in tree.iter():
+        if f"pic-{name}" in each.get("class", "").split():
+            yield each
+
+
+def texts(tree: ElementTree.Element) -> list[str]:
+    return [each.text or "" for each in tree.iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -1,19 +1,69 @@
 """The page says at first sight whether all is well, and if not, what is wrong, where and why."""
 
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy_chapter as chapters
 import pytest
 from agreement import edit, make, make_runs
-from hostile import TEXTS
-from markup import Page, shown
 from numpy_chapter import NumpyConcise, WrongEpsilon
 
 from common.base.errors import RunError
+from common.compare.folder import examine, verdict_on
 from common.parity import main
 from common.records.new import failure_of
+from common.report.page import page
 from common.terminal.text import printable
+
+TEXTS = {
+    "script": "<script>document.title = 'broken'; alert(1)</script>",
+    "attribute": "\"'><img src=x onerror=alert(1)><a href=javascript:alert(1) title='",
+    "ends": "</code></td></table></style></title></body>-->]]>{{ 7 * 7 }}{% raw %}",
+    "long": "a" * 100_000,
+    "controls": "\x00\x07\x1b[31m\x1b]0;title\x07\r\n\x7f\x9b",
+    "directions": "\u202egnp.exe\u202c \u2066\u200f\u061c \u05d0\u05d1\u05d2 \u0645\u0631\u062d",
+    "accents": "Z" + "\u0300\u0489\u20dd" * 300,
+}
+"""What a page must not show as it is."""
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes, its text, and the text of each `article`."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html, self.text = html, ""
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.articles: list[str] = []
+        self.within: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.within == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        self.within += [tag] * (tag not in ("meta", "img"))
+        self.articles += [""] * (tag == "article")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.within.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        words = "" if "style" in self.within else data.replace("\n", " ")
+        self.text += words
+        if "article" in self.within:
+            self.articles[-1] += words
+
+    def values(self, attribute: str) -> list[str]:
+        """The values of an attribute, in all tags."""
+        return [attributes[attribute] for _, attributes in self.tags if attribute in attributes]
+
+
+def shown(folder: Path, **chosen: Any) -> Page:
+    """The page on the records in `folder`."""
+    examined = examine(folder, **chosen)
+    return Page(page(verdict_on(examined), examined))
 
 
 def test_a_page_of_good_runs_says_so_and_needs_nothing_from_elsewhere(results: Path) -> None:

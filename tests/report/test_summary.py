@@ -4,13 +4,29 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import agreement
 import numpy as np
 import pytest
+from agreement import edit, make
+from numpy_chapter import NumpyChapter
 
 from common.base.errors import RequestError, RunError
+from common.records.store import read_record
 from common.report.plots import Line, Panel, plot
 from common.summary import main
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder with two runs, of which one took 2 seconds for each of its three epochs."""
+    settings = {"steps": None, "epochs": 3, "batch_size": 4}
+    for framework, devices in (("jax", 1), ("pytorch", 2)):
+        make(tmp_path, framework, NumpyChapter(), devices, **settings)
+    path = tmp_path / "jax-scratch-1dev.json"
+    epochs = [epoch.model_dump() for epoch in read_record(path).epochs]
+    for epoch, accuracy in zip(epochs, (0.25, 0.5, 0.75), strict=True):
+        epoch |= {"test_accuracy": accuracy, "seconds": 2.0, "images_per_second": 20.0}
+    edit(path, epochs=epochs, peak_memory=3 * 2**20)
+    return tmp_path
 
 
 def test_every_complete_run_has_a_row_and_a_line(
@@ -29,12 +45,12 @@ def test_every_complete_run_has_a_row_and_a_line(
 
 def test_what_is_no_complete_run_is_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = runs / "jax-scratch-1dev.json"
-    agreement.edit(path, status="failed")
+    edit(path, status="failed")
     main([str(runs)])
     assert "\nNot complete, and left out: jax-scratch-1dev.\n" in capsys.readouterr().out
     with pytest.raises(RequestError, match=f"there are no complete records in {runs}/empty"):
         main([f"{runs}/empty"])
-    agreement.edit(path, status="complete")
+    edit(path, status="complete")
     path.write_text(path.read_text().replace('"seconds": 2.0', '"seconds": 1.0'))
     with pytest.raises(RunError, match=r"jax-scratch-1dev\.json .*was changed after"):
         main([str(runs)])

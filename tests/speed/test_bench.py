@@ -1,6 +1,8 @@
 """The benchmark: its ratios, what it writes, measurements that fail, and the pages' figures."""
 
 import importlib
+import json
+import sys
 from collections.abc import Sequence
 from functools import partial
 from math import prod
@@ -9,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from benches import fake_python
 
 from bench.__main__ import main
 from bench.measure import Measurement
@@ -62,6 +63,31 @@ def test_every_shape_is_compiled_before_the_clock_starts() -> None:
     *before, timed = epochs
     assert {shape for each in before for shape in each} == set(timed)
     assert sum(timed) == 600
+
+
+DATA = {"name": "synthetic", "sha256": "0" * 64, "train_examples": 1, "test_examples": 1}
+FIGURES = {"images_per_second": 6000.0, "first_step": 3.0, "peak_memory": 2.0**30}
+ANSWER = {"figures": FIGURES, "data": DATA, "versions": {"jax": "1"}}
+STAND_IN = """
+import os, sys
+words = sys.argv[3:8]
+with open({calls!r}, "a+") as file:
+    print(os.environ.get("CUDA_VISIBLE_DEVICES"), *words, file=file, flush=True)
+    file.seek(0)
+    calls = len(file.readlines())
+print("noise", {answer!r}, "noise", sep="\\n")
+exit(not ({succeeds}))
+"""
+"""A Python that answers measurements; a line of the file `calls` says what each is and sees."""
+
+
+def fake_python(folder: Path, succeeds: str) -> str:
+    """The flag for it; `succeeds` is an expression of `calls`, their number, and `words`."""
+    path, answer = folder / "python", json.dumps(ANSWER)
+    script = STAND_IN.format(calls=str(folder / "calls"), answer=answer, succeeds=succeeds)
+    path.write_text(f"#!{sys.executable}{script}")
+    path.chmod(0o755)
+    return f"--python=jax={path}"
 
 
 KEYS = [f"jax scratch {each} --kind" for each in ("ours 1", "ours 2", "keras 1")]

@@ -3,20 +3,14 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from signal import SIGKILL
 
 import numpy as np
-from started import SECONDS, descendants, require_gone
+from started import SECONDS
 
 from common.backends.frameworks import WRAPPERS
-from common.chapters.concise import BATCH_NORMS
-from common.chapters.scratch import ALLREDUCES
-from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.records.record import Record, run_name
 from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
@@ -54,28 +48,6 @@ def first_cases(framework: str) -> list[Case]:
     """One case of each chapter, on 3 devices, in the framework's default way."""
     options = (f"--wrapper={WRAPPERS[framework][0]}", "--width=4")
     return [Case("scratch", 3, ()), Case("concise", 3, options)]
-
-
-def cases(framework: str) -> Iterator[Case]:
-    """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap.
-
-    And all ways to split, by hand and by the framework's own means, on 3.
-    """
-    yield from (Case("scratch", 3, (f"--allreduce={name}",)) for name in ALLREDUCES)
-    yield from (Case("scratch", devices, ("--allreduce=star",)) for devices in (1, 2))
-    wrappers = [each for each in WRAPPERS[framework] if each != "dp"]  # which needs GPUs
-    for wrapper, mode, devices in product(wrappers, BATCH_NORMS, (1, 2, 3)):
-        options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
-        yield Case("concise", devices, options)
-    for name in STRATEGIES:
-        split = f"--strategy={name}", "--microbatches=2"
-        yield Case("strategies", 3, split, name)
-        for order in SCHEDULES:  # a framework's own means give few of them
-            if not StrategiesOptions(name, schedule=order).no_native(framework):
-                of_pipeline = (f"--schedule={order}",) if name == "pipeline" else ()
-                own = (*split, "--native", *of_pipeline)
-                yield Case("strategies", 3, own, f"native-{name}")
-                break
 
 
 @dataclass(frozen=True)
@@ -124,24 +96,6 @@ class Runner:
         assert run.returncode == 0, err
         ended = time.monotonic()
         return ended - started, ended - (kept or ended)
-
-    def kill(self, name: str, seconds: float, *, later: bool) -> bool:
-        """Starts a run and kills it after so many seconds; whether it was still running.
-
-        `later`: the seconds count from when it has written a checkpoint.
-        """
-        before = self.newest(name)
-        run = self.start(name, "--resume")
-        while later and run.poll() is None and self.newest(name) == before:
-            time.sleep(0.01)
-        with suppress(subprocess.TimeoutExpired):
-            run.wait(timeout=seconds)
-        processes = [run.pid, *descendants(run.pid)]
-        run.send_signal(SIGKILL)
-        _, err = run.communicate()
-        assert run.returncode in (0, -SIGKILL), err
-        require_gone(processes)
-        return run.returncode == -SIGKILL
 
     def newest(self, name: str) -> int:
         """The step of a run's newest checkpoint; 0 if there is none."""

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, Final, Self
 
 import numpy as np
-from communicators import ALONE as ONE_PROCESS
 
 from common.backends.devices import ALONE, DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
@@ -22,6 +21,9 @@ from common.parallel.shards import shard_bounds
 
 PLACE: Final = "frameworks.pytorch.chapters"
 """The module that gives PyTorch's chapters, which need not be installed."""
+
+
+ONE_PROCESS: Final[Any] = SimpleNamespace(processes=lambda: 1, rank=lambda: 0)
 
 
 def standing_in(chapter: Any) -> Any:

@@ -1,0 +1,173 @@
+"""Runs that are killed, or find the disk full, at a write: at every write of a run in turn."""
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_chapter import CommandLine, start as start
+from killed_runs import Case, Runner
+from numpy_chapter import NumpyChapter, NumpyConcise
+
+from common.base import files
+from common.models.weights_file import load_arrays
+from common.records.store import tensors_of
+from common.training.checkpoints import checkpoints_in, read_checkpoint
+
+RUNNER = Runner("pytorch", Case("scratch", 3, ()), Path())
+NEW_MOUNTS = 0x00020000
+"""CLONE_NEWNS: what is mounted from then on is seen by this process alone, and ends with it."""
+
+
+def kept(start: CommandLine, name: str) -> int:
+    """Runs five steps, with the record and checkpoints in a folder; the exit status."""
+    files = f"--out={name}", f"--checkpoint-dir={name}", "--save-weights=w"
+    flags = "--quiet", "--steps=5", "--checkpoint-every=2", "--resume"
+    return start(*flags, *files, chapter=NumpyChapter())
+
+
+@contextmanager
+def writes(strike: Callable[[int, Path, Path], object] = lambda *_: None) -> Iterator[list[str]]:
+    """The names of files written meanwhile; calls `strike` when one is written but not in place.
+
+    It gets the number of the write, from 0, the temporary file and the path.
+    """
+    names: list[str] = []
+    finish: Callable[[Path, Path], None] = vars(files)["_finish"]
+
+    def finish_struck(temporary: Path, path: Path) -> None:
+        names.append(path.name)
+        strike(len(names) - 1, temporary, path)
+        finish(temporary, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_finish", finish_struck)
+        yield names
+
+
+def whole_and_earlier(start: CommandLine) -> list[str]:
+    """Makes the run "whole", and another one, "earlier"; returns the names of the former's files.
+
+    The runs that are hurt take the place of the other one.
+    """
+    with writes() as names:
+        assert kept(start, "whole") == 0
+    ends = ("safetensors", "json")
+    steps = [f"{RUNNER.name}-step{step}.{end}" for step in (2, 4, 5) for end in ends]
+    assert names == [f"{RUNNER.name}.json", *steps, "w", *(f"{RUNNER.name}.{end}" for end in ends)]
+    assert start("--quiet", "--steps=5", "--seed=1", "--out=earlier") == 0
+    return names
+
+
+def require_resumes(start: CommandLine) -> None:
+    """What a hurt run has left is whole or said not to be; it resumes, and leaves nothing else."""
+    folder = Path("hurt")
+    record = RUNNER.record("hurt")
+    assert record.status != "complete" or RUNNER.tensors("hurt")
+    assert not Path("w").exists() or load_arrays(Path("w"))
+    for path in checkpoints_in(folder, RUNNER.name):
+        read_checkpoint(path)
+    assert kept(start, "hurt") == 0
+    RUNNER.require_same("whole", "hurt")
+    whole = (folder / f"{RUNNER.name}.json", *checkpoints_in(folder, RUNNER.name))
+    known = {path for each in whole for path in (each, tensors_of(each))}
+    assert {*folder.iterdir()} == known
+    shutil.rmtree(folder)
+
+
+def test_a_kill_within_a_write_loses_nothing(start: CommandLine) -> None:
+    """Killed in a write or just after it, a run resumes; no record has another's tensors."""
+    names = whole_and_earlier(start)
+    for number, in_place in product(range(len(names)), (False, True)):
+        Path("w").unlink()
+        shutil.copytree("earlier", "hurt")
+        killed_at(start, number, in_place=in_place)
+        require_resumes(start)
+
+
+def killed_at(start: CommandLine, number: int, *, in_place: bool) -> None:
+    """Runs in a process that is killed at the write of that number: half of it is there, or all."""
+
+    def kill(at: int, temporary: Path, path: Path) -> None:
+        if at == number:
+            if in_place:
+                temporary.replace(path)
+            else:
+                os.truncate(temporary, temporary.stat().st_size // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if (child := os.fork()) == 0:
+        with writes(kill):
+            kept(start, "hurt")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system in memory; skips the test unless root runs it."""
+    if os.geteuid() != 0 or ctypes.CDLL(None).unshare(NEW_MOUNTS):
+        pytest.skip("no file system may be mounted here")
+    (folder := tmp_path / "disk").mkdir()
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.faults
+def test_a_run_that_finds_the_disk_full_resumes_when_there_is_room(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill(number: int, at: int, *_: Path) -> None:
+        """Fills the disk once the write before that number is done."""
+        if at == number - 1:
+            with Path("filler").open("wb") as file:
+                free = os.statvfs(disk)
+                os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
+
+    start = CommandLine(monkeypatch, disk)
+    for number, name in enumerate(whole_and_earlier(start)):
+        Path("w").unlink()
+        shutil.copytree("earlier", "hurt")
+        capsys.readouterr()
+        fill(number, -1)
+        with writes(partial(fill, number)):
+            assert kept(start, "hurt") == 1, name
+        Path("filler").unlink()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert re.search("error: cannot write .*No space left on device", line)
+        require_resumes(start)
+
+
+class Stopped(NumpyConcise):
+    """Is asked to stop in its second step."""
+
+    steps = 0
+
+    def train_batch(self, *arguments: Any) -> float:
+        self.steps += 1
+        if self.steps == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return super().train_batch(*arguments)
+
+
+def test_a_run_with_running_statistics_resumes_with_the_same_bits(start: CommandLine) -> None:
+    flags = "--width=1", "--batch-norm=per-device", "--steps=3", "--quiet", "--resume"
+    for name, chapters in (("whole", [NumpyConcise]), ("hurt", [Stopped, NumpyConcise])):
+        for chapter in chapters:
+            files = f"--out={name}", f"--checkpoint-dir={name}"
+            status = start(*flags, *files, chapter=chapter(), name="concise")
+            assert status == (143 if chapter is Stopped else 0)
+    Runner("pytorch", Case("concise", 3, ()), Path()).require_same("whole", "hurt")
