@@ -5,8 +5,8 @@ SIGUSR1 or SIGUSR2 a while before it. A signal that is ignored, as by nohup, sta
 """
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Final
 
@@ -41,6 +41,21 @@ class Stop:
 
 
 @contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Meanwhile `handler` gets the signals of `ENDING` that are not ignored."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, earlier in before.items():
+        if earlier is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            if signal.getsignal(number) is handler:
+                signal.signal(number, earlier)
+
+
+@contextmanager
 def stoppable(*, patient: bool = False) -> Iterator[Stop]:
     """Meanwhile a signal is only noted; a second one ends the process at once.
 
@@ -55,33 +70,13 @@ def stoppable(*, patient: bool = False) -> Iterator[Stop]:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    before = {number: signal.getsignal(number) for number in ENDING}
-    for number in ENDING:
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, note)
-    try:
+    with _handled(note):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raises KeyboardInterrupt meanwhile at a signal of `ENDING` that is not ignored.
-
-    A second one ends the process at once, if it is one of `AT_ONCE`.
-    """
-    before = {number: signal.getsignal(number) for number in ENDING}
-    for number in ENDING:
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
-    try:
-        yield
-    finally:
-        for number in ENDING:
-            if signal.getsignal(number) is _interrupt:  # it has not come
-                signal.signal(number, before[number])
+def interruptible() -> AbstractContextManager[None]:
+    """Meanwhile a signal raises KeyboardInterrupt; a second one of `AT_ONCE` ends the process."""
+    return _handled(_interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 from common.backends.devices import Process
 from common.base.errors import RequestError
@@ -33,20 +33,6 @@ has no divisor with the number of ports in common, so every port is used."""
 
 SPECIAL: Final = 4_294_967_000
 """Steps of Slurm from here on are no steps of tasks: a batch script, an interactive shell."""
-
-
-@dataclass(frozen=True)
-class ByHand:
-    """What the flags --coordinator, --hosts and --host-rank say; None if they are not given."""
-
-    coordinator: str | None = None
-    hosts: int | None = None
-    host_rank: int | None = None
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self:
-        """What settings of these names say."""
-        return cls(settings["coordinator"], settings["hosts"], settings["host_rank"])
 
 
 @dataclass(frozen=True)
@@ -146,14 +132,15 @@ LAUNCHERS: Final = (
 
 
 def launched(
-    framework: str, launcher: str, by_hand: ByHand, environ: Environ = os.environ
+    framework: str, settings: Mapping[str, Any], environ: Environ = os.environ
 ) -> Launched:
-    """Which process this is; `launcher` is "auto" or "none", which ignores the environment.
+    """Which process this is, by the flags of hosts among the settings, or by the environment.
 
     Raises RequestError if what is there does not go together, and NothingToDoError if others do
     the work of this one.
     """
-    given, hosts, rank = by_hand.coordinator, by_hand.hosts, by_hand.host_rank
+    flags = ("launcher", "coordinator", "hosts", "host_rank")
+    launcher, given, hosts, rank = (settings[name] for name in flags)
     where = None if given is None else address_of(given, "--coordinator", way_out="")
     if hosts is None and rank is None:
         found = Launched() if launcher == "none" else _from(framework, environ, where)

@@ -23,7 +23,7 @@ from common.base.signals import stoppable
 from common.chapters.chapters import SPECS
 from common.data.dataset import load
 from common.hosts.connections import Meeting
-from common.hosts.launchers import ByHand, NothingToDoError, launched
+from common.hosts.launchers import NothingToDoError, launched
 from common.hosts.supervise import with_others
 from common.models.weights_file import bfloat16_note, load_weights, shape_in
 from common.records.fingerprint import source_digest, versions
@@ -47,7 +47,7 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     """
     framework, chapter = settings["framework"], settings["chapter"]
     try:
-        here = launched(framework, settings["launcher"], ByHand.of(settings))
+        here = launched(framework, settings)
     except NothingToDoError as reason:
         Reporter(quiet=settings["quiet"]).notice(str(reason))
         return

@@ -15,10 +15,11 @@ PORT: Final = 29500
 COME: Final = f"""
 import sys
 from common.base.errors import RunError
-from common.hosts.launchers import ByHand, launched
+from common.hosts.launchers import launched
 from common.hosts.connections import Meeting
 from common.hosts.supervise import with_others
-here = launched("jax", "auto", ByHand("n1:{PORT}", 2, int(sys.argv[1])))
+place = {{"coordinator": "n1:{PORT}", "hosts": 2, "host_rank": int(sys.argv[1])}}
+here = launched("jax", {{"launcher": "auto", **place}})
 try:
     with_others(Meeting(here, {{}}, print, 20), lambda process: print("worked"))
 except RunError as error:

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from itertools import zip_longest
+from typing import Any, Final
 
 import pytest
 
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.hosts.launchers import ByHand, Launched, NothingToDoError, launched
+from common.hosts.launchers import Launched, NothingToDoError, launched
 
 Told = Mapping[str, str]
 
@@ -50,8 +51,10 @@ BY_MPI: Final = Launched("Open MPI", Process(3, 4), ("b", 7))
 BY_TORCHRUN: Final = Launched("torchrun", Process(3, 4), ("n1", 63284))
 
 
-def auto(name: str, found: Told, coordinator: str | None = None) -> Launched:
-    return launched(name, "auto", ByHand(coordinator), found)
+def auto(name: str, found: Told, *by_hand: object, launcher: str = "auto") -> Launched:
+    """`by_hand` are --coordinator, --hosts and --host-rank, as far as they are given."""
+    flags = zip_longest(("coordinator", "hosts", "host_rank"), by_hand)
+    return launched(name, {"launcher": launcher, **dict(flags)}, found)
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
@@ -62,8 +65,8 @@ def test_slurm_open_mpi_and_flags_serve_every_framework(name: str) -> None:
         assert auto(name, alone) == Launched()
     for found in (SRUN, MPI, TORCHRUN, {}, JAX, {"TF_CONFIG": "{"}):
         by_hand = Launched("by hand", Process(2, 3), ("n-1.x", 1234))
-        assert launched(name, "auto", ByHand("n-1.x:1234", 3, 2), found) == by_hand
-        assert launched(name, "none", ByHand(), found) == Launched()
+        assert auto(name, found, "n-1.x:1234", 3, 2) == by_hand
+        assert auto(name, found, launcher="none") == Launched()
 
 
 @pytest.mark.parametrize(
@@ -137,11 +140,11 @@ def test_variables_left_over_or_contradictory_are_refused_with_a_way_out(
 @pytest.mark.parametrize(
     ("flags", "found", "why"),
     [
-        (ByHand(hosts=2), SRUN, "go together"),
-        (ByHand("a:1"), TORCHRUN, "unless Slurm or Open MPI alone"),
-        (ByHand("a:1", 2, 2), {}, "--host-rank 2 is too large for --hosts 2"),
+        ((None, 2), SRUN, "go together"),
+        (("a:1",), TORCHRUN, "unless Slurm or Open MPI alone"),
+        (("a:1", 2, 2), {}, "--host-rank 2 is too large for --hosts 2"),
     ],
 )
-def test_flags_that_do_not_go_together_are_refused(flags: ByHand, found: Told, why: str) -> None:
+def test_flags_that_do_not_go_together_are_refused(flags: Any, found: Told, why: str) -> None:
     with pytest.raises(RequestError, match=why):
-        launched("pytorch", "auto", flags, found)
+        auto("pytorch", found, *flags)

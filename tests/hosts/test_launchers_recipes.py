@@ -17,13 +17,13 @@ from hosts_cluster import Hosts, hosts as hosts
 ROOT: Final = Path(__file__).parents[2]
 STAND_IN: Final = """
 import argparse, json, pathlib, socket
-from common.hosts.launchers import ByHand, launched
+from common.hosts.launchers import launched
 made = argparse.ArgumentParser()
 made.add_argument("--coordinator")
 made.add_argument("--hosts", type=int)
 made.add_argument("--host-rank", type=int)
 flags, rest = made.parse_known_args()
-found = launched(__spec__.name.split(".")[1], "auto", ByHand(**vars(flags)))
+found = launched(__spec__.name.split(".")[1], {"launcher": "auto", **vars(flags)})
 process = found.process
 seen = [found.launcher, process.rank, process.count, found.coordinator, socket.gethostname(), *rest]
 pathlib.Path(f"seen-{process.rank}").write_text(json.dumps(seen))
