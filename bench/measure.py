@@ -129,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if flags.child:
         end_with(os.getppid())
     entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices, flags.kind)
-    work = Measurement(entry, load("auto", None, lambda _: None, progress=False), flags.started)
+    work = Measurement(entry, load("auto", None, lambda _: None), flags.started)
     if entry.contender == "ours":
         threads = 1 if entry.devices > 1 and one_thread_each(entry.framework) else cores()
         chapter = import_backend(entry.framework, entry.chapter, threads)

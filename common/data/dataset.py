@@ -52,9 +52,7 @@ class Dataset:
         return state.hexdigest()
 
 
-def load(
-    name: str, data_dir: Path | None, notify: Callable[[str], None], *, progress: bool
-) -> Dataset:
+def load(name: str, data_dir: Path | None, notify: Callable[[str], None]) -> Dataset:
     """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
 
     Fashion-MNIST is looked for in `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's
@@ -65,7 +63,7 @@ def load(
     if name == "synthetic":
         return Dataset(name, *synthetic())
     try:
-        return read_fashion_mnist(_located(data_dir, notify, progress))
+        return read_fashion_mnist(_located(data_dir, notify))
     except DownloadError as error:
         if name == "fashion-mnist":
             raise RequestError(
@@ -76,7 +74,7 @@ def load(
         return Dataset("synthetic", *synthetic())
 
 
-def _located(data_dir: Path | None, notify: Callable[[str], None], progress: bool) -> Path:
+def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
     """The folder that holds the four files, bit for bit. Raises RequestError or DownloadError."""
     source, named = "--data-dir", data_dir
     if named is None and (variable := os.environ.get("FASHION_MNIST_DIR")):
@@ -85,7 +83,7 @@ def _located(data_dir: Path | None, notify: Callable[[str], None], progress: boo
     for path in (folder / name for name in SHA256):
         if not _intact(path):
             if named is None:
-                download(folder, notify, progress=progress)
+                download(folder, notify)
                 break
             if not path.is_file():
                 raise RequestError(f"{source}: there is no {path.name} in {folder}")

@@ -1,7 +1,6 @@
 """Fashion-MNIST from its public mirrors into the user's cache."""
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -50,11 +49,7 @@ def cache_folder() -> Path:
 
 
 def download(
-    folder: Path,
-    notify: Callable[[str], None],
-    *,
-    progress: bool,
-    mirrors: Sequence[str] = MIRRORS,
+    folder: Path, notify: Callable[[str], None], *, mirrors: Sequence[str] = MIRRORS
 ) -> None:
     """Fetches what `folder` lacks of the four files, each checked and renamed into place.
 
@@ -63,8 +58,7 @@ def download(
     import pooch
 
     pooch.get_logger().setLevel("WARNING")  # what it would tell, `notify` is told
-    drawn = progress and find_spec("tqdm") is not None  # which pooch need not bring along
-    http = pooch.HTTPDownloader(progressbar=drawn, timeout=TIMEOUT)
+    http = pooch.HTTPDownloader(timeout=TIMEOUT)
     reasons = []
     for mirror in mirrors:
         host = urlsplit(mirror).netloc

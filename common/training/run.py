@@ -1,6 +1,5 @@
 """One run, from the flags to the record: what `python -m frameworks.X.Y` does."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -56,15 +55,14 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         DeviceRequest.of(settings).on_each(process)
         Config.of(settings, 1 if devices is None else devices, "cpu")
         files = Files.of(settings)
-        report = Reporter(quiet=(quiet := files.quiet or process.rank > 0))
+        report = Reporter(quiet=files.quiet or process.rank > 0)
         if process.rank == 0:  # it writes for all
             way = SPECS[chapter].way(settings)
             files.require_output_paths(devices and record_name(framework, chapter, devices, way))
         settings, weights = given_weights(settings)
         if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
             report.notice(note)
-        progress = sys.stderr.isatty() and not quiet
-        data = load(settings["dataset"], settings["data_dir"], report.notice, progress=progress)
+        data = load(settings["dataset"], settings["data_dir"], report.notice)
         data = data.first(settings["train_examples"], settings["test_examples"])
         command = [storable(each) for each in command_line]
         variables = environment(framework).found()

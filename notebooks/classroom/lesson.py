@@ -135,4 +135,4 @@ def require_installed(framework: str) -> None:
 @cache
 def loaded(name: str, folder: Path | None) -> Dataset:
     """A data set: Fashion-MNIST, or the drawn one where it cannot be had."""
-    return load(name, folder, print, progress=False)
+    return load(name, folder, print)

@@ -54,7 +54,7 @@ def test_weights_and_checkpoint_of_another_framework_are_taken(
     devices = all_devices[: 3 if name == "scratch" else 1]
     changed = {"framework": framework, "devices": len(devices), "options": options}
     config, ends = theirs.model_copy(update=changed), list[Weights]()
-    data = load("synthetic", None, print, progress=False)
+    data = load("synthetic", None, print)
     data = data.first(config.train_examples, config.test_examples)
 
     def train(process: Process) -> None:

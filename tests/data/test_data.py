@@ -52,7 +52,7 @@ class Places:
         self.notices: list[str] = []
         self.downloads, self.online = 0, False
 
-    def download(self, folder: Path, notify: Callable[[str], None], *, progress: bool) -> None:
+    def download(self, folder: Path, notify: Callable[[str], None]) -> None:
         if not self.online:
             raise DownloadError("no mirror answered")
         self.downloads += 1
@@ -60,7 +60,7 @@ class Places:
 
     def load(self, name: str = "auto", data_dir: Path | None = None) -> str:
         """The name of what is found, which is whole if it is no synthetic data."""
-        found = load(name, data_dir, self.notices.append, progress=False)
+        found = load(name, data_dir, self.notices.append)
         assert found.name == "synthetic" or found.digest() == DATA.digest()
         return found.name
 
@@ -121,7 +121,7 @@ def test_auto_falls_back_loudly_and_says_why_and_a_name_never_does(places: Place
 
 
 def test_the_first_examples_are_taken_and_no_more_than_there_are(places: Places) -> None:
-    found = load("fashion-mnist", write(places.flag), print, progress=False)
+    found = load("fashion-mnist", write(places.flag), print)
     for first in ((9, 2), (None, 0), (500, None)):
         sizes = first[0], first[0], first[1], first[1]
         for field, n in zip(FIELDS, sizes, strict=True):
