@@ -19,6 +19,3 @@ SUITES: Final = (*_ON_CPUS, *on_gpus(_ON_CPUS))
 """The suites that the sessions run; those on GPUs come after the ones that they repeat."""
 
 SUITE_NAMES: Final = tuple(dict.fromkeys(suite.name for suite in SUITES))
-
-LR_DECAYS: Final = ("none", "linear")
-"""What becomes of the learning rate: nothing, or it falls to 0 over the run."""

@@ -89,6 +89,16 @@ class Options(Flags):
         """Canonical names and shapes of the net's weights."""
         return self.network().shapes
 
+    def operations(self) -> int:
+        """Floating-point operations of a step for each image: of convolutions and products.
+
+        Backward costs twice what forward does, except in the first layer: the gradient of the
+        images is not needed.
+        """
+        net = self.network()
+        work = [net.work(layer) for layer in net.layers]
+        return 2 * (3 * sum(work) - work[0])
+
     def layer_shapes(self) -> Shapes:
         """The shape of what each layer makes of one image, if the run keeps that."""
         return {}

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.backends.interface import Launch, MakeDevices
+from common.backends.interface import Launch, MakeDevices, Trainer
 from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
@@ -25,26 +25,10 @@ class Loss:
         return float(sum(self.on_host(each).astype(np.float64) for each in self.parts))
 
 
-class SplitTrainer:
-    """LeNet, split over devices: satisfies `Trainer` once a strategy has all methods."""
+class SplitTrainer(Trainer):
+    """LeNet, split over devices by a strategy, which has the other methods."""
 
     replicas: Any = None
-
-    def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
-        """One step of SGD with momentum on a minibatch; returns its mean loss, which waits."""
-        raise NotImplementedError
-
-    def gradients(self, X: Array, y: Array) -> Weights:
-        """The whole gradient of the mean loss of a minibatch."""
-        raise NotImplementedError
-
-    def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, computed as training computes them."""
-        raise NotImplementedError
-
-    def export(self) -> Weights:
-        """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
-        raise NotImplementedError
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight; raises RunError as `export`."""

@@ -23,7 +23,6 @@ from rich.progress import Progress
 
 from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
-from common.chapters.operations import training_operations
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance, largest
@@ -347,7 +346,7 @@ def recompute_all(runs: Sequence[Run], description: str) -> dict[str, Recomputed
 def threads(runs: Sequence[Run]) -> int:
     """How many of the runs are recomputed at a time."""
     configs = [run.record.config for run in runs]
-    most = max((training_operations(x.options) * x.batch_size for x in configs), default=0)
+    most = max((x.options.operations() * x.batch_size for x in configs), default=0)
     # With NumPy's own threads for each product, these would wait for each other: 20 s on 2 cores,
     # where one after the other takes 18, and where these alone take 11.
     alone = os.environ.get("OPENBLAS_NUM_THREADS") == "1"

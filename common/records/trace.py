@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.chapters.operations import training_operations
 from common.data.dataset import Bytes
 from common.models.nets import Shapes, trainable
 from common.records.record import Record
@@ -41,7 +40,7 @@ def traced_steps(config: Config) -> list[int]:
     ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
     first = range(1, 1 + (steps if steps <= WHOLE else FIRST))
     wanted = sorted({*first, *ends, steps})
-    operations = training_operations(config.options) * config.batch_size
+    operations = config.options.operations() * config.batch_size
     kept = [*config.shapes().values(), *config.velocities().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
     while wanted and (

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from common.base.errors import RequestError
 from common.base.machine import cores
-from common.chapters.chapters import LR_DECAYS, SPECS
+from common.chapters.chapters import SPECS
 from common.chapters.spec import ChapterSpec
 from common.terminal.command import Parser
 from common.terminal.values import (
@@ -121,7 +121,7 @@ def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
     group.add_argument("--lr", type=above_zero, metavar="X", help="learning rate")
     group.add_argument(
         "--lr-decay",
-        choices=LR_DECAYS,
+        choices=("none", "linear"),
         help="linear: the rate falls to 0 over the run (the preset's; with --steps: none)",
     )
     length = group.add_mutually_exclusive_group()

@@ -22,6 +22,8 @@ FURTHER = {
     "uneven": StrategiesOptions("tensor", microbatches=2, depth=1),
 }
 CASES = {name: StrategiesOptions(name, microbatches=4) for name in STRATEGIES} | FURTHER
+RUNS = [*((name, 1) for name in CASES), *((name, 2) for name in ("pipeline", "tensor", "zero3"))]
+"""Cases on three devices; on four, a mesh of two rows."""
 
 
 def require_same(trainer: Any, right: OneDevice) -> None:
@@ -31,11 +33,11 @@ def require_same(trainer: Any, right: OneDevice) -> None:
     assert far(momentum, right.velocity) < LIMIT
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_three_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
-    strategies: Any, all_devices: Sequence[Any], name: str
+@pytest.mark.parametrize(("name", "rows"), RUNS)
+def test_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
+    strategies: Any, all_devices: Sequence[Any], name: str, rows: int
 ) -> None:
-    options, devices = CASES[name], all_devices[:3]
+    options, devices = replace(CASES[name], replicas=rows), all_devices[: 2 + rows]
     weights = start("float64", options.shapes())
     trainer = strategies.trainer(weights, devices, options)
     right = OneDevice("strategies", weights, MOMENTUM)
@@ -46,28 +48,12 @@ def test_three_devices_do_what_one_does_and_send_and_keep_what_the_plan_says(
         loss = trainer.train_batch(X, y, lr)
         assert float(loss) == pytest.approx(right.step(X, y, lr), rel=1e-12)
         counted, _ = trainer.usage(len(y))
-        assert counted == options.usage(3, len(y), 8)
+        assert counted == options.usage(2 + rows, len(y), 8)
     require_same(trainer, right)
     for count in (2, 7):
         X = steps[0][0][:count]
         logits = trainer.predict(X)
         np.testing.assert_allclose(logits, right.logits(X), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["pipeline", "tensor", "zero3"])
-def test_on_a_mesh_gradients_are_summed_over_replicas(
-    strategies: Any, all_devices: Sequence[Any], name: str
-) -> None:
-    options, devices = replace(CASES[name], replicas=2), all_devices[:4]
-    weights = start("float64", options.shapes())
-    trainer = strategies.trainer(weights, devices, options)
-    right = OneDevice("strategies", weights, MOMENTUM)
-    for (X, y), lr in zip(batches(2, 11, "float64"), RATES, strict=False):
-        trainer.train_batch(X, y, lr)
-        right.step(X, y, lr)
-        counted, _ = trainer.usage(len(y))
-        assert counted == options.usage(4, len(y), 8)
-    require_same(trainer, right)
 
 
 def test_what_one_strategy_has_saved_every_other_one_resumes(
