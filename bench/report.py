@@ -71,7 +71,6 @@ class Bench(BaseModel):
                 f"{each.median('peak_memory') / 2**20:,.0f}",
             ]
             for each in self.samples
-            if each.chapter
         ]
 
     def provenance(self) -> str:

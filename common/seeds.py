@@ -9,7 +9,6 @@ accuracies are compared seed by seed. `nox -s seeds` makes the runs.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from common.chapters.chapters import CHAPTERS, SPECS
 from common.compare.checks import accuracy
 from common.compare.collect import gather, identity
 from common.records.record import Record
-from common.settings.config import Config
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
 from common.terminal.values import REPEATS, count, path
@@ -31,13 +29,10 @@ from common.terminal.values import REPEATS, count, path
 DRAWS = 20_000  # permutations, if there are more
 
 
-def records_of(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
+def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
     """One seed's record of every framework. Raises RequestError about the first that is wrong."""
-
-    def asked(config: Config) -> dict[str, Any]:
-        return {} if config.seed == seed else {"seed": seed}
-
-    found = gather(folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1], asked)
+    where = folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1]
+    found = gather(*where, lambda config: {"seed": seed} if config.seed != seed else {})
     for each in found:
         if each.trouble:
             raise RequestError(f"seed {seed}, {each.framework}: {each.trouble}; `nox -s seeds`")
@@ -101,15 +96,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     if len(frameworks) < 2:
         raise RequestError("a spread needs two frameworks: name another one after --frameworks")
     where = flags.folder, flags.chapter, frameworks
-    records = [records_of(*where, seed) for seed in range(flags.seeds)]
-    settings = [identity(row[0]) | {"seed": 0, "initial weights": ""} for row in records]
+    found = [records(*where, seed) for seed in range(flags.seeds)]
+    settings = [identity(row[0]) | {"seed": 0, "initial weights": ""} for row in found]
     if any(setting != settings[0] for setting in settings):
         raise RequestError("the seeds are of several settings: run them again, `nox -s seeds`")
-    config = records[0][0].config
+    config = found[0][0].config
     setting = f"{flags.chapter}, preset {config.preset}"
     data = f"{config.train_examples:,} {config.dataset} images; seeds 0 to {flags.seeds - 1}"
     print(f"{setting}, {data}; accuracy on {config.test_examples:,} images\n")
-    print(report(np.array([[accuracy(each) for each in row] for row in records]), frameworks))
+    print(report(np.array([[accuracy(each) for each in row] for row in found]), frameworks))
 
 
 if __name__ == "__main__":

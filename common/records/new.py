@@ -74,7 +74,6 @@ def failure_of(error: BaseException) -> Failure:
     text = "".join(traceback.format_exception(error))
     text = text.replace(str(ROOT), ".").replace(sys.prefix, "...")
     failure = Failure(message=storable(message), traceback=storable(text))
-    if not isinstance(error, RunError):
-        return failure
-    where = {"step": error.step, "tensor": error.tensor, "device": error.device}
-    return failure.model_copy(update=where)
+    if isinstance(error, RunError):
+        failure.step, failure.tensor, failure.device = error.step, error.tensor, error.device
+    return failure

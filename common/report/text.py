@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
-from common.compare.findings import HEADINGS, Check
+from common.compare.findings import HEADINGS, Check, nearest_to_failing
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal.tables import Cell, table
 
@@ -48,14 +48,11 @@ def _cell(checks: Sequence[Check]) -> Cell:
     """The worst figure of one check over one framework's device counts, and whether all passed."""
     if not checks:
         return "", True
-    figures = [check.distance for check in checks if check.distance is not None]
-    if not all(check.comparable for check in checks):
-        figure = "none"
-    elif checks[0].check in ("accuracy", "spread"):
-        figure = f"{min(figures) if checks[0].check == 'accuracy' else max(figures):.3f}"
-    else:
-        figure = f"{max(figures):.1e}" if figures else ""
-    passed = all(check.passed for check in checks)
+    worst, passed = nearest_to_failing(checks), all(check.passed for check in checks)
+    figure = "" if worst.comparable else "none"
+    if worst.distance is not None:
+        digits = ".3f" if worst.check in ("accuracy", "spread") else ".1e"
+        figure = f"{worst.distance:{digits}}"
     return f"{figure} {'✓' if passed else '✗'}".strip(), passed
 
 

@@ -67,8 +67,8 @@ def rows(pairs: Sequence[ArrayPair]) -> Iterator[list[str | Cell]]:
             yield [(HEADINGS[before], None)]
         distance = f"{pair.distance:.1e}" if math.isfinite(pair.distance) else "none"
         limit = f"≤ {pair.limit:.1e}" if pair.limit else "exact"
-        figure: Cell = (f"{distance} {'✓' if pair.passed else '✗'}", pair.passed)
+        passed: bool | None = pair.passed
         if pair.limit == math.inf:
-            limit = "none"
-            figure = (f"{distance}  ", None) if pair.passed else figure
-        yield [printable(pair.array), figure, limit, pair.where]
+            limit, passed = "none", None if passed else False
+        mark = {True: "✓", False: "✗", None: " "}[passed]
+        yield [printable(pair.array), (f"{distance} {mark}", passed), limit, pair.where]
