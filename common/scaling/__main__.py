@@ -15,7 +15,7 @@ from common.backends.frameworks import FRAMEWORKS, installed
 from common.base.errors import RequestError
 from common.base.machine import cores
 from common.terminal.command import Parser, status
-from common.terminal.values import ENTRIES, THREADS, above_zero, count
+from common.terminal.values import above_zero
 
 DESCRIPTION = """\
 What an allreduce costs: messages and additions between virtual devices are MEASURED, each
@@ -25,13 +25,13 @@ and the time on 2 to 64 devices of a cluster is PREDICTED. docs/allreduce.md exp
 python -m common.scaling --framework jax --latency 50 --bandwidth 12.5"""
 
 GRADIENTS: Final = (129_068, 11_175_818)
-"""The parameters of LeNet and of the book's ResNet-18."""
+"""The entries of the vectors that are summed: the parameters of LeNet and of ResNet-18."""
 
 HERE: Final = (2, 3, 4)
 """The numbers of devices of the allreduces that are timed."""
 
-BUDGET: Final = 30.0
-"""The seconds that timing may take."""
+BUDGET: Final = 15.0
+"""The seconds in which the allreduces of one vector are timed."""
 
 
 def scale(flags: argparse.Namespace) -> None:
@@ -52,18 +52,14 @@ def scale(flags: argparse.Namespace) -> None:
             "no framework is installed in this Python: `nox -s scaling` measures with one that has "
             "its own"
         )
-    threads = 1 if one_thread_each(framework) else flags.threads
+    threads = 1 if one_thread_each(framework) else cores()
     chapter: Any = import_backend(framework, "scratch", threads)
     # TensorFlow would warn that it compiles its collective again for each size.
     logging.getLogger(framework).setLevel(logging.ERROR)
     devices = chapter.devices(Process(), DeviceRequest(max(HERE), "cpu", threads))
     print(f"measuring {framework}: this takes less than a minute", file=sys.stderr)
-    lab, share, machine = (
-        Laboratory(chapter, devices.local),
-        BUDGET / len(flags.sizes),
-        describe_machine(),
-    )
-    compared = [lab.compare(entries, HERE, ALLREDUCES, share) for entries in flags.sizes]
+    lab, machine = Laboratory(chapter, devices.local), describe_machine()
+    compared = [lab.compare(entries, HERE, ALLREDUCES, BUDGET) for entries in GRADIENTS]
     console = Console(highlight=False, markup=False)
     console.print(
         f"MEASURED on {now()[:10]}, on virtual devices of {framework} that share one machine: "
@@ -76,18 +72,14 @@ def scale(flags: argparse.Namespace) -> None:
         f"{flags.addition:g} GB/s."
     )
     link = Link(flags.latency * 1e-6, 1e-9 / flags.bandwidth, 1e-9 / flags.addition)
-    console.print(cluster_table(max(flags.sizes), link))
+    console.print(cluster_table(max(GRADIENTS), link))
 
 
 def parser() -> Parser:
     """The command line; it needs the standard library only, so that --help is instant."""
     made = Parser("python -m common.scaling", DESCRIPTION)
-    add = made.add_argument_group("measurement").add_argument
-    add("--framework", choices=FRAMEWORKS, help="(the first that is installed)")
-    threads = "threads that all devices share (every core: %(default)s)"
-    add("--threads", type=count(THREADS), default=cores(), metavar="N", help=threads)
-    sizes = "float32 numbers in the vectors that are summed (the gradients of LeNet and ResNet-18)"
-    add("--sizes", type=count(ENTRIES), nargs="+", default=GRADIENTS, metavar="N", help=sizes)
+    first = "(the first that is installed)"
+    made.add_argument("--framework", choices=FRAMEWORKS, help=first)
     add = made.add_argument_group("the cluster").add_argument
     for name, value, what in (
         ("--latency", 5, "of a message, in microseconds"),

@@ -5,8 +5,7 @@ each way, then it adds. The round ends with the slowest device.
 """
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.parallel.schedules import SCHEDULES, Schedule
 from common.parallel.shards import shard_sizes
@@ -18,8 +17,7 @@ ALIKE: Final = 0.01
 """The relative difference up to which two times count as the same."""
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(NamedTuple):
     """What the busiest devices do: messages one after the other, entries moved and added."""
 
     messages: int
@@ -27,8 +25,7 @@ class Path:
     added: int
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """Alpha, beta and gamma: seconds of a message, of each byte moved, of each byte added."""
 
     latency: float

@@ -66,12 +66,15 @@ def test_help_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-SHORT = "from common.scaling import __main__ as it; it.BUDGET = 5; raise SystemExit(it.main())"
+SHORT = """
+from common.scaling import __main__ as it
+it.BUDGET, it.GRADIENTS = 5, (100_000,)
+raise SystemExit(it.main())
+"""
 
 
 def test_it_measures_the_framework_under_test(framework: str) -> None:
-    flags = [f"--framework={framework}", "--sizes=100000", "--latency=7"]
-    run = [sys.executable, "-c", SHORT, *flags]
+    run = [sys.executable, "-c", SHORT, f"--framework={framework}", "--latency=7"]
     printed = subprocess.check_output(run, cwd=ROOT, text=True)
     assert printed.index("MEASURED") < printed.index("PREDICTED")
     assert "latency 7 µs and 25 GB/s" in " ".join(printed.split())

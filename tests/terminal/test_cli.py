@@ -18,10 +18,9 @@ from common.models.initial import initial_weights
 from common.models.nets import LENET
 from common.models.weights_file import save_weights
 from common.parity import parser as parity
-from common.scaling.__main__ import parser as scaling
 from common.settings.arguments import parser
 from common.terminal.command import Parser
-from common.terminal.values import COUNT, ENTRIES, LARGEST_SEED, REPEATS, WIDTH
+from common.terminal.values import COUNT, LARGEST_SEED, REPEATS, WIDTH
 from common.training.cli import main
 
 HEAVY = {"numpy", "pydantic", "rich", "safetensors", "pooch"}
@@ -109,7 +108,6 @@ def everything_in(folder: Path) -> dict[Path, bytes | None]:
         (parser("jax", "concise"), "--width", WIDTH),
         (parser("jax", "concise"), "--seed", LARGEST_SEED),
         (seeds.parser(), "results --seeds", REPEATS),
-        (scaling(), "--sizes 5", ENTRIES),
         (parity(), "a b --tolerance", 1),
         (bench(), "--python=jax=python --rounds", REPEATS),
     ],
