@@ -79,11 +79,9 @@ def results(found: Sequence[Sample], rounds: int, failed: Mapping[Entry, str]) -
 def show(bench: Bench) -> None:
     """Prints the table."""
     console = Console(highlight=False)
-    made = table(HEADINGS, left=range(3))
+    made = table(HEADINGS, bench.rows(), left=range(3))
     for column in made.columns[:3]:
         column.no_wrap = True
-    for row in bench.rows():
-        made.add_row(*row)
     console.print(made)
     console.print(bench.provenance(), soft_wrap=True)
 

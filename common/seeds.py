@@ -30,7 +30,7 @@ DRAWS = 20_000  # permutations, if there are more
 
 
 def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
-    """One seed's record of every framework. Raises RequestError about the first that is wrong."""
+    """One seed's record of every framework. Raises RequestError if one is wrong."""
     where = folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1]
     found = gather(*where, lambda config: {"seed": seed} if config.seed != seed else {})
     for each in found:
@@ -40,10 +40,10 @@ def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) ->
 
 
 def p_value(figures: Array) -> tuple[float, int]:
-    """How often means are as far apart as those of `figures` (seeds, frameworks), or farther.
+    """How often means are at least as far apart as those of `figures` (seeds, frameworks).
 
-    The frameworks are permuted within each seed, in all ways or in `DRAWS` of them; also returns
-    the number. Raises RequestError without SciPy.
+    Also returns the number of permutations: all of the frameworks within each seed, or
+    `DRAWS` of them. Raises RequestError without SciPy.
     """
     try:
         from scipy.stats import permutation_test
@@ -66,7 +66,7 @@ def report(figures: Array, frameworks: Sequence[str]) -> str:
         [name, *(f"{x:.4f}" for x in (of.mean(), of.std(ddof=1), of.min(), of.max()))]
         for name, of in zip(frameworks, figures.T, strict=True)
     ]
-    # Each spread is the root of a mean variance: over the seeds, and over the frameworks.
+    # Each spread is the root of a mean variance, over seeds and over frameworks.
     spreads = [f"{np.sqrt(figures.var(axis=axis, ddof=1).mean()):.4f}" for axis in (0, 1)]
     p, permutations = p_value(figures)
     return "\n".join(markdown(["framework", "mean", "deviation", "least", "most"], rows)) + (

@@ -1,7 +1,7 @@
-"""Compares two sets of arrays by name, such as the weights of two files, array by array.
+"""Compares two sets of arrays by name, such as the weights of two files.
 
-An array that is only transposed, reshaped or renamed is named as such. Nothing is guessed: all
-entries agree after it, and the numbers are such that they would not agree by chance.
+An array that is only transposed, reshaped or renamed is named as such, if all entries
+agree after it and would not agree by chance.
 """
 
 import math
@@ -17,7 +17,7 @@ from common.base.errors import RequestError
 from common.compare.distances import compare, distance, finite, largest, wide
 
 SURE: Final = 1e-3
-"""Beyond it, relative to the largest entry, agreement may be chance, whatever the tolerance is."""
+"""Beyond it, relative to the largest entry, agreement may be chance."""
 
 MOST_AXES: Final = 5
 
@@ -26,7 +26,8 @@ MOST_AXES: Final = 5
 class ArrayPair:
     """One array of both; its distance is relative to the largest entry of the second.
 
-    Infinite: the distance of NaN or another shape, the limit where training amplifies rounding.
+    The distance of NaN or of another shape is infinite, and so is the limit where
+    training amplifies rounding.
     """
 
     array: str
@@ -120,9 +121,9 @@ def pair_up(
 
 
 def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
-    """The tolerance, else how far apart two roundings can be: the epsilon of the coarser dtype.
+    """The tolerance, else how far apart two roundings can be.
 
-    Each is off by half an epsilon of the number at most. Whole numbers are not rounded: 0.
+    That is the epsilon of the coarser dtype: each is off by half of it at most.
     """
     if tolerance is not None:
         return tolerance
@@ -166,7 +167,7 @@ def likeness(ours: Array, expected: Array, limit: float) -> str:
         return ""
     first, second, limit = wide(ours), wide(expected), min(limit, SURE)
     with np.errstate(all="ignore"):
-        # Zeros, or other equal entries, fit in any order. Most others differ in the largest one.
+        # Equal entries fit in any order. Most other arrays differ in the largest entry.
         close = limit * largest(second)
         if not second.max() - second.min() > close >= abs(first.max() - second.max()):
             return ""

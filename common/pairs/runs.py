@@ -1,4 +1,4 @@
-"""Compares two runs: whether they are of the same setting, and where they begin to diverge."""
+"""Compares two runs: whether their setting is the same, and where they diverge."""
 
 import math
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ def read_run(path: Path) -> Run:
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
     """The verdict on two runs, `ours` against what is `expected`.
 
-    Framework, devices and dtype may differ, the setting may not. Without a `tolerance` the limits
-    are the project's own.
+    Framework, devices and dtype may differ, the setting may not. Without a `tolerance`,
+    the limits are those of the chapter.
     """
     notes = list(_notes(ours.record, expected.record))
     if differences := other_setting(ours.record, expected.record):

@@ -10,11 +10,11 @@ ROOMS: Final = (
     *("base", "data", "models", "parallel", "backends"),
     *("hosts", "chapters", "settings", "records", "training"),
 )
-"""The rooms of `common/` that decide a run's numbers; the rest looks at what has been computed."""
+"""The rooms of `common/` that decide a run's numbers."""
 
 
 def source_digest(framework: str) -> str:
-    """The SHA-256 over the code that decides a run's numbers: a record of other code is stale."""
+    """The SHA-256 over the code that decides a run's numbers."""
     state = hashlib.sha256()
     for path in sources(framework):
         state.update(path.relative_to(ROOT).as_posix().encode())

@@ -24,7 +24,7 @@ VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def gpus_here() -> dict[str, str | int]:
-    """The GPUs that a run could choose from and NVIDIA's driver, as a record tells of them."""
+    """The GPUs that a run could choose from, and NVIDIA's driver."""
     if isinstance(found := find_driver(VISIBLE), str):  # the framework may see more
         return {"gpus": "unknown", "driver": "unknown"}
     return {"gpus": in_words(found.cards), "driver": found.version}
@@ -68,7 +68,7 @@ def cluster(launcher: str, config: Config, process: Process) -> Cluster | None:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What a record says of the error that ended its run, without the paths of a machine."""
+    """The error that ended a run, without the paths of a machine."""
     ours = isinstance(error, RequestError | RunError)
     message = str(error) if ours else f"{type(error).__name__}: {gist(str(error))}"
     text = "".join(traceback.format_exception(error))

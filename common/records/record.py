@@ -1,4 +1,4 @@
-"""What a run leaves behind: a record, with its tensors in the `.safetensors` file beside it."""
+"""What a run leaves: a record, with its tensors in the `.safetensors` file beside it."""
 
 import re
 from typing import Final, Literal
@@ -18,7 +18,7 @@ class Strict(BaseModel):
 
 
 class Epoch(Strict):
-    """One epoch, counted from 1. Seconds are of training alone, read after synchronizing."""
+    """One epoch, counted from 1. Seconds are of training, without evaluation."""
 
     epoch: Count
     steps: Count
@@ -51,7 +51,7 @@ class Resumption(Strict):
 
 
 class Cluster(Strict):
-    """The launcher of a run over hosts, how its processes communicate, and the host of each."""
+    """The launcher of a run over hosts, its communication, and the host of each process."""
 
     launcher: str
     engine: str
@@ -60,7 +60,7 @@ class Cluster(Strict):
 
 
 class Split(Strict):
-    """What the first step of a run, or after it resumed, sent and kept, and what devices did."""
+    """What the first step, also of a resumed run, sent and kept, and what devices did."""
 
     counted: Usage
     predicted: Usage
@@ -70,9 +70,9 @@ class Split(Strict):
 class Record(Strict):
     """Everything that is known of one run. Sizes are in bytes, times in seconds.
 
-    `config` is what was asked for, with the data and how many examples of it. `environment` has the
-    variables that were set and may change how the framework rounds. `data_sha256` covers images and
-    labels, `sha256` all the rest and, once the run is complete, the file of tensors beside it.
+    `config` has the data and how many examples of it. `environment` has the variables
+    that were set and may change rounding. `data_sha256` covers images and labels, `sha256`
+    the record and, once the run is complete, the file of tensors beside it.
     """
 
     schema_version: Literal[8] = Field(default=SCHEMA, alias="schema")
@@ -99,7 +99,7 @@ class Record(Strict):
     sha256: str = ""
 
     def name(self) -> str:
-        """What all files of the run are called, up to their ends."""
+        """The name of the run's files, without suffix."""
         config = self.config
         return run_name(self.framework, self.chapter, config.devices, config.options.way())
 
@@ -109,16 +109,16 @@ class Record(Strict):
 
 
 ANY: Final = "[0-9]*"
-"""In the place of a number of devices: a pattern for names of runs on any number of them."""
+"""A pattern for any number of devices in the name of a run."""
 
 
 def run_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
-    """What all files of a run are called, up to their ends; `way` is `Options.way`, or empty."""
+    """The name of a run's files, without suffix; `way` is `Options.way`, or empty."""
     return "-".join(filter(None, (framework, chapter, way, f"{devices}dev")))
 
 
 def files_of(name: str) -> re.Pattern[str]:
-    """The names of the files that a run of this name writes; the first group is a step, if any."""
+    """The names of the files that a run writes; the first group is a step, if any."""
     return re.compile(rf"{re.escape(name)}(?:-step(\d+))?\.(?:json|safetensors)")
 
 

@@ -1,7 +1,7 @@
-"""Records as files: each is written atomically, with its tensors beside it, and verified when read.
+"""Records as files, with tensors beside them: written atomically, verified when read.
 
-One digest, in the record, shows if either file was changed, cut off or replaced. It is for
-accidents: a record that is changed on purpose can get a new one.
+One digest, in the record, shows if either file was changed, cut off or replaced by
+accident. Whoever changes a record on purpose can make a new one.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ from common.records.record import SCHEMA, Record
 
 
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:
-    """Writes the tensors, if any, and then the record with the digest of both, each atomically.
+    """Writes the tensors, if any, then the record with the digest of both, atomically.
 
-    A record without tensors, as a run writes first, removes those of an earlier run. So whenever
-    the process is killed, a complete record has its own. Raises RunError if it cannot be written.
+    A record without tensors, as a run writes first, removes those of an earlier run. So
+    whenever the process is killed, a complete record has its own. Raises RunError.
     """
     with write_failure(path):
         if tensors is not None:
@@ -45,7 +45,7 @@ def tensors_of(path: Path) -> Path:
 
 
 def digest(path: Path, record: Record, *, tensors: bool) -> str:
-    """The SHA-256 over a record, except for its digest, and the tensors beside `path`, if any."""
+    """The SHA-256 over a record without its digest, and the tensors beside it, if any."""
     state = hashlib.sha256(record.model_dump_json(exclude={"sha256"}).encode())
     if tensors:
         with tensors_of(path).open("rb") as stream:
@@ -76,7 +76,7 @@ def read_record(path: Path) -> Record:
 
 
 def read_tensors(path: Path, record: Record) -> Weights:
-    """The tensors of the record at `path`. Raises RunError unless both are as they were written."""
+    """The tensors of the record at `path`. Raises RunError if either was changed."""
     tensors = tensors_of(path)
     try:
         require_regular(tensors)
@@ -97,7 +97,7 @@ def require_complete(path: Path, record: Record) -> None:
 
 
 def require_own(path: Path, record: Record) -> None:
-    """Raises RunError if the record is one of another name, or of other code than is here."""
+    """Raises RunError if the record has another name, or is of other code than is here."""
     if record.file_name() != path.name:
         raise RunError(f"it is the record of {record.name()} ({path})")
     if record.source_sha256 != source_digest(record.framework):
@@ -105,7 +105,7 @@ def require_own(path: Path, record: Record) -> None:
 
 
 def made_elsewhere(record: Record, others: Iterable[Record]) -> str:
-    """How most records of its framework were made otherwise than this one; empty if they were not.
+    """How most records of its framework were made otherwise; empty if they were not.
 
     Runs over hosts may have been on any machine.
     """

@@ -1,7 +1,7 @@
-"""The arrays that a run leaves; its trace lets single steps be computed again, each on its own.
+"""The arrays that a run leaves. From its trace, single steps can be computed again.
 
-By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the initial
-ones); `trace/momentum/T/NAME`, the velocities after step T, with momentum and not after 0;
+By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the
+initial ones); `trace/momentum/T/NAME`, the velocities after step T > 0, with momentum;
 `trace/images/T` and `trace/labels/T`, the minibatch of step T, as bytes.
 """
 
@@ -21,20 +21,20 @@ PROBE: Final = 100
 """Examples in the probe batch: the first of the test set."""
 
 LAYERS_PROBE: Final = 10
-"""Of them, those of which a run keeps what each layer makes: of all it would be 45 MB and more."""
+"""Of them, those of which a run keeps the output of each layer."""
 
 WHOLE, FIRST, ENDS = 20, 3, 10
-"""A run of so many steps keeps all of them, a longer one the first ones and the ends of epochs."""
+"""A run of 20 steps keeps all, a longer one the first 3 and the ends of 10 epochs."""
 
 MOST_BYTES: Final = 32 * 2**20
 """The most bytes of weights and velocities that a run keeps."""
 
 MOST_OPERATIONS: Final = 15 * 10**10
-"""The most operations that computing its steps again may take: some ten seconds."""
+"""The most operations of computing its steps again: some ten seconds."""
 
 
 def traced_steps(config: Config) -> list[int]:
-    """The steps of a run, counted from 1, that can be computed again; none if the net is large."""
+    """The steps of a run, from 1, that are kept; none if the net is large."""
     steps, epochs = config.number_of_steps(), config.number_of_epochs()
     apart = -(epochs // -ENDS) if epochs > ENDS else 1
     ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
@@ -46,7 +46,7 @@ def traced_steps(config: Config) -> list[int]:
     while wanted and (
         len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
     ):
-        # The last step stays long, the first one longest: its gradient is compared, too.
+        # The last step stays long, the first longest: its gradient is compared, too.
         wanted = [*wanted[:-2], wanted[-1]] if len(wanted) > 2 else wanted[:-1]
     return wanted
 
@@ -57,13 +57,13 @@ def around(steps: Sequence[int]) -> list[int]:
 
 
 def snapshots(config: Config) -> list[int]:
-    """After which steps the weights are kept; 0: the initial ones. The final ones are elsewhere."""
+    """After which steps the weights are kept; 0: the initial ones. Without the last."""
     last = config.number_of_steps()
     return [step for step in around(traced_steps(config)) if step < last]
 
 
 def minibatch_size(config: Config, step: int) -> int:
-    """The number of examples in the minibatch of a step; the last of an epoch may be short."""
+    """The number of examples in the minibatch of a step."""
     place = (step - 1) % config.steps_of_whole()
     return config.examples_in(place + 1) - config.examples_in(place)
 

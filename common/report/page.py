@@ -1,4 +1,4 @@
-"""The verdict as a page: one file, with nothing in it that runs or that is elsewhere."""
+"""The verdict as a page: one file that runs nothing and fetches nothing."""
 
 import base64
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Line plots of runs as SVG: the same numbers give the same bytes, in any environment."""
+"""Line plots of runs as SVG: the same numbers give the same bytes."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ WIDTH, HEIGHT, MARGIN, LEADING = 560, 190, 64, 18
 
 @dataclass(frozen=True)
 class Line:
-    """Points (n,) of a run to join; the more devices it had, the thinner is the line."""
+    """Points (n,) of a run; the more devices it had, the thinner is the line."""
 
     framework: str
     devices: int

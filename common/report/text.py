@@ -45,7 +45,7 @@ def rows(comparison: Comparison) -> list[list[str | Cell]]:
 
 
 def _cell(checks: Sequence[Check]) -> Cell:
-    """The worst figure of one check over one framework's device counts, and whether all passed."""
+    """The worst figure of a check of one framework's runs, and whether all passed."""
     if not checks:
         return "", True
     worst, passed = nearest_to_failing(checks), all(check.passed for check in checks)

@@ -18,7 +18,7 @@ from common.terminal.text import printable
 
 
 def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVerdict:
-    """The verdict on two records, or two files of weights, the first against the second.
+    """The verdict on two records, or two files of weights.
 
     Raises RequestError or RunError if they are neither, or cannot be read.
     """
@@ -35,7 +35,7 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
 
 
 def print_pair(verdict: PairVerdict, title: str) -> int:
-    """Prints the arrays, what there is to say of each, and the conclusion as the last line.
+    """Prints the arrays, a note on some, and the conclusion.
 
     Returns 0 (the same), 1 (they diverge) or 2 (they cannot be compared).
     """

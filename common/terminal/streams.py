@@ -34,7 +34,7 @@ class Unread(io.FileIO):
 
 
 def open_streams() -> None:
-    """Lets this process continue without a reader, such as `head`, and without its streams."""
+    """Lets this process continue without a reader, and without its streams."""
     if os.environ.get("COLUMNS", "").strip("0 ") == "":  # else tables would have no room at all
         os.environ.pop("COLUMNS", None)
     for descriptor in range(3):
