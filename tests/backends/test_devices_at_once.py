@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,6 @@ def torch() -> Iterator[Any]:
     before = module.get_num_threads()
     yield module
     module.set_num_threads(before)
-
-
-@pytest.mark.parametrize(("devices", "threads", "at_once"), [(4, 2, 2), (3, 2, 1)])
-def test_as_many_compute_at_once_as_share_the_threads_evenly(
-    torch: Any, devices: int, threads: int, at_once: int
-) -> None:
-    on_each_device: Any = import_module("frameworks.pytorch.kernels").on_each_device
-    torch.set_num_threads(threads)
-    met, more = Barrier(at_once), Barrier(at_once + 1)
-
-    def function(device: int) -> tuple[int, int]:
-        met.wait(30)  # until as many are here
-        return device, torch.get_num_threads()
-
-    share = threads // at_once
-    assert on_each_device(function, range(devices)) == [(each, share) for each in range(devices)]
-    assert torch.get_num_threads() == threads
-    with pytest.raises(BrokenBarrierError):
-        on_each_device(lambda _: more.wait(0.1), range(devices))
 
 
 def test_the_step_has_the_same_bits_as_one_device_after_the_other(torch: Any) -> None:

@@ -1,14 +1,19 @@
-"""A process of DDP that is killed, frozen or never there ends the run soon, by name."""
+"""A process of DDP that is killed, frozen or never there ends the run soon, by name.
+
+Whatever ends the run ends its processes, too, and leaves no file behind.
+"""
 
 import os
+import re
 import socket
+import subprocess
 import time
 from pathlib import Path
-from signal import SIGKILL, SIGSTOP, Signals
+from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Signals
 
 import pytest
 from killed_runs import Case, Runner
-from started import descendants, free_port, require_gone
+from started import descendants, free_port, heard, require_gone
 
 pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
 
@@ -20,6 +25,18 @@ FROZEN = "has not answered for 15 seconds: it is frozen"
 
 SOON = 30
 """Seconds in which it has to be known."""
+
+
+def begun(runner: Runner, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    """A run that has left its first record."""
+    with heard():
+        run = runner.start("out", launcher=launcher)
+    limit = time.monotonic() + 200
+    while not runner.path("out").exists():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    return run
 
 
 @pytest.mark.parametrize(
@@ -37,12 +54,7 @@ def test_a_process_that_is_lost_is_named(
     tmp_path: Path, launcher: tuple[str, ...], place: int, number: Signals, said: str
 ) -> None:
     runner = Runner("pytorch", ENDLESS, tmp_path)
-    run = runner.start("out", launcher=launcher)
-    limit = time.monotonic() + 200
-    while not runner.path("out").exists():
-        assert run.poll() is None, run.communicate()
-        assert time.monotonic() < limit
-        time.sleep(0.1)
+    run = begun(runner, launcher)
     processes, started = descendants(run.pid), time.monotonic()
     os.kill(processes[place], number)
     out, err = run.communicate(timeout=2 * SOON)
@@ -55,6 +67,32 @@ def test_a_process_that_is_lost_is_named(
     record = runner.record("out")
     assert record.status == "failed"
     assert launcher or (record.failure and record.failure.message == said)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(SIGKILL, -SIGKILL), (SIGINT, 130), (SIGTERM, 143), (SIGHUP, 143)]
+)
+def test_a_run_that_is_stopped_takes_its_processes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: Signals, status: int
+) -> None:
+    (temporary := tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    # PyTorch's cache of compiled code, which the next run takes, too, is no such file.
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    runner = Runner("pytorch", ENDLESS, tmp_path)
+    run = begun(runner)
+    processes = descendants(run.pid)
+    if number in (SIGINT, SIGHUP):
+        os.killpg(run.pid, number)  # as a terminal does
+    else:
+        run.send_signal(number)
+    _, err = run.communicate(timeout=SOON)
+    assert run.returncode == status
+    require_gone(processes)
+    assert not list(temporary.iterdir())
+    assert runner.record("out").status == ("running" if number == SIGKILL else "interrupted")
+    said = r".*: error: stopped after step [\d,]+ of 7,000,000, and .*\n"
+    assert number == SIGKILL or re.fullmatch(said, err), err
 
 
 @pytest.mark.parametrize("absent", [0, 2])

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from summing_chapter import SummingChapter, held
-from together import COUNT, FLAGS, Started, Together, together as together, wait_until
+from together import COUNT, Started, Together, together as together, wait_until
 
 from common.backends.devices import Process
 from common.data.dataset import Dataset, load
@@ -117,25 +116,12 @@ def test_a_stranger_that_talks_nonsense_does_no_harm(together: Together) -> None
         assert [run.ended()[0] for run in runs] == [0] * COUNT
 
 
-def test_a_second_run_at_the_same_port_is_refused_and_the_first_continues(
-    together: Together,
-) -> None:
-    runs = together.all(hurt={0: held("here")})
-    wait_until((together.folder / "here").exists)
+def test_a_second_run_at_the_same_port_is_refused(together: Together) -> None:
+    runs = [together.start(0)]
+    wait_until(lambda: "1 of 3" in runs[0].err())
     said = f"processes cannot connect at port {together.port} of this host"
     again = together.start(0, "--out=second")
     require_refused([again], said, "name another one in --coordinator")
-    require_refused([together.start(1, "--out=second")], "process 1 has come already")
-    assert all(run.process.is_alive() for run in runs)
+    runs += [together.start(rank) for rank in (1, 2)]
+    assert [run.ended()[0] for run in runs] == [0] * COUNT
     assert not (together.folder / "second").exists()
-
-
-def test_a_run_that_never_was_leaves_the_record_of_another_as_it_was(together: Together) -> None:
-    # Each host would have had two devices, as one alone has: all together have six.
-    alone = together.command([*FLAGS[1:]], SummingChapter())
-    assert alone.ended()[0] == 0
-    before = {path: path.read_bytes() for path in (together.folder / "out").iterdir()}
-    place = [f"--coordinator=localhost:{together.port}", "--hosts=3", "--host-rank=0"]
-    late = together.command([*FLAGS[1:], *place, "--join-timeout=1"], SummingChapter())
-    assert late.ended()[0] == 1
-    assert {path: path.read_bytes() for path in (together.folder / "out").iterdir()} == before
