@@ -32,20 +32,17 @@ HEADINGS: Final = {
 }
 """What each check compares, in words."""
 
-
 Printable = Annotated[str, AfterValidator(printable)]
 """Text of a finding: a name in it may come from anywhere."""
 
 
 class Finding(BaseModel):
-    """What one check of a run found. `where` is the entry, or the epoch, that is worst.
+    """What one check of a run found.
 
-    It is an entry of `array`; `step` is the step of which the array is, if there are several.
-
-    `quantity` says whose tolerance was applied; without a tolerance, what is asked for is equality.
-    Where there is a tolerance and no distance, nothing could be compared: NaN, or another shape.
-    `diverged` names every array that is too far off, in the net's order. Where steps are compared,
-    `steps` is their number, and `hidden` that of those whose movement rounding hides.
+    `where` is the worst entry, of `array` at `step`, or the worst epoch. `quantity` says whose
+    tolerance was applied; without a tolerance, equality is required. With a tolerance and without a
+    distance, nothing could be compared: NaN, or another shape. `diverged` names every array that is
+    too far off, in the net's order. Of `steps` compared, rounding hides how `hidden` moved weights.
     """
 
     check: str
@@ -70,17 +67,6 @@ class Finding(BaseModel):
     def comparable(self) -> bool:
         """Whether there is a distance, or none is asked for."""
         return self.tolerance is None or self.distance is not None
-
-    @property
-    def share(self) -> float:
-        """The distance as a share of the limit, above 1 if it failed; -1 if there is no limit."""
-        if not self.tolerance:
-            return -1.0
-        if self.distance is None:
-            return math.inf
-        if self.check == "accuracy":  # the more, the better
-            return self.tolerance / self.distance if self.distance else math.inf
-        return self.distance / self.tolerance
 
 
 class Check(Finding):
@@ -109,5 +95,7 @@ def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: To
 
 
 def nearest_to_failing(found: Iterable[Finding]) -> Finding:
-    """Of several findings, the one that does."""
-    return max(found, key=lambda each: each.share)
+    """Of several findings, the one whose distance is the largest share of its limit."""
+    return max(
+        found, key=lambda x: math.inf if x.distance is None else x.distance / (x.tolerance or 1)
+    )

@@ -10,10 +10,11 @@ from common.base.errors import RequestError
 from common.base.machine import now
 from common.chapters.chapters import CHAPTERS, SPECS, SUITES
 from common.chapters.suites import Suite
-from common.compare.checks import Run
+from common.compare.checks import Run, allowed, check_shapes
 from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.planned import other_settings, suite_of
-from common.compare.suite import SuiteResult, Verdict, on_one_host, recomputed_of
+from common.compare.recorded_steps import recompute_all
+from common.compare.suite import SuiteResult, Verdict, on_one_host
 from common.settings.config import Config
 
 TELLING: Final = ("dtype", "allreduce", "batch_norm")
@@ -90,7 +91,7 @@ def examine(
             suite,
             loaded[chapter, suite.name],
             references_of(runs, exact, independent=not suite.exact),
-            recomputed_of(f"{chapter}, {suite.name}", runs),
+            recompute_all([each for each in runs if not check_shapes(each)[0] and allowed(each)]),
             [run for run in runs_of(chapter, suite.alone_in) if run.devices == 1],
             {(run.record.framework, run.devices): run for run in runs_of(chapter, suite.repeats)},
             [f"{where}: {', '.join(who)}" for where, who in elsewhere.items() if who],

@@ -9,7 +9,6 @@ rounding decides ReLU units whose input is next to zero: these are units in doub
 """
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,8 +17,6 @@ from multiprocessing.pool import ThreadPool
 from typing import Any, Final
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from common.base.arrays import Array, Weights, part
 from common.base.machine import cores
@@ -27,7 +24,7 @@ from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
 from common.compare.distances import Distance, compare, distance, largest
 from common.compare.limits import Tolerance
-from common.compare.numpy_layers import Bounds
+from common.compare.numpy_nets import Bounds
 from common.data.minibatches import pixels
 from common.models.weights_file import digest
 from common.parallel.shards import shard_bounds
@@ -45,10 +42,10 @@ Of 99 % of it, one pass took 0.75 GiB for LeNet and 0.37 to 0.72 for ResNet-18, 
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step of a run: from which weights, on which minibatch, to which weights.
+    """One step of a run: the weights before and after it, and the minibatch.
 
-    With momentum, also from which velocities to which. None are recorded before the first step,
-    where they are zero, nor after the last one.
+    With momentum, also the velocities; those before the first step are zero, and not recorded, nor
+    are those after the last one.
     """
 
     chapter: str
@@ -331,16 +328,11 @@ def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
     return {f"gradients/{name}": values for name, values in gradients.items()}
 
 
-def recompute_all(runs: Sequence[Run], description: str) -> dict[str, Recomputed | None]:
-    """What each run should have computed, by its name; the description stands beside a bar."""
-    console, hidden = Console(stderr=True), not sys.stderr.isatty()
+def recompute_all(runs: Sequence[Run]) -> dict[str, Recomputed | None]:
+    """What each run should have computed, by its name."""
     # Unlike an executor's, these threads do not hold up an interrupt.
-    with (
-        ThreadPool(threads(runs)) as pool,
-        Progress(console=console, transient=True, disable=hidden) as bar,
-    ):
-        found = bar.track(pool.imap(recompute, runs), len(runs), description=description)
-        return {run.name: each for run, each in zip(runs, found, strict=True)}
+    with ThreadPool(threads(runs)) as pool:
+        return dict(zip((run.name for run in runs), pool.imap(recompute, runs), strict=True))
 
 
 def threads(runs: Sequence[Run]) -> int:

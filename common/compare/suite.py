@@ -32,7 +32,7 @@ from common.compare.distances import Distance, compare
 from common.compare.findings import Check, Finding, farthest, nearest_to_failing
 from common.compare.limits import LIMITS
 from common.compare.planned import preset_of
-from common.compare.recorded_steps import Recomputed, recompute_all
+from common.compare.recorded_steps import Recomputed
 from common.records.trace import minibatch_size
 from common.settings.config import Config
 
@@ -139,12 +139,6 @@ class SuiteResult:
             notes=[*self.notes, *variables_set(runs)],
             lacking=dict(self.lacking),
         )
-
-
-def recomputed_of(suite: str, runs: Sequence[Run]) -> dict[str, Recomputed | None]:
-    """NumPy's steps of the runs that are whole and have limits, by name."""
-    whole = [run for run in runs if not check_shapes(run)[0] and allowed(run)]
-    return recompute_all(whole, f"{suite}: recomputing steps")
 
 
 def findings(found: LoadedRecord, result: SuiteResult) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from numpy_chapter import NumpyConcise, WrongMomentum
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
 from common.compare.checks import Run, allowed
-from common.compare.numpy_layers import SUMS
+from common.compare.numpy_nets import SUMS
 from common.compare.recorded_steps import explaining, recompute
 from common.compare.suite import Verdict
 from common.models.initial import initial_weights
