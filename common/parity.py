@@ -151,10 +151,7 @@ def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> st
             raise
         return f"no {folder / 'parity.html'}: {PAGE_NEEDS} makes it: nox -s parity -- {folder}"
     except (RequestError, OSError) as error:
-        unwritten = f"the verdict is only printed: {error}"
-        if any((folder / name).exists() for name in VERDICT_FILES):
-            unwritten += "; the files there are of an earlier comparison"
-        print(f"python -m common.parity: {unwritten}", file=sys.stderr)
+        print(f"python -m common.parity: the verdict is only printed: {error}", file=sys.stderr)
     return ""
 
 

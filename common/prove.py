@@ -14,7 +14,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -195,7 +194,6 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
     """
     print(named(command), flush=True)
     print(f"\n{named(command)}", file=log, flush=True)
-    last = deque[str](maxlen=10)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
     out: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     running = subprocess.Popen(command, **out, text=True, errors="replace", process_group=0)
@@ -204,15 +202,13 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
             log.write(line)
             if "common.grid" not in command or re.match(r"\d+(/\d+| runs)", line):
                 print(line, end="", flush=True)
-            else:
-                last.append(line)
         running.wait()
     except BaseException:
         os.killpg(running.pid, signal.SIGTERM)
         running.wait()
         raise
     if running.returncode:
-        print(f"{''.join(last)}FAILED with status {running.returncode}", flush=True)
+        print(f"FAILED with status {running.returncode}: see {log.name}", flush=True)
     return running.returncode == 0
 
 

@@ -16,15 +16,17 @@ from numpy_chapter import NumpyChapter, SumInsteadOfMean
 from common.backends.devices import DeviceRequest, Devices, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.chapters.chapters import SUITES
+from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.suites import Settings, Suite, on_gpus
 from common.compare.checks import Run
 from common.compare.findings import Finding
+from common.compare.folder import only_in_grid, verdict_on
 from common.compare.numpy_nets import Step
 from common.compare.planned import preset_of
 from common.compare.suite import SuiteResult, Verdict, on_one_host, repeats
+from common.grid import runs
 from common.parity import PAGE_NEEDS, main
-from common.report.text import conclusion, subtitle
+from common.report.text import conclusion, not_run, subtitle
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 
@@ -195,6 +197,20 @@ def test_a_preset_has_its_accuracy_on_gpus_too(kind: str) -> None:
     assert preset_of(config) == "quick"
     assert preset_of(config.model_copy(update={"deterministic": True})) == "quick"
     assert preset_of(config.model_copy(update={"tf32": True})) is None
+
+
+def test_every_suite_is_run_by_plain_nox_or_left_to_the_grid_and_said_so() -> None:
+    plain, added = (
+        {str(given["out"]) for _, given in runs("pytorch", Path(), more_devices=more)}
+        for more in (False, True)
+    )
+    left = only_in_grid(CHAPTERS)
+    named = {each.folder for each in SUITES if f"{each.chapter} {each.name}" in left}
+    assert added - plain == named
+    verdict = verdict_on([], left)
+    line = f"not run: 3 or more devices, and {len(left)} of the suites"
+    assert not_run(verdict).startswith(line)
+    assert verdict.model_dump()["not_run"] == left
 
 
 OVER_HOSTS = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
