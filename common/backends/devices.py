@@ -36,10 +36,7 @@ class Process:
     gather: Callable[[Any], list[Any]] = field(default=alone, compare=False, repr=False)
 
     def names(self, kind: str, share: int) -> list[str]:
-        """What all devices are called if there are several hosts, of which each process has some.
-
-        Devices are of one kind and are counted on each host, in the order of the processes there.
-        """
+        """The names of all devices over several hosts: each process has `share`, by its rank."""
         return [
             f"{host} {kind}:{self.hosts[:rank].count(host) * share + index}"
             for rank, host in enumerate(self.hosts)
@@ -55,10 +52,7 @@ class Process:
         return any(self.gather(says_so))
 
     def share_of(self, devices: Sequence[Device]) -> list[Device]:
-        """The process's share of all devices of the host: the same number for each process.
-
-        Raises RequestError if they cannot be shared so.
-        """
+        """The process's share of its host's devices. Raises RequestError if they are uneven."""
         share, over = divmod(len(devices), self.local_count)
         if over or not share:
             raise RequestError(
@@ -76,9 +70,9 @@ ALONE: Final = Process()
 class DeviceRequest:
     """The devices that are asked for: how many, "auto", "cpu" or "gpu", and the CPU's threads.
 
-    Without a `count`: every GPU there is, else 2 CPU devices. A backend is asked for those of one
-    host. With `tf32`, GPUs may multiply float32 numbers with ten bits of the mantissa; if they are
-    `deterministic`, they give the same bits each time, else they take what is fastest.
+    Without a `count`: every GPU there is, else 2 CPU devices. With `tf32`, GPUs may multiply
+    float32 numbers with ten bits of the mantissa; `deterministic` ones give the same bits each
+    time.
     """
 
     count: int | None
@@ -94,10 +88,7 @@ class DeviceRequest:
         return cls(*(settings[name] for name in flags))
 
     def on_each(self, process: Process) -> "DeviceRequest":
-        """What is asked for on each host of a run.
-
-        Raises RequestError if the hosts, or the processes of a host, cannot share the devices.
-        """
+        """What is asked for on each host of a run. Raises RequestError if that is uneven."""
         hosts = process.count // process.local_count
         share, over = divmod(self.count or 0, hosts)
         if over:
@@ -112,8 +103,7 @@ class DeviceRequest:
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:
         """The kind, "cpu" or "gpu", and the number of devices, where there are so many GPUs.
 
-        CPU devices are virtual, so there are always enough. Raises RequestError if there are fewer
-        GPUs than asked for: never fewer, never silently others.
+        Raises RequestError if there are fewer than asked for: never silently others.
         """
         if self.kind == "cpu" or (self.kind == "auto" and not gpus):
             return "cpu", self.count or 2

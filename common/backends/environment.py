@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import Any
 
 from common.base.errors import RequestError
 from common.terminal.text import gist, storable
@@ -17,12 +18,11 @@ from common.terminal.text import gist, storable
 class Environment:
     """The variables by which a framework computes otherwise, and what is done about each.
 
-    In names, `*` stands for anything. Before a framework is loaded, every run sets what is
-    `decided`, removes what is `removed`, and sets each of `defaults` that the user has not set.
-    `rounding` variables may change the last bits: they stay, and a record names them. `breaking`
-    ones may end a run, whose error line names them. `fatal` ones may end the process without an
-    exception, so another process runs `trial` first. `roles` tell the framework which process this
-    is; they are removed once the run has read them.
+    In names, `*` stands for anything. A run sets what is `decided`, removes what is `removed`, and
+    sets each of `defaults` that the user has not set. A record names `rounding` variables, the
+    error line of a failed run also `breaking` ones. `fatal` ones may end the process without an
+    exception, so another process runs `trial` first. `roles` tell the framework which process
+    this is; they are removed once the run has read them.
     """
 
     decided: Mapping[str, str] = field(default_factory=dict)
@@ -82,10 +82,8 @@ def last_words(trial: str, *_: tuple[str, str]) -> str:
 
     It is asked once: a process may do many runs.
     """
-    tried = [sys.executable, "-c", trial]
-    done = subprocess.run(
-        tried, capture_output=True, text=True, errors="backslashreplace", check=False
-    )
+    how: Any = {"capture_output": True, "text": True, "errors": "backslashreplace"}
+    done = subprocess.run([sys.executable, "-c", trial], check=False, **how)
     # Google's libraries say first when they say it, and where in their code.
     return re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr)) if done.returncode else ""
 

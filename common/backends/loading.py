@@ -35,7 +35,7 @@ def environment(framework: str) -> Environment:
 def engine(framework: str, chapter: str, kind: str, how: str = "") -> dict[str, str]:
     """What joins processes on several hosts, and by what they exchange numbers, in words.
 
-    `how` gradients are added, the name of an allreduce or a wrapper, may have an engine of its own.
+    `how` is the name of an allreduce or a wrapper, which may have an engine of its own.
     """
     about = package(framework)
     name = about.ENGINES.get(how, about.ENGINES[chapter])
@@ -116,10 +116,7 @@ def suspects_named(framework: str) -> Iterator[None]:
 
 
 def set_tf32(tf32: bool) -> None:
-    """Lets NVIDIA's libraries multiply with fewer bits, or not; they ask when they are loaded.
-
-    MXNet has no other way to say it.
-    """
+    """Lets NVIDIA's libraries multiply with fewer bits, or not; they ask when they are loaded."""
     if tf32:
         os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
     else:
@@ -128,5 +125,6 @@ def set_tf32(tf32: bool) -> None:
 
 def backend(framework: str, chapter: str) -> Chapter:
     """One chapter in one framework: its listing, and what the harness needs beside it."""
-    made: Chapter = getattr(import_module(f"frameworks.{framework}.chapters"), chapter)()
+    module = import_module(f"frameworks.{framework}.chapters")
+    made: Chapter = getattr(module, chapter)()
     return made

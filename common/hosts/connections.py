@@ -14,6 +14,7 @@ from typing import Final
 from common.backends.devices import LOOPBACK, Process
 from common.base.control import Channel, Message
 from common.base.errors import RequestError, RunError, StoppedError
+from common.base.failures import Failure
 from common.base.signals import Stop
 from common.hosts.launchers import BY_HAND, Launched
 
@@ -69,9 +70,9 @@ class Meeting:
             ) from None
 
     def reach(self, stop: Stop) -> Channel:
-        """A channel to the first process, which has heard who this one is and sends heartbeats.
+        """A channel to the first process, which has let this one in.
 
-        Raises RunError if there is none in time, and StoppedError.
+        Raises RunError if there is none in time, RequestError if it refuses, and StoppedError.
         """
         host, port = self.coordinator
         began = time.monotonic()
@@ -79,9 +80,9 @@ class Meeting:
             try:
                 channel = channel_by(socket.create_connection((host, port), ENOUGH))
                 channel.send(**self.hello())
-                if channel.connection.poll(CONNECT_TIMEOUT):
-                    return channel
-                channel.connection.close()
+                there = channel.connection.poll(CONNECT_TIMEOUT)
+                if not there or (answer := channel.receive()) is None:
+                    raise OSError("no process of a run answers")
             except OSError as error:
                 if time.monotonic() - began > self.limit:
                     raise RunError(
@@ -90,6 +91,10 @@ class Meeting:
                         f"{self.limit:g} seconds: start it{self.asked_by}"
                     ) from None
                 time.sleep(LOOK)
+            else:
+                if refusal := answer.get("ended"):
+                    raise Failure(*refusal).error()
+                return channel
         raise StoppedError("stopped before all had started", status=stop.status)
 
 

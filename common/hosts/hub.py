@@ -48,15 +48,19 @@ class Hub(Group):
             told = failure._replace(message=f"{self.names[culprit]}: {failure.message}")
         for rank, channel in self.channels.items():  # the one that failed says so itself
             channel.send(ended=failure if rank == culprit else told)
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
         limit = time.monotonic() + FAREWELL
         while self.open and time.monotonic() < limit:  # else they would take this one for lost
             self.listen()
         return failure if culprit == 0 else told
 
     def _accept(self) -> None:
-        while True:
-            taken, _ = self.listener.accept()
-            threading.Thread(target=self._admit, args=(taken,), daemon=True).start()
+        with suppress(OSError):  # no more are let in
+            while True:
+                taken, _ = self.listener.accept()
+                threading.Thread(target=self._admit, args=(taken,), daemon=True).start()
 
     def _admit(self, taken: socket.socket) -> None:
         """Asks who has come; a stranger may keep this thread waiting."""
@@ -91,6 +95,7 @@ class Hub(Group):
         self.channels[rank], self.hellos[rank], self.values[rank] = channel, hello, []
         self.missed[rank] = 0
         self.open.add(rank)
+        channel.send(alive=True)  # it is let in
         self.listen_to(rank, channel, name_of(rank, hello["host"]))
         if not self._missing():
             self._begin()
