@@ -71,6 +71,7 @@ class Bench(BaseModel):
                 f"{each.median('peak_memory') / 2**20:,.0f}",
             ]
             for each in self.samples
+            if each.chapter  # not the machine itself, which older files have
         ]
 
     def provenance(self) -> str:
