@@ -48,12 +48,6 @@ class Launched:
     coordinator: Address | None = None
 
 
-class NothingToDoError(Exception):
-    """The work that a process has been started for is done by others. Exit status 0."""
-
-    status = 0
-
-
 class Launcher(NamedTuple):
     """A launcher, of one framework or, if that is empty, of all of them, and its variables.
 
@@ -136,8 +130,7 @@ def launched(
 ) -> Launched:
     """Which process this is, by the flags of hosts among the settings, or by the environment.
 
-    Raises RequestError if what is there does not go together, and NothingToDoError if others do
-    the work of this one.
+    Raises RequestError if what is there does not go together.
     """
     flags = ("launcher", "coordinator", "hosts", "host_rank")
     launcher, given, hosts, rank = (settings[name] for name in flags)
@@ -173,8 +166,6 @@ def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
             )
         return Launched()
     inner, *others = known
-    if framework == "mxnet" and (role := environ.get("DMLC_ROLE")) in {"server", "scheduler"}:
-        raise NothingToDoError(f"DMLC_ROLE is {role}: the first worker starts its own")
     process = inner.process(environ)
     for each in others if inner is not TORCHRUN else ():  # which starts several for each task
         if (told := each.process(environ)).count > 1 and told != process:

@@ -22,7 +22,7 @@ from common.base.signals import stoppable
 from common.chapters.chapters import SPECS
 from common.data.dataset import load
 from common.hosts.connections import Meeting
-from common.hosts.launchers import NothingToDoError, launched
+from common.hosts.launchers import launched
 from common.hosts.supervise import with_others
 from common.models.weights_file import bfloat16_note, load_weights, shape_in
 from common.records.fingerprint import source_digest, versions
@@ -45,11 +45,7 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     What needs no framework is checked before one is imported. Raises RequestError or RunError.
     """
     framework, chapter = settings["framework"], settings["chapter"]
-    try:
-        here = launched(framework, settings)
-    except NothingToDoError as reason:
-        Reporter(quiet=settings["quiet"]).notice(str(reason))
-        return
+    here = launched(framework, settings)
     process, devices = here.process, settings["devices"]
     with first_speaks(process):
         DeviceRequest.of(settings).on_each(process)

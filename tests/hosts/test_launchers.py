@@ -10,7 +10,7 @@ import pytest
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
-from common.hosts.launchers import Launched, NothingToDoError, launched
+from common.hosts.launchers import Launched, launched
 
 Told = Mapping[str, str]
 
@@ -105,12 +105,6 @@ def test_each_launcher_has_variables_of_its_own(name: str, found: Told, expected
 def test_an_address_alone_replaces_that_of_slurm() -> None:
     expected = Launched("Slurm", Process(3, 4), ("b", 7))
     assert auto("pytorch", SRUN | told("MASTER_ADDR=c MASTER_PORT=8"), "b:7") == expected
-
-
-def test_a_server_of_mxnet_has_nothing_to_do() -> None:
-    with pytest.raises(NothingToDoError, match="DMLC_ROLE is server: ") as error:
-        auto("mxnet", DMLC | {"DMLC_ROLE": "server"})
-    assert error.value.status == 0
 
 
 @pytest.mark.parametrize(
