@@ -48,10 +48,11 @@ class Trainer(Protocol):
         """What a step changes: tensors for which a chapter's `synchronize` can wait."""
 
     def train_batch(self, X: Array, y: Array, lr: float, /) -> SupportsFloat:
-        """One SGD step on one minibatch, split over the devices; with momentum m, v = m v + g.
+        """One SGD step, in place, on one minibatch split over the devices.
 
-        `lr` may be another one at every step, and costs no new compilation.
-        Returns the mean loss before the step, without waiting for it: `float()` waits.
+        With momentum m, v = m v + g and then w = w - lr v. `lr` may be another one at every step,
+        and costs no new compilation. Returns the mean loss before the step, without waiting for
+        it: `float()` waits.
         """
 
     def gradients(self, X: Array, y: Array, /) -> Weights:

@@ -67,25 +67,14 @@ def test_a_step_is_that_of_the_whole_minibatch_also_with_fewer_examples_than_dev
     found = trainer.gradients(*batch)
     assert {values.dtype for values in found.values()} == {np.dtype(dtype)}
     assert far(found, right.gradients(*batch)) < limit
+    logits, expected = trainer.predict(batch[0]), right.logits(batch[0])
+    assert (type(logits), logits.dtype) == (np.ndarray, np.dtype(dtype))
+    atol = min(limit, 2e-6) * np.abs(expected).max()
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=atol)
     np.testing.assert_equal(trainer.export(), before)  # nothing was updated
     loss = trainer.train_batch(*batch, LR)
     assert float(loss) == pytest.approx(right.step(*batch, LR), rel=limit)
     assert far(trainer.export(), right.weights) < limit
-
-
-@pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize(
-    ("examples", "dtype", "limit"), [(1, "float64", 1e-12), (7, "float32", 2e-6)]
-)
-def test_predict_gives_every_example_its_logits(
-    scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
-) -> None:
-    X, _ = batches(1, examples, dtype)[0]
-    logits = trainer_of(scratch, all_devices[:k], dtype).predict(X)
-    expected = OneDevice("scratch", start(dtype)).logits(X)
-    assert isinstance(logits, np.ndarray)
-    assert logits.dtype == np.dtype(dtype)
-    np.testing.assert_allclose(logits, expected, rtol=0, atol=limit * np.abs(expected).max())
 
 
 def test_nothing_shares_memory_and_replicas_that_diverge_are_refused(

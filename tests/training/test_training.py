@@ -29,13 +29,10 @@ def data(test_examples: int = 2300, wrong: int = 368) -> Dataset:
     return Dataset("synthetic", images[0], train, images[1], test)
 
 
-def training(chapter: FakeChapter, **changes: object) -> Training:
-    config: Config = CONFIG.model_copy(update=changes)
-    return Training(chapter, ["a", "b"], config, data(), Reporter(quiet=True))
-
-
 def run(chapter: FakeChapter, **changes: object) -> Outcome:
-    return training(chapter, **changes).train(initial_weights(LENET, 0, "float64"))
+    config: Config = CONFIG.model_copy(update=changes)
+    training = Training(chapter, ["a", "b"], config, data(), Reporter(quiet=True))
+    return training.train(initial_weights(LENET, 0, "float64"))
 
 
 counts = st.integers(1, 300)
@@ -61,15 +58,7 @@ def test_steps_are_spread_over_whole_epochs_and_a_rest(
     assert config.examples_in(steps) == min(steps * batch_size, train_examples)
 
 
-def test_accuracy_is_the_share_of_the_whole_test_set() -> None:
-    trained = training(FakeChapter())
-    trained.trainer = FakeChapter().trainer({"fc2.bias": np.zeros(10)}, ["a", "b"], None)
-    predictions = trained.predictions()
-    assert predictions.dtype == np.uint8
-    assert accuracy(predictions, data().test_labels) == 1932 / 2300
-
-
-def test_epochs_train_on_the_minibatches_in_their_order() -> None:
+def test_epochs_train_on_the_minibatches_in_their_order_and_test_on_the_whole_set() -> None:
     chapter, given = FakeChapter(), data()
     outcome = run(chapter)
     expected = [
@@ -88,31 +77,30 @@ def test_epochs_train_on_the_minibatches_in_their_order() -> None:
     for each in outcome.epochs:
         assert each.test_accuracy == 1932 / 2300
         assert each.images_per_second == 50 / each.seconds
-
-
-@pytest.mark.parametrize("steps", [3, 4])
-def test_exactly_as_many_steps_as_asked_for(steps: int) -> None:
-    chapter = FakeChapter()
-    outcome = run(chapter, epochs=None, steps=steps)
-    assert len(chapter.batches) == len(outcome.losses) == steps
-    assert sum(each.steps for each in outcome.epochs) == steps
-    last = outcome.epochs[-1]
-    assert last.images_per_second == [20, 40, 50][last.steps - 1] / last.seconds
-
-
-def test_every_step_has_its_own_rate() -> None:
-    chapter = FakeChapter()
-    run(chapter, epochs=None, steps=4, lr=0.4, lr_decay="linear")
-    assert np.allclose(chapter.rates, [0.4, 0.3, 0.2, 0.1])
-
-
-def test_the_gradient_is_of_the_first_minibatch_before_any_step() -> None:
-    chapter = FakeChapter()
-    tensors = run(chapter).tensors
+    tensors = outcome.tensors
+    predictions = tensors["test/predictions"][-1]
+    assert predictions.dtype == np.uint8
+    assert accuracy(predictions, given.test_labels) == 1932 / 2300
+    # The gradient is of the first minibatch, before any step; the logits are of the same probe.
     assert chapter.calls.index("gradients") < chapter.calls.index("train_batch")
     for first, trained in zip(chapter.first[0], chapter.batches[0], strict=True):
         assert np.array_equal(first, trained)
     assert all((tensors[f"gradients/{name}"] == 3).all() for name in LENET)
+    before, after = tensors["logits/before"], tensors["logits/after"]
+    probe = pixels(given.test_images[:PROBE], "float64")
+    assert np.array_equal(before.argmax(axis=1), (probe[:, 0, 0, 0] * 255).round())
+    assert np.allclose(after - before, 6 * 0.5, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+def test_exactly_as_many_steps_as_asked_for_each_with_its_own_rate(steps: int) -> None:
+    chapter = FakeChapter()
+    outcome = run(chapter, epochs=None, steps=steps, lr=0.4, lr_decay="linear")
+    assert np.allclose(chapter.rates, [0.4 * (1 - step / steps) for step in range(steps)])
+    assert len(chapter.batches) == len(outcome.losses) == steps
+    assert sum(each.steps for each in outcome.epochs) == steps
+    last = outcome.epochs[-1]
+    assert last.images_per_second == [20, 40, 50][last.steps - 1] / last.seconds
 
 
 def test_the_clock_is_read_after_synchronizing_and_before_evaluating() -> None:
@@ -123,14 +111,6 @@ def test_the_clock_is_read_after_synchronizing_and_before_evaluating() -> None:
     second = chapter.calls.index("predict", 9) + 3
     assert chapter.calls[second : second + 6] == ["train_batch", *kept * 2, "synchronize"]
     assert chapter.calls[second + 6] == "predict"
-
-
-def test_the_logits_are_of_the_same_probe_before_and_after() -> None:
-    outcome = run(FakeChapter(), epochs=1)
-    before, after = outcome.tensors["logits/before"], outcome.tensors["logits/after"]
-    probe = pixels(data().test_images[:PROBE], "float64")
-    assert np.array_equal(before.argmax(axis=1), (probe[:, 0, 0, 0] * 255).round())
-    assert np.allclose(after - before, 3 * 0.5, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
