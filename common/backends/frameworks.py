@@ -29,7 +29,7 @@ SAME_BITS: Final = {
 
 _NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
 _NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
-_NOT_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
+_LACKING: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
     "tensorflow": {"pipeline": "DTensor has one program for all devices, and no stages in it"},
     "jax": dict.fromkeys(
@@ -46,8 +46,11 @@ NATIVE: Final = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
 """The strategies that a framework may have means of its own for."""
 
 NO_NATIVE: Final = {
-    name: {**lacking, **{each: "no framework has it" for each in STRATEGIES if each not in NATIVE}}
-    for name, lacking in _NOT_NATIVE.items()
+    name: {
+        **_LACKING.get(name, dict.fromkeys(NATIVE, "its backend has no native versions")),
+        **{each: "no framework has it" for each in STRATEGIES if each not in NATIVE},
+    }
+    for name in FRAMEWORKS
 }
 """The ways to split, and the orders of a pipeline, that a framework has no means of its own for.
 

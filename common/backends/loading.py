@@ -74,11 +74,11 @@ def import_backend(framework: str, chapter: str, threads: int, tf32: bool = Fals
         with native_errors_held_back():
             return backend(framework, chapter)
     except Exception as error:  # whatever it raises that is set up wrongly
-        raise RequestError(why_not(framework, error)) from None
+        raise RequestError(why_not(framework, chapter, error)) from None
 
 
-def why_not(framework: str, error: Exception) -> str:
-    """Why a framework cannot be imported, and what helps, in a line."""
+def why_not(framework: str, chapter: str, error: Exception) -> str:
+    """Why a framework or its backend cannot be imported, and what helps, in a line."""
     told = gist(str(error)) if str(error) else type(error).__name__
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     package = (missing or "").partition(".")[0]  # most are called like their modules
@@ -90,8 +90,8 @@ def why_not(framework: str, error: Exception) -> str:
     elif words := suspects(framework):
         told, advice = f"{told}{words}", "set it right, or unset it"
     else:
-        module = framework.removeprefix("py")
-        advice = f"it is installed; `python -c 'import {module}'` tells more"
+        code = f"from frameworks.{framework}.chapters import {chapter}; {chapter}()"
+        advice = f"it is installed; `python -c '{code}'` tells more"
     return f"{framework} cannot be imported here ({told}): {advice}"
 
 

@@ -12,7 +12,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 
 COLOURS: Final = ("#0b62a8", "#b84a00", "#00795a", "#7a3b9d")
-DASHES: Final = ("", "7 3", "2 2", "7 2 2 2")
+DASHES: Final = ("", "7 3", "2 2", "7 2 2 2", "1 3")
 """Of the frameworks: colour is never the only difference between two lines."""
 
 WIDTH, HEIGHT, MARGIN, LEADING = 560, 190, 64, 18
@@ -31,7 +31,7 @@ class Line:
     def path(self, data: str) -> str:
         """A path in its colour, dashes and width."""
         kind = FRAMEWORKS.index(self.framework)
-        stroke = f'stroke="{COLOURS[kind]}" stroke-dasharray="{DASHES[kind]}"'
+        stroke = f'stroke="{COLOURS[kind % 4]}" stroke-dasharray="{DASHES[kind % 5]}"'
         width = max(1.5, 4 - self.devices)
         return f'<path fill="none" {stroke} stroke-width="{width}" d="{data}"/>'
 

@@ -27,7 +27,7 @@ AT_ONCE: Final = 2
 RUN_TIMEOUT: Final = 300.0
 """Seconds that a run may take."""
 
-SLOWEST: Final = ("jax", "tensorflow", "pytorch", "mxnet")
+SLOW: Final = ("tensorflow", "jax")
 """What takes longest is begun first, so that no core is idle in the end."""
 
 Runs = dict[str, Run]
@@ -71,8 +71,7 @@ def short_runs(results: Path, chapter: str, suite: str, *flags: str) -> Runs:
     pythons = interpreters()
     commands = [
         command(name, pythons[name], chapter, [*suite_flags(results, chapter, suite), *flags])
-        for name in SLOWEST
-        if name in pythons
+        for name in sorted(pythons, key=lambda name: name not in SLOW)
     ]
     run_all(commands)
     return read_runs(results / folder_of(chapter, suite), chapter, pythons)

@@ -28,7 +28,10 @@ ROOT = Path(__file__).parents[2]
             OSError("libcuda.so.1: not there"),
             "needs NVIDIA's driver; with ACCELERATOR=cpu,",
         ),
-        (MemoryError(), r"MemoryError\): it is installed; `python -c 'import jax'` tells more"),
+        (
+            MemoryError(),
+            r"MemoryError\): it is installed; `python -c '.*; scratch\(\)'` tells more",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_is_one_line(

@@ -20,8 +20,10 @@ LESSONS = ("drawing", "text", "classroom", "exercises", "web")
 """The rooms of `notebooks/`, lowest first."""
 
 OTHERS = {
-    library: [f"frameworks/{each}" for each in ("strategies", *FRAMEWORKS) if each != name]
-    for library, name in zip(("torch", "tensorflow", "jax", "mxnet"), FRAMEWORKS, strict=True)
+    name.removeprefix("py"): [
+        f"frameworks/{each}" for each in ("strategies", *FRAMEWORKS) if each != name
+    ]
+    for name in FRAMEWORKS
 }
 """For each framework's package, the folders of `frameworks/` that are not its own."""
 
