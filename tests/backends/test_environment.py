@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from agreement import edit
 from fake_chapter import EVERY, CommandLine, stopping, written
-from started import python
+from started import SMALL, python
 
 from common.backends.environment import Environment
 from common.backends.frameworks import FRAMEWORKS
@@ -18,10 +18,7 @@ from common.records.store import read_record
 from common.report.text import subtitle
 
 PAGE: Final = Path(__file__).parents[2] / "docs/environment.md"
-FLAGS: Final = (
-    *("--devices=2", "--dataset=synthetic", "--train-examples=60", "--test-examples=20"),
-    *("--batch-size=15", "--steps=2", "--dtype=float32", "--quiet"),
-)
+FLAGS: Final = (*SMALL, "--steps=2", "--dtype=float32")
 KERAS_JSON: Final = {"image_data_format": "channels_first", "floatx": "float16", "epsilon": 1}
 ODD: Final = {
     "pytorch": {

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from started import CONCISE, SECONDS, flags, require_proc
+from started import SECONDS, SMALL, require_proc
 
 from common.backends.devices import ALONE
 from common.base.network import interface_of
@@ -19,6 +19,7 @@ from common.base.network import interface_of
 pytestmark = pytest.mark.only("pytorch")
 
 ROOT = Path(__file__).parents[2]
+CONCISE = ["-m", "frameworks.pytorch.concise", *SMALL, "--width=4", "--steps=3"]
 RECORD = "pytorch-concise-2dev.json"
 
 
@@ -38,7 +39,7 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(taken.getsockname()[1])}
-        runs = [start([*CONCISE, *flags(tmp_path / name, 3)], **port) for name in "ab"]
+        runs = [start([*CONCISE, f"--out={tmp_path / name}"], **port) for name in "ab"]
         results = [(*run.communicate(timeout=SECONDS), run.returncode) for run in runs]
     assert [status for _, _, status in results] == [0, 0], results
     first, second = (

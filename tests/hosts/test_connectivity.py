@@ -1,5 +1,6 @@
 """A host that cannot be reached is named before a framework waits."""
 
+import os
 import subprocess
 import sys
 import time
@@ -33,7 +34,7 @@ def come(hosts: Hosts) -> list[tuple[int, str, str]]:
     how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     commands = [(sys.executable, "-c", COME, str(rank)) for rank in range(2)]
     started = [
-        hosts.start(name, *command, env={"PYTHONPATH": str(ROOT)}, **how)
+        hosts.start(name, *command, env=os.environ | {"PYTHONPATH": str(ROOT)}, **how)
         for name, command in zip(hosts.nodes, commands, strict=True)
     ]
     told = [each.communicate(timeout=IN_TIME) for each in started]
@@ -42,7 +43,7 @@ def come(hosts: Hosts) -> list[tuple[int, str, str]]:
 
 def test_a_firewall_is_named_before_any_work(hosts: Hosts) -> None:
     other = ("to", hosts.addresses["n1"], "ipproto", "tcp", "dport", f"{PORT + 1}-65534")
-    hosts.run("n2", "ip", "rule", "add", *other, "prohibit", check=True)
+    assert hosts.run("n2", "ip", "rule", "add", *other, "prohibit").returncode == 0
     began = time.monotonic()
     (first, _, said), (second, _, heard) = come(hosts)
     assert (first, second) == (1, 1)

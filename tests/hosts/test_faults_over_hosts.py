@@ -101,7 +101,7 @@ class RunOverHosts:
             init = self.hosts.inits[name]
             wait_until(partial(self._is_empty, init), f"processes left on {name}")
             for command in (("ss", "-Hltunp"), ("ls", "-A", "/dev/shm")):
-                said = partial(self.hosts.run, name, *command, capture_output=True)
+                said = partial(self.hosts.run, name, *command)
                 wait_until(partial(_says_nothing, said), f"{command} on {name}")
 
     def _is_empty(self, init: int) -> bool:
@@ -110,7 +110,7 @@ class RunOverHosts:
         return not any(alive(each) for each in processes(init))
 
 
-def _says_nothing(said: "Callable[[], subprocess.CompletedProcess[bytes]]") -> bool:
+def _says_nothing(said: "Callable[[], subprocess.CompletedProcess[str]]") -> bool:
     return not said().stdout
 
 

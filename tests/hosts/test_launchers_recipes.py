@@ -48,7 +48,7 @@ def on_both(hosts: Hosts, folder: Path, variables: Mapping[str, str], *commands:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where `python` is this one
     environment = {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
     started = [
-        hosts.start(name, "sh", "-ec", f"cd '{folder}'; {command}", env=environment)
+        hosts.start(name, "sh", "-ec", f"cd '{folder}'; {command}", env=os.environ | environment)
         for name, command in zip(hosts.nodes, commands, strict=True)
     ]
     assert [each.wait(60) for each in started] == [0, 0]

@@ -1,29 +1,22 @@
 """Two processes that torchrun has started compute what one process does on two devices."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from safetensors.numpy import load_file
-from started import SECONDS, flags
+from started import SMALL, python
 
-ROOT: Final = Path(__file__).parents[2]
-TORCHRUN: Final = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+SCRATCH: Final = ("-m", "frameworks.pytorch.scratch", *SMALL, "--dtype=float64", "--steps=3")
+TORCHRUN: Final = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 
 
 @pytest.mark.only("pytorch")
 def test_torchrun_with_two_processes_computes_what_one_does_on_two_devices(tmp_path: Path) -> None:
     # Processes share the threads of their host: each device has one, here and there.
-    for name, launcher, threads in (("alone", [], 1), ("together", TORCHRUN, 2)):
-        own = [each for each in flags(tmp_path / name, 3) if "width" not in each]
-        command = [sys.executable, *launcher, "-m", "frameworks.pytorch.scratch", *own]
-        how: Any = {"capture_output": True, "text": True, "timeout": SECONDS}
-        command += [f"--threads={threads}"]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, cwd=ROOT, env=environment, check=False, **how)
+    for name, launcher, threads in (("alone", (), 1), ("together", TORCHRUN, 2)):
+        flags = f"--threads={threads}", f"--out={tmp_path / name}"
+        done = python(*launcher, *SCRATCH, *flags, OMP_NUM_THREADS="1")
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("test acc: ") == 1
     tensors = "pytorch-scratch-2dev.safetensors"

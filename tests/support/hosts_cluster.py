@@ -127,7 +127,7 @@ class Hosts:
         holder.communicate(timeout=20)
 
     def _do(self, name: str, script: str) -> None:
-        done = self.run(name, "sh", "-ec", script, capture_output=True, text=True)
+        done = self.run(name, "sh", "-ec", script)
         if done.returncode:
             raise OSError(done.stderr.strip().replace("\n", "; "))
 
@@ -137,23 +137,16 @@ class Hosts:
         target = ["nsenter", f"--target={self.inits[name]}", *kinds, f"--wdns={Path.cwd()}"]
         return [*target, "--", *what]
 
-    def run(
-        self, name: str, *what: str, env: Mapping[str, str] | None = None, **how: Any
-    ) -> subprocess.CompletedProcess[Any]:
-        """Runs a command on a host; `env` is added to this process's."""
-        command, environment = self.command(name, *what), {**os.environ, **(env or {})}
-        found: subprocess.CompletedProcess[Any]
-        found = subprocess.run(command, env=environment, check=how.pop("check", False), **how)
-        return found
+    def run(self, name: str, *what: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a command on a host."""
+        command = self.command(name, *what)
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def start(
-        self, name: str, *what: str, env: Mapping[str, str] | None = None, **how: Any
+        self, name: str, *what: str, env: Mapping[str, str] = os.environ, **how: Any
     ) -> subprocess.Popen[Any]:
         """Starts a command on a host; it ends with the host."""
-        process: subprocess.Popen[Any]
-        process = subprocess.Popen(
-            self.command(name, *what), env={**os.environ, **(env or {})}, **how
-        )
+        process = subprocess.Popen(self.command(name, *what), env=env, **how)
         self.started.append((name, process))
         return process
 

@@ -7,7 +7,7 @@ import argparse
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,23 +25,20 @@ def together(hosts: Hosts | None, count: int, *command: str) -> str:
     """Runs a command in so many processes, each on its host; why it failed, or nothing."""
     where = "n1:29500" if hosts else f"127.0.0.1:{free_port()}"
     how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    limit, started = time.monotonic() + LIMIT, list[subprocess.Popen[str]]()
     flags = [*command, f"--coordinator={where}", f"--hosts={count}", "--join-timeout=60"]
+    started = list[subprocess.Popen[str]]()
     try:
         for rank in range(count):
             each = [*flags, f"--host-rank={rank}"]
             each = hosts.command(f"n{rank + 1}", *each) if hosts else each
             started.append(subprocess.Popen(each, **how))
-        said = [each.communicate(timeout=max(1, limit - time.monotonic()))[0] for each in started]
+        said = [each.communicate(timeout=LIMIT)[0].strip() for each in started]
     finally:
         for process in started:
             process.kill()
-    ends = enumerate(zip(started, said, strict=True))
-    return "\n".join(
-        f"process {rank} ended with {each.returncode}: {why.strip()}"
-        for rank, (each, why) in ends
-        if each.returncode
-    )
+    ends = {rank: f"{each.returncode}: {said[rank]}" for rank, each in enumerate(started)}
+    failed = {rank: end for rank, end in ends.items() if started[rank].returncode}
+    return "\n".join(f"process {rank} ended with {end}" for rank, end in failed.items())
 
 
 def main() -> int:
@@ -51,24 +48,20 @@ def main() -> int:
     parser.add_argument("python")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--over-hosts", type=int, default=4, help="on at most so many devices")
-    flags = parser.parse_args()
+    given, failed = parser.parse_args(), False
     if missing := why_not():
         print(f"{missing}: processes on loopback take the place of hosts", file=sys.stderr)
-    failed = False
-    with ExitStack() as stack:
-        hosts = None if missing else stack.enter_context(Hosts(3))
-        for suite in SUITES:
-            command = [flags.python, "-m", f"frameworks.{flags.framework}.{suite.chapter}"]
-            for devices in suite.counts(over_hosts=flags.over_hosts):
-                if (count := suite.hosts[devices]) > 1:
-                    began = time.monotonic()
-                    trouble = together(
-                        hosts, count, *command, *as_flags(suite.given(devices, flags.out))
-                    )
-                    name = f"{suite.chapter}, {devices} devices on {count} hosts"
-                    took = f"{time.monotonic() - began:.1f} s"
-                    print(f"{flags.framework} {name}: {trouble or took}", flush=True)
-                    failed = failed or bool(trouble)
+    todo = [(each, k) for each in SUITES for k in each.counts(over_hosts=given.over_hosts)]
+    with nullcontext() if missing else Hosts(3) as hosts:
+        for suite, devices in todo:
+            if (count := suite.hosts[devices]) > 1:
+                module, began = f"frameworks.{given.framework}.{suite.chapter}", time.monotonic()
+                flags = as_flags(suite.given(devices, given.out))
+                trouble = together(hosts, count, given.python, "-m", module, *flags)
+                name = f"{suite.chapter}, {devices} devices on {count} hosts"
+                took = f"{time.monotonic() - began:.1f} s"
+                print(f"{given.framework} {name}: {trouble or took}", flush=True)
+                failed = failed or bool(trouble)
     return int(failed)
 
 

@@ -39,10 +39,6 @@ class Case:
         """As a test is called."""
         return "-".join([self.chapter, str(self.devices), *(o.lstrip("-") for o in self.options)])
 
-    def name(self, framework: str) -> str:
-        """What the files of its run are called."""
-        return run_name(framework, self.chapter, self.devices, self.way)
-
 
 def first_cases(framework: str) -> list[Case]:
     """One case of each chapter, on 3 devices, in the framework's default way."""
@@ -61,7 +57,7 @@ class Runner:
     @property
     def name(self) -> str:
         """What the files of its runs are called."""
-        return self.case.name(self.framework)
+        return run_name(self.framework, self.case.chapter, self.case.devices, self.case.way)
 
     def command(self, name: str, *flags: str, launcher: Sequence[str] = ()) -> list[str]:
         """What runs it, with its record and its checkpoints in the folder `name`."""

@@ -22,7 +22,6 @@ from common.parallel.shards import shard_bounds
 PLACE: Final = "frameworks.pytorch.chapters"
 """The module that gives PyTorch's chapters, which need not be installed."""
 
-
 ONE_PROCESS: Final[Any] = SimpleNamespace(processes=lambda: 1, rank=lambda: 0)
 
 

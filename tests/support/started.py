@@ -17,7 +17,11 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 300
 """No command takes so long, however busy the machine."""
 
-CONCISE = ["-m", "frameworks.pytorch.concise"]
+SMALL = (
+    *("--devices=2", "--dataset=synthetic", "--train-examples=60", "--test-examples=20"),
+    *("--batch-size=15", "--quiet"),
+)
+"""The flags of a run that takes no longer than its start."""
 
 
 def python(
@@ -41,20 +45,6 @@ def free_port() -> int:
     with socket.create_server(("", 0)) as server:
         port: int = server.getsockname()[1]
     return port
-
-
-def flags(out: Path, steps: int) -> list[str]:
-    return [
-        "--devices=2",
-        "--dataset=synthetic",
-        "--train-examples=60",
-        "--test-examples=20",
-        "--batch-size=15",
-        "--width=4",
-        "--dtype=float64",
-        f"--steps={steps}",
-        f"--out={out}",
-    ]
 
 
 @contextmanager
