@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,12 +16,13 @@ import agreement
 import hypothesis
 import numpy_chapter
 import pytest
-from replays import steps_computed_once as steps_computed_once
 from scratch_steps import MOST_DEVICES
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
+from common.compare.checks import Run, allowed
+from common.compare.recorded_steps import Recomputed, recompute
 
 if find_spec("playwright"):
     from browser_tabs import browser as browser, tab as tab
@@ -35,18 +37,17 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 hypothesis.settings.register_profile("patient", deadline=None)
 hypothesis.settings.load_profile("patient")
 
-_home = TemporaryDirectory()  # where Keras and MXNet look for data; they ask once
+_home = TemporaryDirectory()  # where Keras and MXNet look for data, and JAX for programs
 os.environ["KERAS_HOME"] = os.environ["MXNET_HOME"] = _home.name
 
-# The book's package has environments of its own; `nox -s d2l` makes them.
-collect_ignore_glob = [
-    *([] if find_spec("d2l") else ["book_package/*"]),
-    *([] if find_spec("playwright") else ["report/test_page*.py"]),
-    *([] if find_spec("playwright") else ["notebooks/test_*browser.py"]),
-    *([] if find_spec("nox") else ["project/test_sessions.py"]),
-    # Notebooks and site are built in an environment of their own; `nox -s tests` makes it.
-    *([] if find_spec("sphinx") else ["site/*"]),
-]
+NEEDS = {
+    "book_package/*": "d2l",  # `nox -s d2l` makes environments that have it
+    "report/test_page*.py": "playwright",
+    "notebooks/test_*browser.py": "playwright",
+    "project/test_sessions.py": "nox",
+    "site/*": "sphinx",  # `nox -s tests` makes an environment that has it
+}
+collect_ignore_glob = [tests for tests, library in NEEDS.items() if not find_spec(library)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,12 +62,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """JAX compiles the same programs in many tests: each worker keeps them, on disk."""
-    if config.getoption("--framework") != "jax" or config.getoption("--kills") is not None:
-        return  # a killed run may leave half a program
-    kept = TemporaryDirectory()
-    config.add_cleanup(kept.cleanup)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = kept.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    option = config.getoption
+    if option("--framework") == "jax" and option("--kills") is None:  # it may leave half a program
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = _home.name
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -118,13 +117,28 @@ def all_devices(scratch: Any) -> Sequence[Any]:
     return devices
 
 
+COMPUTED: dict[str, Recomputed | None] = {}
+
+
+@pytest.fixture(autouse=True)
+def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy computes the steps of a run once: most tests compare the same twelve runs."""
+
+    def remembered(run: Run) -> Recomputed | None:
+        key = f"{run.record.sha256} {allowed(run)}"
+        if key not in COMPUTED:
+            COMPUTED[key] = recompute(run)
+        return COMPUTED[key]
+
+    monkeypatch.setattr("common.compare.recorded_steps.recompute", remembered)
+
+
 @pytest.fixture(scope="session")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which four frameworks agree on 1, 2 and 3 devices."""
     results = tmp_path_factory.mktemp("results")
-    for framework in FRAMEWORKS:
-        for devices in (1, 2, 3):
-            agreement.make(results / "float64", framework, numpy_chapter.NumpyChapter(), devices)
+    for framework, devices in product(FRAMEWORKS, (1, 2, 3)):
+        agreement.make(results / "float64", framework, numpy_chapter.NumpyChapter(), devices)
     return results
 
 

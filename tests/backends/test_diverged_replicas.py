@@ -1,31 +1,33 @@
 """Replicas of ResNet-18 that diverge are not saved: the run ends and says where they differ."""
 
 import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from concise_steps import options, request, start
+from concise_steps import options, start
+from workers import Worker
 
-from common.backends.devices import Process
-from common.backends.loading import backend
+from common.base.arrays import Weights
 from common.base.errors import RunError
+from common.chapters.concise import ConciseOptions
 
 NAME = "stage2.block1.conv3.bias"
 
 
-def part_pytorch(replicas: Any, rank: int) -> None:
-    if rank == 1:
+def part_pytorch(replicas: Any) -> None:
+    if importlib.import_module("torch").distributed.get_rank() == 1:
         replicas.net.module.get_parameter(NAME).data += 1
 
 
-def part_tensorflow(replicas: Any, rank: int) -> None:
+def part_tensorflow(replicas: Any) -> None:
     (_, second) = replicas.params[NAME].values
     second.assign_add([1.0] * second.shape[0])
 
 
-def part_jax(replicas: Any, rank: int) -> None:
+def part_jax(replicas: Any) -> None:
     jax = importlib.import_module("jax")
 
     def diverged(path: Any, values: Any) -> Any:
@@ -38,7 +40,7 @@ def part_jax(replicas: Any, rank: int) -> None:
     replicas.params = jax.tree_util.tree_map_with_path(diverged, replicas.params)
 
 
-def part_mxnet(replicas: Any, rank: int) -> None:
+def part_mxnet(replicas: Any) -> None:
     replicas.net.collect_params()[NAME].list_data()[1][:] += 1
 
 
@@ -50,21 +52,15 @@ PART = {
 }
 
 
-@dataclass(frozen=True)
-class LayerDivergence:
-    """A worker: changes one weight on the second device, and then saves."""
-
-    framework: str
-    devices: Sequence[Any]
-    wrapper: str | None
-
-    def __call__(self, process: Process) -> None:
-        chapter = backend(self.framework, "concise")
-        chosen = options(self.framework, wrapper=self.wrapper)
-        trainer = chapter.trainer(start("float64"), process.share_of(self.devices), chosen)
-        trainer.export()
-        PART[self.framework](trainer.replicas, process.rank)
-        trainer.export()
+def diverge(
+    part: Callable[[Any], None], chapter: Any, devices: Sequence[Any], chosen: ConciseOptions
+) -> Weights:
+    """Changes one weight on the second device, and then exports."""
+    trainer = chapter.trainer(start("float64"), devices, chosen)
+    trainer.export()
+    part(trainer.replicas)
+    weights: Weights = trainer.export()
+    return weights
 
 
 @pytest.mark.parametrize(
@@ -76,8 +72,8 @@ class LayerDivergence:
     ],
 )
 def test_replicas_that_parted_end_the_run(
-    framework: str, concise: Any, all_devices: Sequence[Any], wrapper: str | None, k: int
+    framework: str, tmp_path: Path, wrapper: str | None, k: int
 ) -> None:
-    worker = LayerDivergence(framework, all_devices[:k], wrapper)
+    cases = {"diverge": (partial(diverge, PART[framework]), options(framework, wrapper=wrapper))}
     with pytest.raises(RunError, match=r"^stage2\.block1\.conv3\.\w+ on device 1 differs"):
-        concise.launch(worker, request(k), options(framework, wrapper=wrapper))
+        Worker(framework, "concise", k, cases, tmp_path).run()

@@ -19,7 +19,7 @@ import pytest
 import scratch_steps
 from scratch_steps import LR, far
 
-from common.backends.devices import Process
+from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
 from common.base.arrays import Weights
@@ -154,7 +154,7 @@ def resnet_in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weight
         replicas = concise.trainer(weights, devices[:1], chosen("pytorch")).replicas
         found.update(computed(replicas.net.module, {}))
 
-    concise.launch(ours, concise_steps.request(1), chosen("pytorch"))
+    concise.launch(ours, DeviceRequest(1, "cpu", 2), chosen("pytorch"))
     return found, computed(theirs, PYTORCH)
 
 

@@ -8,9 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-
 CHROMIUM = os.environ.get("CHROME_BIN") or next(filter(None, map(shutil.which, NAMES)), None)
-
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}  # pixels
 NEEDED = pytest.mark.skipif(
     CHROMIUM is None,

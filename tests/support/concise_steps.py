@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 
-from common.backends.devices import DeviceRequest
 from common.backends.frameworks import WRAPPERS
 from common.base.arrays import Array, Weights
 from common.chapters.concise import ConciseOptions
@@ -49,11 +48,6 @@ def options(
 ) -> ConciseOptions:
     """The options of a run; without a wrapper, the framework's first."""
     return ConciseOptions(WIDTH, batch_norm, wrapper or WRAPPERS[framework][0])
-
-
-def request(devices: int) -> DeviceRequest:
-    """A request for so many CPU devices."""
-    return DeviceRequest(devices, "cpu", 2)
 
 
 def far(found: Array, expected: Array) -> float:

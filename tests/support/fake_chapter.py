@@ -89,10 +89,9 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return CommandLine(monkeypatch, tmp_path)
 
 
-def written() -> dict[str, Any]:
+def written() -> Any:
     """The record that the command left, as JSON."""
-    content: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return content
+    return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
 def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[int], float]:

@@ -19,12 +19,12 @@ def given(framework: str, chapter: str, folder: Path) -> dict[str, Any]:
     run = {"devices": 1, "device_kind": "cpu", "threads": 1, "dtype": "float64", "steps": 3}
     weights = folder / f"{framework}-{chapter}.safetensors"
     files = {"out": folder, "save_weights": weights, "checkpoint_dir": folder / "kept"}
-    narrow = {"width": 4} if chapter == "concise" else {}
-    return {**data, **run, **narrow, **files, "checkpoint_every": 2, "quiet": True}
+    run |= {"width": 4} if chapter == "concise" else {}
+    return data | run | files | {"checkpoint_every": 2, "quiet": True}
 
 
 def main(framework: str, folder: str) -> int:
-    """Runs both chapters. Returns 0, or the status of the first that failed."""
+    """Runs all chapters. Returns 0, or the status of the first that failed."""
     todo = [(chapter, given(framework, chapter, Path(folder))) for chapter in CHAPTERS]
     return status("handover", lambda: run_all(framework, todo, min(2, cores())))
 

@@ -21,11 +21,8 @@ from started import children
 KINDS: Final = ("--net", "--uts", "--mount", "--pid")
 """The namespaces of a host; the bridge has the first one alone."""
 
-WITH_US: Final = ("setpriv", "--pdeathsig", "KILL")
-"""What ends a command as soon as the process that has started it is gone."""
-
-HOLD: Final = "echo up; read never"
-"""What the first process of a host does: it says that the host is there, and stays."""
+HOLD: Final = ("--kill-child", "sh", "-c", "echo up; read never")
+"""The first process of a host says that the host is there, and stays until its parent ends."""
 
 
 def why_not() -> str:
@@ -101,13 +98,10 @@ class Hosts:
     def _hold(self, name: str, kinds: tuple[str, ...]) -> None:
         """Starts the process whose end is the end of the host: it ends with this one."""
         own_files = ["--mount-proc"] if "--pid" in kinds else []
-        holder = subprocess.Popen(
-            [*WITH_US, "unshare", *kinds, *own_files, "--kill-child", "sh", "-c", HOLD],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        # It ends as soon as the process that has started it is gone.
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", *kinds, *own_files, *HOLD]
+        how: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        holder = subprocess.Popen(command, start_new_session=True, **how)
         self.holders[name] = holder
         assert holder.stdout
         assert holder.stderr

@@ -8,15 +8,11 @@ from common.compare.numpy_nets import Bounds
 from common.models.nets import trainable
 
 
-def whole(examples: int) -> Bounds:
-    """One shard: batch normalization sees the whole minibatch."""
-    return [(0, examples)]
-
-
 class OneDevice:
     """Trains the net of a chapter in float64.
 
-    `split` gives the bounds of the shards of n examples that are normalized each for itself.
+    `split` gives the bounds of the shards of n examples that are normalized each for itself; by
+    default the whole minibatch is one.
     """
 
     def __init__(
@@ -24,7 +20,7 @@ class OneDevice:
         chapter: str,
         weights: Mapping[str, Array],
         momentum: float = 0.0,
-        split: Callable[[int], Bounds] = whole,
+        split: Callable[[int], Bounds] = lambda n: [(0, n)],
     ) -> None:
         self.chapter, self.momentum, self.split = chapter, momentum, split
         self.weights = numpy_nets.doubled(weights)
