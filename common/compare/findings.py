@@ -68,6 +68,17 @@ class Finding(BaseModel):
         """Whether there is a distance, or none is asked for."""
         return self.tolerance is None or self.distance is not None
 
+    @property
+    def share(self) -> float:
+        """The distance as a share of the limit, above 1 if it failed; -1 if there is no limit."""
+        if not self.tolerance:
+            return -1.0
+        if self.distance is None:
+            return math.inf
+        if self.check == "accuracy":  # the more, the better
+            return self.tolerance / self.distance if self.distance else math.inf
+        return self.distance / self.tolerance
+
 
 class Check(Finding):
     """What a check found, of which run."""
@@ -95,7 +106,5 @@ def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: To
 
 
 def nearest_to_failing(found: Iterable[Finding]) -> Finding:
-    """Of several findings, the one whose distance is the largest share of its limit."""
-    return max(
-        found, key=lambda x: math.inf if x.distance is None else x.distance / (x.tolerance or 1)
-    )
+    """Of several findings, the one that does."""
+    return max(found, key=lambda each: each.share)

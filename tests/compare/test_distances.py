@@ -31,7 +31,7 @@ def test_what_cannot_be_compared_has_no_distance_and_is_said_so() -> None:
     far = compare({name: np.full(3, np.nan)}, {name: np.ones(3)}, "gradients/")
     found = farthest("gradient", "gradient", far, Tolerance(1e-10, 1e-15))
     assert (found.passed, found.distance, found.comparable) == (False, None, False)
-    assert found.diverged == [name]
+    assert (found.share, found.diverged) == (np.inf, [name])
     of_run = {"suite": "own", "chapter": "scratch", "framework": "jax", "devices": 1}
     told = describe(Check.model_validate({**of_run, **found.model_dump()}))
     assert told.endswith("gradients/conv1.bias cannot be compared")

@@ -19,6 +19,7 @@ from common.compare.checks import NUMERICAL, accuracy
 from common.compare.limits import LIMITS
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
+from common.report.text import rows
 
 LATER = {"trajectory", "weights", "outcome"}
 EVERY = {"gradient", *LATER, "devices"}
@@ -182,7 +183,9 @@ def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.M
     found = failed(judge(tmp_path, frameworks=("jax", "mxnet")))
     assert found == {("spread", *run) for run in product(("jax", "mxnet"), (1, 2))}
     answer(tmp_path / "jax-scratch-1dev.json", 0.5)
-    assert ("accuracy", "jax", 1) in failed(judge(tmp_path))
+    verdict = judge(tmp_path)
+    assert ("accuracy", "jax", 1) in failed(verdict)
+    assert "0.500 ✗" in str([*rows(verdict.comparisons[0])])  # of both, the one nearer to failing
 
 
 def test_the_mean_loss_of_every_epoch_is_compared(
