@@ -35,7 +35,7 @@ CASES |= {x: replace(CASES["pipeline"], schedule=x) for x in SCHEDULES if x != "
 ON_THREE = CASES | {"tensor, uneven": replace(CASES["tensor"], depth=1)}
 ON_FOUR = {
     f"{name} on a mesh": replace(CASES[name], replicas=2)
-    for name in ("pipeline", "naive", "tensor", "zero1", "zero3")
+    for name in ("pipeline", "naive", "tensor", "zero3")
 }
 CHOSEN = {1: {x: CASES[x] for x in ("pipeline", "naive", "zero3")}, 3: ON_THREE, 4: ON_FOUR}
 """By the number of devices; what a framework does not support is left out."""
@@ -66,7 +66,7 @@ def trained(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) ->
     return {
         **{f"gradients/{name}": values for name, values in grads.items()},
         **{f"after/{name}": values for name, values in after.items()},
-        **{f"logits/{n}": trainer.predict(X[:n]) for n in (2, 7)},
+        "logits": trainer.predict(X[:2]),  # of which the third device has none
         "losses": np.array(losses),
     }
 
@@ -84,9 +84,8 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
         np.testing.assert_allclose(found["losses"], right.steps(STEPS, RATES), rtol=LIMIT)
         velocity = {f"momentum/{name}": values for name, values in right.velocity.items()}
         assert far(part(found, "after/"), {**right.weights, **velocity}) < LIMIT
-        for n, logits in part(found, "logits/").items():
-            exact = right.logits(STEPS[0][0][: int(n)])
-            np.testing.assert_allclose(logits, exact, rtol=0, atol=LIMIT)
+        exact = right.logits(STEPS[0][0][:2])
+        np.testing.assert_allclose(found["logits"], exact, rtol=0, atol=LIMIT)
 
 
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies: Any) -> None:
