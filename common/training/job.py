@@ -64,7 +64,7 @@ class Job:
             chapter = self.chapter()
             devices = chapter.devices(process, self.request.on_each(process))
             config, data = self.settled(len(devices.names), devices.kind)
-            weights = self.initial_weights(config)
+            weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
             about = self.command_line, self.started, self.environment
             record = new_record(config, data, weights, devices.names, *about)
             record = record.model_copy(update={"cluster": cluster(self.launcher, config, process)})
@@ -144,10 +144,6 @@ class Job:
             raise RequestError("--tf32 needs GPUs: CPUs multiply all bits of the mantissa")
         config = Config.of(self.settings, devices, kind, self.data.name, self.data.sizes())
         return config, self.data.first(config.train_examples, config.test_examples)
-
-    def initial_weights(self, config: Config) -> Weights:
-        """What it starts from."""
-        return self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
 
     def hold(self, record: Record, stack: ExitStack) -> None:
         """Keeps other runs of this name out of its folders, and clears what killed ones left.

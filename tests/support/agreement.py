@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -47,20 +48,6 @@ SETTINGS: dict[str, Any] = {
 CONCISE: dict[str, Any] = {"chapter": "concise", "width": 1, "batch_size": 5, "steps": 2}
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobOf(Job):
-    """A job of a chapter that is no module, in a configuration that no flags need to ask for."""
-
-    backend: Any
-    config: Config
-
-    def chapter(self) -> Any:
-        return self.backend
-
-    def settled(self, devices: int, kind: str) -> tuple[Config, Dataset]:
-        return self.config, self.data
-
-
 def config_of(settings: Mapping[str, Any]) -> Config:
     """The configuration with these settings, the chapter's own options among them."""
     kind = SPECS[settings["chapter"]].options
@@ -85,8 +72,10 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
     about = data, weights, flags, now()
-    job = JobOf(given, Files(folder, quiet=True), *about, backend=backend, config=config)
-    with marked(job):
+    job = Job(given, Files(folder, quiet=True), *about)
+    # The chapter need be no module, and no flags need ask for the configuration.
+    instead: dict[str, Any] = {"chapter": lambda _: backend, "settled": lambda *_: (config, data)}
+    with patch.multiple(Job, **instead), marked(job):
         backend.launch(job, job.request, job.options)
     return folder / record_name(framework, config.chapter, devices, config.options.way())
 
