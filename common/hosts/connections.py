@@ -47,12 +47,6 @@ class Meeting:
             return ""
         return f", as the environment says ({self.here.launcher}); --launcher none ignores it"
 
-    @property
-    def coordinator(self) -> tuple[str, int]:
-        """Host and port of the first process."""
-        assert self.here.coordinator is not None  # there is one wherever there are several
-        return self.here.coordinator
-
     def hello(self) -> Message:
         """What the process says of itself when it comes."""
         hello = {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
@@ -60,7 +54,7 @@ class Meeting:
 
     def listener(self) -> socket.socket:
         """What takes connections. Raises RequestError if the port is in use."""
-        _, port = self.coordinator
+        _, port = self.here.coordinator
         try:
             return socket.create_server(("", port))
         except OSError as error:
@@ -74,7 +68,7 @@ class Meeting:
 
         Raises RunError if there is none in time, RequestError if it refuses, and StoppedError.
         """
-        host, port = self.coordinator
+        host, port = self.here.coordinator
         began = time.monotonic()
         while not stop.asked:
             try:

@@ -40,12 +40,12 @@ class Launched:
     """What a launcher has told a process: its rank, and how many there are.
 
     `launcher` in words, for messages and the record; empty if there is none, or one process alone.
-    The first process listens at `coordinator`; None if there is one process.
+    The first process listens at `coordinator`, if there are several.
     """
 
     launcher: str = ""
     process: Process = field(default_factory=Process)
-    coordinator: Address | None = None
+    coordinator: Address = ("", 0)
 
 
 class Launcher(NamedTuple):

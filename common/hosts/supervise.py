@@ -36,7 +36,7 @@ def with_others(meeting: Meeting, work: Work) -> None:
             if listener:
                 group = Hub(meeting, listener, child, stop)
             else:
-                first = name_of(0, meeting.coordinator[0])
+                first = name_of(0, meeting.here.coordinator[0])
                 group = Supervisor({process.rank: child}, stop, meeting.reach(stop), first)
             raise_failure(group.run(), stop)
         finally:
