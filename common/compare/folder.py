@@ -50,6 +50,8 @@ def examine(
             f"no run of {', '.join(idle)} is planned: see --more-devices, --over-hosts, --gpus, "
             "--frameworks and --chapters; without --suites, all runs that are there are compared"
         )
+    wanted = [each for each in chosen if not suites or each.name in suites]
+    needed = {each.alone_in for each in wanted}
     loaded: dict[tuple[str, str], list[LoadedRecord]] = {}
     for suite in chosen:
         with_gpu = frameworks if suite.kind == "cpu" or not gpus else gpus
@@ -57,9 +59,10 @@ def examine(
         place = folder / suite.folder, suite.chapter, SPECS[suite.chapter].way(suite.settings)
         if suites is None:
             numbers = _there(suite, device_counts(*place, names))
-        else:  # of a suite that is not compared, another may need the run on one device
-            wanted = not suites or suite.name in suites
-            numbers = [k for k in counts(suite) if wanted or k == 1]
+        elif suite in wanted:
+            numbers = counts(suite)
+        else:  # others may need its run on one device
+            numbers = [k for k in counts(suite) if k == 1 and suite.name in needed]
         if numbers and names:
             asked = partial(_broken_promises if suites is None else other_settings, suite=suite)
             loaded[suite.chapter, suite.name] = gather(*place, names, numbers, asked)
@@ -67,11 +70,7 @@ def examine(
     def runs_of(chapter: str, name: str) -> list[Run]:
         return [each.run for each in loaded.get((chapter, name), ()) if each.run]
 
-    compared = [
-        each
-        for each in chosen
-        if (each.chapter, each.name) in loaded and (not suites or each.name in suites)
-    ]
+    compared = [each for each in wanted if (each.chapter, each.name) in loaded]
     if not compared:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
     exact = references_of(
