@@ -63,7 +63,7 @@ def row(record: Record) -> list[str]:
     """Accuracy and speed of a run: times and rates are means over its epochs."""
     epochs = record.epochs
     return [
-        record.framework,
+        f"{record.framework} {record.config.options.way()}".rstrip(),
         str(record.config.devices),
         f"{accuracy(record):.3f}",
         f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
