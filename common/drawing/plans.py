@@ -177,10 +177,10 @@ def _lanes(
         yield _label(top + stage * LANE, f"device {stage}")
         yield svg.rect(LEFT, top + stage * LANE, end * unit, LANE - 3, "ghost", radius=2)
     for (stage, microbatch, forward), begin, end in events:
-        wide, label = (end - begin) * unit, str(microbatch)
-        lines = [label] if svg.fits(label, wide) else []
+        wide = (end - begin) * unit
+        label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
         place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
-        yield svg.box(*place, lines, *PASSES["forward" if forward else "backward"])
+        yield svg.box(*place, label, *PASSES["forward" if forward else "backward"])
 
 
 def _bars(y: float, name: str, peak: Mapping[str, Sequence[int]], most: int) -> Iterator[str]:

@@ -13,9 +13,6 @@ from common.drawing.theme import style
 SIZE: Final = 12
 """The size of text, in units, where nothing else is said."""
 
-LEADING: Final = 15
-"""From one line of text to the next, in units."""
-
 ENLARGED: Final = 1.25
 """CSS pixels for each unit, where there is room."""
 
@@ -94,18 +91,15 @@ def dot(x: float, y: float, part: str) -> str:
 
 
 def box(
-    x: float, y: float, width: float, height: float, lines: Sequence[str], part: str, share: float
+    x: float, y: float, width: float, height: float, label: str, part: str, share: float
 ) -> str:
-    """A rectangle with lines of text in its middle, which are light where it is dark."""
+    """A rectangle with a label in its middle, which is light where it is dark."""
     parts = ("on-sum",) if share == 1 and part == "cell" else ()
-    top = y + height / 2 + 4.3 - LEADING / 2 * (len(lines) - 1)
-    words = [text(x + width / 2, top + LEADING * i, each, *parts) for i, each in enumerate(lines)]
+    words = [text(x + width / 2, y + height / 2 + 4.3, label, *parts)] if label else []
     return group([rect(x, y, width, height, part, share=share), *words], "box")
 
 
-def arrow(
-    points: Sequence[tuple[float, float]], line: str = "flow", head: str = "flow-head"
-) -> str:
+def arrow(points: Sequence[tuple[float, float]], line: str) -> str:
     """An arrow along straight lines, horizontal or vertical, with round corners."""
     (x, y), (before_x, before_y) = points[-1], points[-2]
     dx, dy = _sign(x - before_x), _sign(y - before_y)
@@ -113,7 +107,7 @@ def arrow(
     tip.append((x - 6 * dx + 3.5 * dy, y - 6 * dy + 3.5 * dx))
     shaft = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
     outline = "L".join(f"{number(a)} {number(b)}" for a, b in tip)
-    return path(_rounded(shaft), line) + path(f"M{outline}Z", head)
+    return path(_rounded(shaft), line) + path(f"M{outline}Z", "head")
 
 
 def _rounded(points: Sequence[tuple[float, float]], radius: float = 3) -> str:

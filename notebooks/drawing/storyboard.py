@@ -63,19 +63,9 @@ class Board:
         heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in needed]
         return list(accumulate(heights, initial=float(HEAD)))
 
-    @cached_property
-    def in_full(self) -> bool:
-        """Whether cells name the devices they sum; else they say how many there are."""
-        partial = {mask for frame in self.shown for chunks in frame.held for mask in chunks}
-        partial.discard((1 << self.schedule.devices) - 1)
-        sums = ["sum", *("+".join(map(str, devices_in(mask))) for mask in partial)]
-        return all(svg.fits(each, self.pitch - 6) for each in sums)
-
     def label(self, mask: int) -> str:
-        """What is written in a cell."""
+        """What is written in a cell: the devices whose values are in its sum."""
         devices = devices_in(mask)
-        if not self.in_full:
-            return str(len(devices))
         return "sum" if len(devices) == self.schedule.devices else "+".join(map(str, devices))
 
     def share(self, mask: int) -> float:
@@ -85,7 +75,7 @@ class Board:
 
 
 def allreduce(algorithm: str, k: int = 4) -> str:
-    """The rounds of an allreduce between k devices, 2 to 8, as SVG: more have no room."""
+    """The rounds of an allreduce between k devices, 2 to 4, as SVG: more have no room."""
     schedule = SCHEDULES[algorithm](k)
     board = Board(schedule, frames(schedule))
     said = [words(schedule, number) for number in range(len(board.shown))]
@@ -119,7 +109,7 @@ def _panel(board: Board, number: int, x: float, y: float) -> str:
     for device, chunks in enumerate(frame.held):
         for chunk, mask in enumerate(chunks):
             at = x + board.labels + device * board.pitch + 1, y + board.tops[chunk]
-            label = [board.label(mask)]
+            label = board.label(mask)
             parts.append(svg.box(*at, board.pitch - 2, CELL, label, "cell", board.share(mask)))
     for t, lane in zip(frame.transfers, frame.lanes, strict=True):
         parts.append(_arrow(board, t, lane, x + board.labels, y))
@@ -128,7 +118,7 @@ def _panel(board: Board, number: int, x: float, y: float) -> str:
 
 def _names(board: Board, x: float, y: float) -> Iterator[str]:
     """The names of devices and chunks along the edges of a panel."""
-    long = next(each for each in ("device ", "dev ", "d") if svg.fits(each + "0", board.pitch))
+    long = "device " if svg.fits("device 0", board.pitch) else "dev "
     for device in range(board.schedule.devices):
         middle = x + board.labels + (device + 0.5) * board.pitch
         yield svg.text(middle, y + HEAD - 7, f"{long}{device}", "muted")
@@ -148,7 +138,7 @@ def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
     source, target = (edge + board.pitch / 2 - 1 for edge in edges)
     way = bottom + FIRST + LANE * lane
     points = [(source, bottom), (source, way), (target, way), (target, bottom + 1)]
-    line = svg.arrow(points, "adds" if t.adds else "copies", "head")
+    line = svg.arrow(points, "adds" if t.adds else "copies")
     return svg.group([*outlines, line, svg.dot(source, bottom, "head")], "arrow")
 
 
@@ -158,11 +148,11 @@ def _legend(board: Board, y: float) -> Iterator[str]:
     meanings = {"adds": "is added to what is there", "copies": "takes the place of what is there"}
     for line, (part, meaning) in enumerate(meanings.items()):
         at = y + 20 + 20 * line
-        yield svg.arrow([(MARGIN, at), (MARGIN + 34, at)], part, "head")
+        yield svg.arrow([(MARGIN, at), (MARGIN + 34, at)], part)
         yield svg.text(MARGIN + 44, at + 4, f"a message that {meaning}", anchor="start")
     x = float(MARGIN)
     for mask, meaning in _masks(board).items():
-        yield svg.box(x, y + 54, 34, CELL, [board.label(mask)], "cell", board.share(mask))
+        yield svg.box(x, y + 54, 34, CELL, board.label(mask), "cell", board.share(mask))
         yield svg.text(x + 40, y + 67, meaning, anchor="start")
         x += 152
     cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", in one piece"
@@ -179,7 +169,5 @@ def _masks(board: Board) -> dict[int, str]:
     every = (1 << board.schedule.devices) - 1
     found = {mask for frame in board.shown for chunks in frame.held for mask in chunks}
     some = any(len(devices_in(mask)) > 1 for mask in found - {every})
-    own, two = ("device 1's own", "of devices 0, 1")
-    if not board.in_full:
-        own, two = "a device's own", "of 2 devices"
-    return {0b10: own, **({0b11: two} if some else {}), every: "of all devices"}
+    sums = {0b11: "of devices 0, 1"} if some else {}
+    return {0b10: "device 1's own", **sums, every: "of all devices"}
