@@ -1,8 +1,8 @@
-"""Tells how much of an accuracy is chance: its spread over seeds, and between frameworks.
+"""Tells how much of an accuracy is chance: its spread over seeds and frameworks.
 
 python -m common.seeds results/seeds
 
-All frameworks start from the same weights and see the same minibatches at the same seed, so their
+At one seed all frameworks start from the same weights and see the same minibatches, so
 accuracies are compared seed by seed. `nox -s seeds` makes the runs.
 """
 
@@ -35,7 +35,7 @@ def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) ->
     found = gather(*where, lambda config: {"seed": seed} if config.seed != seed else {})
     for each in found:
         if each.trouble:
-            raise RequestError(f"seed {seed}, {each.framework}: {each.trouble}; `nox -s seeds`")
+            raise RequestError(f"seed {seed}, {each.framework}: {each.trouble}")
     return [each.record for each in found if each.record]
 
 
@@ -48,7 +48,7 @@ def p_value(figures: Array) -> tuple[float, int]:
     try:
         from scipy.stats import permutation_test
     except ModuleNotFoundError:
-        raise RequestError("SciPy, which has the test, is not installed: `nox -s seeds`") from None
+        raise RequestError("SciPy is not installed: run `nox -s seeds`") from None
     found = permutation_test(
         figures.T,
         lambda *columns, axis: np.var([each.mean(axis=axis) for each in columns], axis=0),
@@ -69,12 +69,15 @@ def report(figures: Array, frameworks: Sequence[str]) -> str:
     # Each spread is the root of a mean variance, over seeds and over frameworks.
     spreads = [f"{np.sqrt(figures.var(axis=axis, ddof=1).mean()):.4f}" for axis in (0, 1)]
     p, permutations = p_value(figures)
-    return "\n".join(markdown(["framework", "mean", "deviation", "least", "most"], rows)) + (
-        f"\n\nStandard deviation of one framework over the seeds: {spreads[0]}; of the frameworks "
-        f"at one seed: {spreads[1]}.\nNull hypothesis: it makes no difference which framework ran: "
-        f"p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).\n"
-        "A small p speaks against the null hypothesis; a large one does not prove it."
-    )
+    table = markdown(["framework", "mean", "deviation", "least", "most"], rows)
+    said = [
+        f"Standard deviation of one framework over the seeds: {spreads[0]}; of the",
+        f"frameworks at one seed: {spreads[1]}.",
+        "Null hypothesis: it makes no difference which framework ran:",
+        f"p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).",
+        "A small p speaks against it; a large one does not prove it.",
+    ]
+    return "\n".join([*table, "", *said])
 
 
 def parser() -> Parser:
@@ -94,12 +97,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     flags = parser().parse_args(argv)
     frameworks = list(dict.fromkeys(flags.frameworks))
     if len(frameworks) < 2:
-        raise RequestError("a spread needs two frameworks: name another one after --frameworks")
+        raise RequestError("a spread needs two frameworks: name another --frameworks")
     where = flags.folder, flags.chapter, frameworks
     found = [records(*where, seed) for seed in range(flags.seeds)]
     settings = [identity(row[0]) | {"seed": 0, "initial weights": ""} for row in found]
     if any(setting != settings[0] for setting in settings):
-        raise RequestError("the seeds are of several settings: run them again, `nox -s seeds`")
+        raise RequestError("the seeds are of several settings: run `nox -s seeds`")
     config = found[0][0].config
     setting = f"{flags.chapter}, preset {config.preset}"
     data = f"{config.train_examples:,} {config.dataset} images; seeds 0 to {flags.seeds - 1}"

@@ -35,7 +35,7 @@ WINDOW: Final = 10
 
 
 def records(folder: Path) -> tuple[list[Record], list[str]]:
-    """The complete records in `folder`, by framework and devices, and the names of all others.
+    """The complete records in `folder`, and the names of all others.
 
     Raises RequestError if none is complete, and RunError if one was changed.
     """

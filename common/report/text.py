@@ -1,4 +1,4 @@
-"""The verdict in words: its tables and its conclusion, on the terminal and for the page."""
+"""The verdict in words: its tables and its conclusion."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +27,7 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def rows(comparison: Comparison) -> list[list[str | Cell]]:
-    """A row for each check that was made: its heading, the worst figures, and the limit."""
+    """A row for each check: its heading, the worst figures, and the limit."""
     found: list[list[str | Cell]] = []
     for name, heading in HEADINGS.items():
         checks = [each for each in comparison.checks if each.check == name]
@@ -143,7 +143,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def uncompared(comparisons: Sequence[Comparison]) -> list[str]:
-    """Of how many steps it is not known how they moved weights; nothing if of none."""
+    """How many steps could not be compared; nothing if all were."""
     checks = [check for comparison in comparisons for check in comparison.checks]
     lost, steps = sum(each.hidden for each in checks), sum(each.steps for each in checks)
     said = f"how {lost} of {steps} steps moved weights was not compared: rounding hides it"

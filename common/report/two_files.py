@@ -1,4 +1,4 @@
-"""Two files compared, for people: a table on the terminal, and the conclusion below it."""
+"""Two files compared: a table on the terminal, and the conclusion below it."""
 
 import math
 from collections.abc import Iterator, Sequence

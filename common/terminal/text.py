@@ -10,8 +10,8 @@ MOST: Final = 2000
 def printable(text: str, most: int = MOST) -> str:
     """`text` with whatever is no character to look at written as its escape, and cut.
 
-    Controls, marks that turn the direction of writing, and accents that pile up on their
-    neighbours could change how the text around them looks. What is cut off is counted.
+    Controls, marks of the direction of writing, and accents could change how the text
+    around them looks. What is cut off is counted.
     """
     shown = "".join(map(_visible, text[:most]))
     left = len(text) - most
@@ -25,7 +25,7 @@ def _visible(character: str) -> str:
 
 
 def gist(text: str) -> str:
-    """The line of an error's text that says most: the first, or the last if more is announced.
+    """The first line of an error's text, or the last one if the first announces it.
 
     Of a program that ends by an exception of C++, it is what the exception says.
     """

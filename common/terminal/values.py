@@ -1,4 +1,4 @@
-"""The numbers that flags take, and the most that each may be: more is refused before any work.
+"""The numbers that flags take, and the most that each may be.
 
 Only the standard library, so that `--help` is instant.
 """

@@ -41,7 +41,7 @@ def test_figures_are_those_of_records_of_one_setting(
     assert "| pytorch | 0.8200 | 0.0200 | 0.8000 | 0.8400 |\n" in said
     table = np.array(list(ACCURACIES.values()))
     over = [f"{table.var(axis=axis, ddof=1).mean() ** 0.5:.4f}" for axis in (1, 0)]
-    assert f"over the seeds: {over[0]}; of the frameworks at one seed: {over[1]}." in said
+    assert f"over the seeds: {over[0]}; of the\nframeworks at one seed: {over[1]}." in said
     assert "p = 1 (8 permutations" in said
 
     def require_refused(why: str, *flags: str) -> None:
