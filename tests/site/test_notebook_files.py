@@ -40,7 +40,7 @@ def change(path: Path, old: str, new: str) -> None:
 def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> None:
     change(clone / "docs/chapters/parity.md", "the", "a")
     change(clone / "frameworks/mxnet/wrappers.py", "update_on_kvstore=False", "update_on_kvstore=0")
-    change(clone / "notebooks/drawing/pictures.py", "minibatch of ", "a minibatch of ")
+    change(clone / "notebooks/drawing/data-parallelism.svg", "minibatch of ", "a minibatch of ")
     (clone / "notebooks/jax/allreduce.ipynb").unlink()
     lines = python(clone, "-c", STALE).stdout.strip().split("\n")
     picture = "the cell data-parallelism-2 is another one"
