@@ -67,6 +67,7 @@ class BySplitting:
     framework: str
     devices: MakeDevices
     synchronize: Callable[[Any], None]
+    on_host: Callable[[Any], Array]
     by_hand: MakeTrainer
     native: Callable[[], Mapping[str, MakeTrainer]]
     native_launch: Launch | None = None
