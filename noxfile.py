@@ -41,7 +41,7 @@ def run_common(session: nox.Session, *command: str) -> None:
 
 
 def run_chapter(session: nox.Session, framework: str) -> None:
-    """Runs the chapter that the arguments name, else every run on 1 and 2 devices."""
+    """Runs the chapter that the arguments name, else the runs of plain `nox`."""
     if not session.posargs:
         run_grid(session, framework)
         return

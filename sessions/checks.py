@@ -78,8 +78,7 @@ def audit(session: nox.Session) -> None:
         return str(session.run(*command, silent=True))  # a failure is printed
 
     with ThreadPoolExecutor(AT_ONCE) as pool:  # they wait for the network
-        unknown = sum(
-            said.count("could not be audited") for said in pool.map(look_up, pin_files.PINS)
-        )
+        said = "".join(pool.map(look_up, pin_files.PINS))
+    unknown = said.count("could not be audited")
     if unknown:
         session.warn(f"NOT AUDITED: {unknown} packages cannot be looked up from here")

@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """JAX compiles the same programs in many tests: each worker keeps them, on disk."""
+    """JAX compiles the same programs in many tests."""
     option = config.getoption
     if option("--framework") == "jax" and option("--kills") is None:  # it may leave half a program
         os.environ["JAX_COMPILATION_CACHE_DIR"] = _home.name
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what needs another framework than was asked for, if any: that is no skip."""
+    """Deselects what needs another framework than was asked for, if any."""
     foreign = [item for item in items if not _is_asked_for(item, config.getoption)]
     config.hook.pytest_deselected(items=foreign)
     items[:] = [item for item in items if item not in {*foreign}]
@@ -97,7 +97,7 @@ def framework(request: pytest.FixtureRequest) -> str:
 
 
 def _chapter(name: str) -> Any:
-    """A fixture: a chapter in the framework under test, which must be installed."""
+    """A chapter in the framework under test, which must be installed."""
     return pytest.fixture(scope="session", name=name)(lambda framework: backend(framework, name))
 
 
@@ -112,7 +112,7 @@ def listing(scratch: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def all_devices(scratch: Any) -> Sequence[Any]:
-    """As many virtual devices as any test takes: some frameworks fix their number at the start."""
+    """As many virtual devices as any test takes."""
     devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local
     return devices
 
@@ -122,7 +122,7 @@ COMPUTED: dict[str, Recomputed | None] = {}
 
 @pytest.fixture(autouse=True)
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy computes the steps of a run once: most tests compare the same twelve runs."""
+    """NumPy computes the steps of a run once."""
 
     def remembered(run: Run) -> Recomputed | None:
         key = f"{run.record.sha256} {allowed(run)}"
@@ -159,7 +159,7 @@ def agreeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def two(agreeing: Path, tmp_path: Path) -> Path:
-    """A copy of `agreeing` to spoil: `ours` and `theirs` are the records in it."""
+    """A copy of `agreeing` to spoil."""
     return Path(shutil.copytree(agreeing, tmp_path / "two"))
 
 

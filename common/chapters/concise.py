@@ -81,8 +81,8 @@ _SHORT: Final[Settings] = {
     "lr": 0.03,
     "steps": 2,
     "seed": 13,
-    "train_examples": 300,
-    "test_examples": 100,
+    "train_examples": 11,
+    "test_examples": 101,
 }
 
 

@@ -20,6 +20,9 @@ def print_verdict(verdict: Verdict) -> None:
         console.print()
     for check in failures(verdict):
         console.print(Text(describe(check), style="red"), soft_wrap=True)
+    _, partly = by_support(verdict)
+    for line in agreements(partly):
+        console.print(Text(line), soft_wrap=True)
     if verdict.not_run:
         console.print(Text(not_run(verdict), style="yellow"), soft_wrap=True)
     style = "green bold" if verdict.passed else "red bold"
@@ -93,9 +96,16 @@ def describe(check: Check) -> str:
 
 
 def not_run(verdict: Verdict) -> str:
-    """What the verdict says nothing of, and the command that runs it."""
-    suites = f"3 or more devices, and {len(verdict.not_run)} of the suites"
+    """The part of the plan that was not run, and the command that runs it."""
+    suites = f"more devices, and {len(verdict.not_run)} of the suites"
     return f"not run: {suites} (parity.json names them); `nox -s grid` runs all"
+
+
+def by_support(verdict: Verdict) -> tuple[list[Comparison], list[Comparison]]:
+    """The suites for the last line, and those printed above it: not every framework has them."""
+    whole = [each for each in verdict.comparisons if not each.lacking]
+    partly = [each for each in verdict.comparisons if each.lacking]
+    return (whole, partly) if whole else (partly, [])
 
 
 def conclusion(verdict: Verdict) -> str:
@@ -103,7 +113,9 @@ def conclusion(verdict: Verdict) -> str:
     checks = [check for comparison in verdict.comparisons for check in comparison.checks]
     if failed := len(failures(verdict)):
         return f"{failed} of {len(checks)} checks FAILED"
-    said = [*agreements(verdict.comparisons), *uncompared(verdict.comparisons)]
+    whole, partly = by_support(verdict)
+    agreed = "; ".join(agreements(whole)) + (", in all suites that it supports" if partly else "")
+    said = [agreed, *uncompared(verdict.comparisons)]
     return f"all {len(checks)} checks passed: {'; '.join(said)}"
 
 

@@ -1,4 +1,4 @@
-"""What is compiled or traced: it must not grow with the number of devices, sizes or depth."""
+"""Compiled programs do not grow with devices, sizes or depth."""
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def compilations(work: Callable[[], object]) -> int:
 def test_devices_with_shards_of_one_size_share_a_program(
     scratch: Any, all_devices: Sequence[Any]
 ) -> None:
-    """In float64, with shards of 8 and 7: no other test has compiled for these."""
+    """In float64, with shards of 8 and 7."""
     trainer = scratch.trainer(start("float64"), all_devices, ScratchOptions())
     (minibatch,), (few,) = (batches(1, n, "float64") for n in (38, len(all_devices)))
 
@@ -50,7 +50,7 @@ def test_devices_with_shards_of_one_size_share_a_program(
 def test_the_net_is_traced_once_for_all_devices_and_sizes(
     concise: Any, all_devices: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is nearly all that a start costs: with eight devices it would take eight times as long."""
+    """It is nearly all that a start costs."""
     options, devices = concise_steps.options("tensorflow"), all_devices[:3]
     trainer = concise.trainer(concise_steps.start("float32"), devices, options)
     traced = []

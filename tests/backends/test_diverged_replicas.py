@@ -1,4 +1,4 @@
-"""Replicas of ResNet-18 that diverge are not saved: the run ends and says where they differ."""
+"""Replicas of ResNet-18 that diverge are not saved."""
 
 import importlib
 from collections.abc import Callable, Sequence

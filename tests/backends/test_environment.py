@@ -1,4 +1,4 @@
-"""What a framework reads of the environment: a run decides, a record names it, or an error line."""
+"""What a framework reads of the environment."""
 
 import json
 from os import environ

@@ -1,4 +1,4 @@
-"""Why a process failed arrives elsewhere as it was; one that is silent for too long is found."""
+"""Why a process failed arrives elsewhere as it was."""
 
 import faulthandler
 import json

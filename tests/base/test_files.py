@@ -14,7 +14,7 @@ from common.base.files import require_apart, require_file, write_atomically, wri
 def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException] | None
 ) -> None:
-    """It may fail at the very end: some disks say only then that they are full."""
+    """Some disks say only then that they are full."""
     path = tmp_path / "file"
     path.write_text("old and longer")
 

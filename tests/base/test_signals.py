@@ -1,4 +1,4 @@
-"""The first signal is noted; only Ctrl-C and SIGTERM end a process at once when they come again."""
+"""Only Ctrl-C and SIGTERM end a process at once when they come again."""
 
 import os
 import pty

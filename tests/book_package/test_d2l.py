@@ -55,7 +55,7 @@ MXNET = {
 
 @pytest.fixture(scope="module")
 def d2l(framework: str, all_devices: Sequence[Any]) -> Any:
-    """The package's module for the framework; what is not installed has a stand-in."""
+    """The package's module for the framework."""
     missing = {name: MagicMock() for name in ABSENT if find_spec(name.partition(".")[0]) is None}
     # JAX's module draws a seed up to 1e6, a float, which Python 3.12 refuses.
     with patch.dict(sys.modules, missing), patch.object(random, "randint", lambda low, high: 0):

@@ -28,7 +28,7 @@ MODES = {
     "jax": ("sharding per-device", "zero3 sync"),
     "mxnet": ("device per-device",),
 }
-"""Wrappers, each with one of the ways to normalize; the grid has the default wrapper with both."""
+"""Wrappers, each with one of the ways to normalize."""
 
 OTHERS = {"jax": "shard_map", "mxnet": "local"}
 """Wrappers of which only the steps are compared."""
@@ -88,13 +88,13 @@ def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) ->
 
 
 def under(prefix: str, arrays: Weights) -> Weights:
-    """The same arrays, under names that begin so; `part` takes them out again."""
+    """The same arrays, under names that begin so."""
     return {f"{prefix}/{name}": values for name, values in arrays.items()}
 
 
 @pytest.fixture(scope="session")
 def computed(framework: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Weights]:
-    """What the backend computed in float64, by mode: processes are started once for all."""
+    """What the backend computed in float64, by mode."""
     cases = {mode: (everything, options_of(framework, mode)) for mode in MODES[framework]}
     folder = tmp_path_factory.mktemp("steps")
     return Worker(framework, "concise", DEVICES, cases, folder).run()
@@ -158,7 +158,7 @@ def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: str) 
 
 
 def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, mode: str) -> None:
-    """Of the second device: the first one's are exported, and the third one idles in a step."""
+    """Running statistics of the second device."""
     right, own = one_device(mode, 1), part(found, "own/")
     right.steps(STEPS, RATES)
     for name in (name for name in right.weights if not trainable(name)):

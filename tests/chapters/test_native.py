@@ -38,11 +38,11 @@ ON_FOUR = {
     for name in ("pipeline", "naive", "tensor", "zero3")
 }
 CHOSEN = {1: {x: CASES[x] for x in ("pipeline", "naive", "zero3")}, 3: ON_THREE, 4: ON_FOUR}
-"""By the number of devices; what a framework does not support is left out."""
+"""What a framework does not support is left out."""
 
 
 def trained(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
-    """Takes the steps; asserts that a run that is resumed before the last has the same bits."""
+    """Asserts that a run that is resumed before the last has the same bits."""
     weights, ((X, y), *others) = start("float64", options.shapes()), STEPS
     trainer = chapter.trainer(weights, devices, options)
     grads = trainer.gradients(X, y)

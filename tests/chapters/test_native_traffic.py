@@ -106,7 +106,7 @@ LOOP = re.compile(r'body=%(\S+?),.*known_trip_count":\{"n":"(\d+)"')
 
 
 def compiled(trainer: Any, X: Array, y: Array) -> Sizes:
-    """JAX's compiled program names its collectives: those of a loop count as often as it runs."""
+    """JAX's compiled program names its collectives."""
     given = trainer.params, trainer.momenta, trainer._batch(X, y), 0.1, 0.9
     text = trainer._step.lower(*given).compile().as_text()
     assert "-start(" not in text  # of a collective that is not waited for: no CPU has one
@@ -132,7 +132,7 @@ def bytes_of(shapes: str) -> int:
 
 
 def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
-    """MXNet's monitor sees the copies of executors; a kvstore is told what it has to sum."""
+    """MXNet's monitor sees the copies of executors."""
     mx: Any = import_module("mxnet")
     sizes, executors = Sizes(), getattr(trainer, "executors", {})
     executors.clear()  # those that are watched are slower

@@ -1,4 +1,4 @@
-"""Bugs that others met when they split training, planted: which checks each of them turns red."""
+"""Bugs that others met when they split training, planted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from common.parallel.plans import Plan
 pytestmark = pytest.mark.only("pytorch")
 
 NUMBERS = {"gradient", "trajectory", "steps", "weights", "outcome", "devices"}
-"""What a wrong gradient turns red; the logits before training are right."""
+"""What a wrong gradient turns red."""
 
 
 @dataclass(frozen=True)

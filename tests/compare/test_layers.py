@@ -1,4 +1,4 @@
-"""Layer by layer: the report names the first layer in which a framework diverges."""
+"""The report names the first layer in which a framework diverges."""
 
 from itertools import product
 from pathlib import Path

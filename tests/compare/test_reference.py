@@ -1,4 +1,4 @@
-"""The nets in NumPy: their gradients are those of their losses, and rounding is known."""
+"""The nets in NumPy against finite differences."""
 
 import numpy as np
 import pytest

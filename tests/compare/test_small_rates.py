@@ -46,7 +46,7 @@ CONCISE: dict[str, Any] = {
 
 
 class Flips(NumpyConcise):
-    """Decides a ReLU unit otherwise in every step: of those in doubt, one that does much."""
+    """Decides a ReLU unit otherwise in every step."""
 
     def step(self, X: Array, y: Array) -> numpy_nets.Step:
         found = super().step(X, y)

@@ -28,7 +28,7 @@ def edited(path: Path, other: Path, random: Random) -> str:
 
 
 def _places(content: Any, name: str = "") -> Iterator[tuple[Any, Any, str]]:
-    """Every place in a record that holds a value: its holder, its key there, and its path."""
+    """Every place in a record that holds a value."""
     for key, value in content.items() if isinstance(content, dict) else enumerate(content):
         yield content, key, f"{name}.{key}"
         if isinstance(value, dict | list):
@@ -99,7 +99,7 @@ def test_whatever_becomes_of_a_record_is_seen(
 
 
 def _same(path: Path, was: Record) -> bool:
-    """Whether a record says what it said: it left out what counts by default, or has a space."""
+    """Whether a record says what it said."""
     try:
         return read_record(path) == was
     except RunError:

@@ -31,7 +31,7 @@ TRAIN_IMAGES, *_, TEST_LABELS = SHA256
 
 
 def content(name: str) -> bytes:
-    """A file of the data set: its header, and its bytes in row-major order."""
+    """The header and the bytes of an IDX file."""
     array = getattr(DATA, FIELDS[list(SHA256).index(name)])
     header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
     return gzip.compress(header + array.tobytes(), mtime=0)
@@ -45,7 +45,7 @@ def write(folder: Path) -> Path:
 
 
 class Places:
-    """Every place where Fashion-MNIST may be, none of which has it; notices are kept."""
+    """Every place where Fashion-MNIST may be, none of which has it."""
 
     def __init__(self, root: Path) -> None:
         self.flag, self.variable, self.cache = root / "flag", root / "variable", root / "cache"

@@ -1,4 +1,4 @@
-"""Downloads from mirrors that serve, lie, hang or are not there; all of them on this machine."""
+"""Downloads from mirrors that serve, lie, hang or are not there."""
 
 import hashlib
 import json

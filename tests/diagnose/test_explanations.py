@@ -1,4 +1,4 @@
-"""What arrays tell about a mistake: the truth where there is one to tell, and nothing else."""
+"""What arrays tell about a mistake."""
 
 import numpy as np
 import pytest

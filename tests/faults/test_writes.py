@@ -1,4 +1,4 @@
-"""Runs that are killed, or find the disk full, at a write: at every write of a run in turn."""
+"""Runs that are killed, or find the disk full, at a write."""
 
 import ctypes
 import os
@@ -25,11 +25,11 @@ from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 RUNNER = Runner("pytorch", Case("scratch", 3, ()), Path())
 NEW_MOUNTS = 0x00020000
-"""CLONE_NEWNS: what is mounted from then on is seen by this process alone, and ends with it."""
+"""What is mounted from then on is seen by this process alone, and ends with it."""
 
 
 def kept(start: CommandLine, name: str) -> int:
-    """Runs five steps, with the record and checkpoints in a folder; the exit status."""
+    """Runs five steps, with the record and checkpoints in a folder."""
     files = f"--out={name}", f"--checkpoint-dir={name}", "--save-weights=w"
     flags = "--quiet", "--steps=5", "--checkpoint-every=2", "--resume"
     return start(*flags, *files, chapter=NumpyChapter())
@@ -69,7 +69,7 @@ def whole_and_earlier(start: CommandLine) -> list[str]:
 
 
 def require_resumes(start: CommandLine) -> None:
-    """What a hurt run has left is whole or said not to be; it resumes, and leaves nothing else."""
+    """What a hurt run has left is whole or said not to be."""
     folder = Path("hurt")
     record = RUNNER.record("hurt")
     assert record.status != "complete" or RUNNER.tensors("hurt")
@@ -85,7 +85,7 @@ def require_resumes(start: CommandLine) -> None:
 
 
 def test_a_kill_within_a_write_loses_nothing(start: CommandLine) -> None:
-    """Killed in a write or just after it, a run resumes; no record has another's tensors."""
+    """Killed in a write or just after it, a run resumes."""
     names = whole_and_earlier(start)
     for number, in_place in product(range(len(names)), (False, True)):
         Path("w").unlink()
@@ -95,7 +95,7 @@ def test_a_kill_within_a_write_loses_nothing(start: CommandLine) -> None:
 
 
 def killed_at(start: CommandLine, number: int, *, in_place: bool) -> None:
-    """Runs in a process that is killed at the write of that number: half of it is there, or all."""
+    """Runs in a process that is killed at the write of that number."""
 
     def kill(at: int, temporary: Path, path: Path) -> None:
         if at == number:
@@ -114,7 +114,7 @@ def killed_at(start: CommandLine, number: int, *, in_place: bool) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system in memory; skips the test unless root runs it."""
+    """A small file system in memory."""
     if os.geteuid() != 0 or ctypes.CDLL(None).unshare(NEW_MOUNTS):
         pytest.skip("no file system may be mounted here")
     (folder := tmp_path / "disk").mkdir()

@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 
 
 SAME_BITS = Fault("gone", "host", 1)
-"""After this one a run over hosts resumes; after those of the first process, one in one process."""
+"""After this one a run over hosts resumes."""
 
 EVERY: Final = [
     *(Fault("killed", who, rank) for rank, who in enumerate(("supervisor", "trainer"))),

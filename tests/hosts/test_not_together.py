@@ -1,4 +1,4 @@
-"""Processes that were not started alike, or not all of them, say so in a line each; none waits."""
+"""Processes that were not started alike, or not all of them, say so in a line each."""
 
 import shutil
 import socket

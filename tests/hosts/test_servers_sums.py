@@ -39,7 +39,7 @@ hosts.launch(work, None, SimpleNamespace(wrapper=hosts.ENGINE))
 sys.stdout.flush()
 os._exit(0)
 """
-"""It ends as each of several processes does: with such memory, MXNet's own end may crash."""
+"""It ends as each of several processes does."""
 CACHE: Final = "glibc.malloc.tcache_count=0"
 FILLED: Final = [
     *({},) * 5,  # with Gluon's own trainer, the last weight was a sum in one of four runs and more

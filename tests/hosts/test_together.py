@@ -1,4 +1,4 @@
-"""Processes that a launcher has started train as one: no framework, real sockets, real signals."""
+"""Processes that a launcher has started train as one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Canonical weights: what they are, and that files of them are read exactly or refused."""
+"""Canonical weights, and files of them."""
 
 import os
 from pathlib import Path

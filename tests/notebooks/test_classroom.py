@@ -1,4 +1,4 @@
-"""What cells call, without a framework: commands and distances, counted steps, processes."""
+"""What cells call, without a framework."""
 
 import sys
 from dataclasses import replace

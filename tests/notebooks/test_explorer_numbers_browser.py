@@ -1,4 +1,4 @@
-"""The explorers compute in a browser what Python plans: every number, and a bug turns it red."""
+"""The explorers compute in a browser what Python plans."""
 
 import random
 import shutil
@@ -72,7 +72,7 @@ def drawn(figure: str, count: int = 200) -> list[dict[str, Any]]:
 
 
 def planned(tab: Tab, figure: str, read: str) -> Iterator[tuple[Scenario, Any]]:
-    """Random plans, and what the page says of them; those that it refuses, Python does, too."""
+    """Random plans, and what the page says of them."""
     settings = drawn(figure)
     refused = 0
     for values, shown in zip(settings, each_of(tab, figure, settings, read), strict=True):
@@ -183,7 +183,7 @@ SHARDS = """(root, values) => {
 
 
 def check_shards(tab: Tab) -> None:
-    """What a step holds at most and sends is what costs say; it ends as it began."""
+    """What a step holds at most and sends is what costs say."""
     for scenario, seen in planned(tab, "shards", SHARDS):
         plan, usage = scenario.plan(), scenario.usage()
         for kind in ("weights", "gradients", "momentum"):
@@ -237,7 +237,7 @@ CHECKS = {
     "shards": (check_shards, "explore-shards.js", "wait(layer, every, -1);", ""),
     "rounds": (check_rounds, "explore-rounds.js", "[start + i] = sum", "[start] = sum"),
 }
-"""What is checked, and a bug in a script: what is written in place of what."""
+"""What is checked, and a bug in a script."""
 
 
 @pytest.mark.parametrize("figure", CHECKS)

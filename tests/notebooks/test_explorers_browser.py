@@ -1,4 +1,4 @@
-"""The explorers in a real browser: they react, fit, draw real runs and complain of nothing."""
+"""The explorers in a real browser."""
 
 import json
 import re

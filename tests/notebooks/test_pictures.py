@@ -1,4 +1,4 @@
-"""The pictures: whole SVG, with every round and the right numbers, as long as what they show."""
+"""Pictures are whole SVG with the right numbers."""
 
 import base64
 import math

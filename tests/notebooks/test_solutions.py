@@ -1,4 +1,4 @@
-"""Solutions of the exercises, without a framework: each does what its exercise asks for."""
+"""Solutions of the exercises, without a framework."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Two sets of arrays: how far each is from its other, and whether it is only rearranged."""
+"""Two sets of arrays, compared array by array."""
 
 from collections.abc import Callable
 from typing import Any

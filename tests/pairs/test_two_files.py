@@ -1,4 +1,4 @@
-"""`python -m common.parity FILE FILE`: what it says and returns, whatever the files hold."""
+"""`python -m common.parity FILE FILE`."""
 
 import doctest
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every allreduce, in the framework under test: the sum, with the same bits on every device."""
+"""Every allreduce, in the framework under test."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """One of some processes; satisfies `common.parallel.replicas.Communicator`."""
+    """Satisfies `common.parallel.replicas.Communicator`."""
 
     number: int
     said: list[Array]
@@ -42,7 +42,7 @@ class Member:
         return self.number
 
     def gathered(self, values: Array) -> Array:
-        """What all have; one that does not come is an error after 10 seconds."""
+        """One that does not come is an error after 10 seconds."""
         self.said[self.number] = values
         self.barrier.wait(10)
         found = np.stack(self.said)

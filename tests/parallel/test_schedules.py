@@ -1,4 +1,4 @@
-"""Allreduce schedules: every one sums, on every device, at the cost that the textbooks give."""
+"""Every schedule sums, at the cost that textbooks give."""
 
 from math import ceil, log2
 
@@ -14,7 +14,7 @@ NAMES = sorted(SCHEDULES)
 
 
 def sums(schedule: Schedule, vectors: list[Array]) -> list[Array]:
-    """The vector of each device in the end; what it receives is what `traffic` says."""
+    """The vector of each device in the end."""
     bounds, received = shard_bounds(len(vectors[0]), schedule.chunks), [0] * len(vectors)
 
     def receive(chunk: Array, target: int) -> Array:

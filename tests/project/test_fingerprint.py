@@ -11,7 +11,7 @@ from common.records import fingerprint
 
 ROOT = Path(__file__).parents[2]
 HARMLESS = ("common/__init__.py", "common/terminal/", "frameworks/__init__.py")
-"""What a run loads besides, which moves no number: it parses flags, and prints."""
+"""What a run loads besides, which moves no number."""
 
 LOADED = """
 import json, sys

@@ -1,4 +1,4 @@
-"""The launching recipes: the same four variables at the top of each, and what each one starts."""
+"""The launching recipes, and what each one starts."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ STARTED = '-m "frameworks.$FRAMEWORK.$CHAPTER" --devices "$DEVICES" $FLAGS'
 
 
 def variables(name: str) -> dict[str, str]:
-    """The first things that a script does: it gives variables, unless they are given, a value."""
+    """The first things that a script does."""
     lines = (FOLDER / name).read_text().splitlines()
     lines = [line for line in lines if line and not line.startswith("#")]
     return dict(re.findall(r"^([A-Z]+)=\$\{\1:-(.*?)\} *# ", "\n".join(lines[:4]), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""A chapter's four listings are one text in four languages: same files, same functions."""
+"""A chapter's four listings are one text in four languages."""
 
 import ast
 import re
@@ -38,7 +38,7 @@ def parsed(framework: str, module: str) -> list[ast.stmt]:
 
 
 def functions(framework: str, module: str) -> dict[str, ast.FunctionDef | None]:
-    """A module's functions, in order; None stands for one that the framework has by that name."""
+    """A module's functions, in order."""
     found: dict[str, ast.FunctionDef | None] = {}
     for node in parsed(framework, module):
         if isinstance(node, ast.FunctionDef):
@@ -50,7 +50,7 @@ def functions(framework: str, module: str) -> dict[str, ast.FunctionDef | None]:
 
 
 def arguments(function: ast.FunctionDef) -> list[str]:
-    """What a function takes, without defaults: each framework has wrappers of its own."""
+    """What a function takes, without defaults."""
     every = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
     # JAX pads its shards: it asks for the whole number, too.
     return [ast.unparse(each) for each in every][: 2 if function.name == "scatter" else None]

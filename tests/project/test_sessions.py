@@ -36,7 +36,7 @@ class Session:
 
 @pytest.fixture
 def noxfile(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Nothing is installed: the interpreter of an environment is its name."""
+    """The interpreter of an environment is its name."""
 
     def environment(_: Any, name: str, pins: Sequence[str] = ()) -> str:
         assert all(Path(f"constraints/{each}.txt").is_file() for each in (pins or [name]))

@@ -1,4 +1,4 @@
-"""Damaged and malicious files are read, or refused in one line; nothing in them is unpickled."""
+"""Damaged and malicious files are read, or refused in one line."""
 
 import json
 import pickle

@@ -62,7 +62,7 @@ def test_a_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path) -> Non
 
 
 class Flips(chapters.NumpyChapter):
-    """Decides one ReLU unit otherwise, in every step: the one that is nearest to zero."""
+    """Decides one ReLU unit otherwise, in every step."""
 
     near = True
 

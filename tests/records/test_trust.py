@@ -1,4 +1,4 @@
-"""A stale, partial, copied, edited or foreign record turns the verdict red; others are read."""
+"""A stale, partial, copied, edited or foreign record turns the verdict red."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The alpha-beta model: what schedules take is what the page's formulas say."""
+"""What schedules take is what the page's formulas say."""
 
 from math import ceil, log2
 

@@ -1,4 +1,4 @@
-"""`python -m common.scaling`: constants, predictions, what is printed and what is refused."""
+"""`python -m common.scaling` prints predictions, or refuses."""
 
 import subprocess
 import sys

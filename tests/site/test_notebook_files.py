@@ -1,4 +1,4 @@
-"""Notebooks are as text, listings and pictures say; what makes one stale or fail is named."""
+"""Notebooks are as text, listings and pictures say."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The benchmark: its ratios, what it writes, measurements that fail, and the pages' figures."""
+"""The benchmark, and the pages' figures."""
 
 import importlib
 import json
@@ -32,7 +32,7 @@ NETS = {"pytorch": "torch_nets", "tensorflow": "keras_fit", "mxnet": "estimator_
 
 @pytest.mark.only(*NETS)
 def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) -> None:
-    """Devices come first: TensorFlow cannot change their number once a net is built."""
+    """TensorFlow cannot change their number once a net is built."""
     rival = importlib.import_module(f"bench.{NETS[framework]}")
     both = (LENET, rival.lenet), (resnet18_shapes(4), partial(rival.resnet18, 4))
     for shapes, make in both:
@@ -78,11 +78,11 @@ with open({calls!r}, "a+") as file:
 print("noise", {answer!r}, "noise", sep="\\n")
 exit(not ({succeeds}))
 """
-"""A Python that answers measurements; a line of the file `calls` says what each is and sees."""
+"""A Python that answers measurements."""
 
 
 def fake_python(folder: Path, succeeds: str) -> str:
-    """The flag for it; `succeeds` is an expression of `calls`, their number, and `words`."""
+    """`succeeds` is an expression of `calls`, their number, and `words`."""
     path, answer = folder / "python", json.dumps(ANSWER)
     script = STAND_IN.format(calls=str(folder / "calls"), answer=answer, succeeds=succeeds)
     path.write_text(f"#!{sys.executable}{script}")

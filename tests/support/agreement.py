@@ -101,7 +101,7 @@ def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
 
 
 def edit(path: Path, **changes: Any) -> None:
-    """Changes fields of a record as if its run had written them; its tensors stay."""
+    """Changes fields of a record as if its run had written them."""
     tensors = read_tensors(path, read_record(path))
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     write_record(path, read_record(path), tensors)

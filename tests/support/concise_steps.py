@@ -51,6 +51,6 @@ def options(
 
 
 def far(found: Array, expected: Array) -> float:
-    """The largest difference over the largest expected entry; shapes must agree."""
+    """The largest difference over the largest expected entry."""
     assert found.shape == expected.shape
     return distance(found, expected)[0]

@@ -1,4 +1,4 @@
-"""Pages with an explorer or a picture in it: what their tests set, press and read."""
+"""Pages with an explorer or a picture in it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

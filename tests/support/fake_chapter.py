@@ -1,4 +1,4 @@
-"""A chapter without a framework: its losses are scripted, and it notes what it is asked to do."""
+"""A chapter without a framework."""
 
 import json
 import os
@@ -25,7 +25,7 @@ FLAGS = ["--devices=3", "--batch-size=8", "--steps=7", "--dataset=synthetic", "-
 
 
 class FakeChapter(NumpyChapter):
-    """Each step adds `lr` to every weight; an image's first pixel is the class it is taken for."""
+    """Each step adds `lr` to every weight."""
 
     def __init__(self, loss: Callable[[int], float] = lambda step: 1 / step) -> None:
         """`loss` gives the loss of a step, counted from 1."""
@@ -78,14 +78,14 @@ class CommandLine:
         chapter: Any = None,
         name: str = "scratch",
     ) -> int:
-        """Runs a chapter with `FLAGS` and `flags`; returns the exit status."""
+        """Runs a chapter with `FLAGS` and `flags`."""
         self.monkeypatch.setitem(sys.modules, PLACE, standing_in(chapter or FakeChapter(loss)))
         return main("pytorch", name, [*FLAGS, *flags])
 
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """The command line, in a folder of its own: three steps are an epoch."""
+    """The command line, in a folder of its own."""
     return CommandLine(monkeypatch, tmp_path)
 
 

@@ -26,7 +26,7 @@ HOLD: Final = ("--kill-child", "sh", "-c", "echo up; read never")
 
 
 def why_not() -> str:
-    """What is missing for virtual hosts here, in a line; empty if nothing is."""
+    """What is missing for virtual hosts here, in a line."""
     if os.geteuid() != 0:
         return "virtual hosts need root"
     needed = ["unshare", "nsenter", "setpriv", "ip"]
@@ -96,7 +96,7 @@ class Hosts:
             )
 
     def _hold(self, name: str, kinds: tuple[str, ...]) -> None:
-        """Starts the process whose end is the end of the host: it ends with this one."""
+        """Starts the process whose end is the end of the host."""
         own_files = ["--mount-proc"] if "--pid" in kinds else []
         # It ends as soon as the process that has started it is gone.
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", *kinds, *own_files, *HOLD]

@@ -22,7 +22,7 @@ LIMIT: Final = 200
 
 
 def together(hosts: Hosts | None, count: int, *command: str) -> str:
-    """Runs a command in so many processes, each on its host; why it failed, or nothing."""
+    """Runs a command in so many processes, each on its host."""
     where = "n1:29500" if hosts else f"127.0.0.1:{free_port()}"
     how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     flags = [*command, f"--coordinator={where}", f"--hosts={count}", "--join-timeout=60"]

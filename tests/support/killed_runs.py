@@ -82,7 +82,7 @@ class Runner:
         )
 
     def finish(self, name: str, *flags: str) -> tuple[float, float]:
-        """Runs it to its end; the seconds that took, and those after its first checkpoint."""
+        """The seconds of a whole run, and those after its first checkpoint."""
         started, kept, before = time.monotonic(), 0.0, self.newest(name)
         run = self.start(name, *flags)
         while run.poll() is None and not kept:

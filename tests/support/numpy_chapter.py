@@ -105,7 +105,7 @@ class NumpyChapter:
 
 
 class NumpyConcise(NumpyChapter):
-    """ResNet-18: one net stands for all replicas, whose shards are normalized as is asked for."""
+    """One net stands for all replicas, whose shards are normalized as is asked for."""
 
     name = "concise"
 

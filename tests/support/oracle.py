@@ -1,4 +1,4 @@
-"""SGD on one device by the comparison's nets in NumPy: what every backend has to compute."""
+"""SGD on one device by the comparison's nets in NumPy."""
 
 from collections.abc import Callable, Iterable, Mapping
 

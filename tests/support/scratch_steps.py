@@ -18,7 +18,7 @@ IMAGES, LABELS, *_ = synthetic(70, 1)
 LR = 0.2
 MOMENTUM = 0.9
 MOST_DEVICES = 5
-"""How many virtual devices any test takes: some frameworks fix their number at the start."""
+"""How many virtual devices any test takes."""
 RATES = [LR * (1 - step / 6) for step in range(6)]
 """Of each step: a backend must not stay with the first."""
 
@@ -44,7 +44,7 @@ def far(ours: Weights, theirs: Weights) -> float:
 
 
 def as_array(tensor: Any) -> Array:
-    """A copy in NumPy, taken in the framework's own way: NumPy's makes it warn of PyTorch's."""
+    """A copy in NumPy, taken in the framework's own way."""
     tensor = plain(tensor)
     ways = (getattr(tensor, name, None) for name in ("asnumpy", "numpy"))
     own = next((way for way in ways if way is not None), None)

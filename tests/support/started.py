@@ -27,7 +27,7 @@ SMALL = (
 def python(
     *words: object, folder: str | Path = ROOT, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """This Python with these words, once it has ended; nothing else says where the project is."""
+    """This Python with these words, once it has ended."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, *map(str, words)],
@@ -83,7 +83,7 @@ def alive(process: int) -> bool:
 
 
 def descendants(process: int) -> list[int]:
-    """All that a process has started, directly or not; none if it has ended."""
+    """All that a process has started, directly or not."""
     try:
         own = children(process)
     except (FileNotFoundError, ProcessLookupError):
@@ -92,7 +92,7 @@ def descendants(process: int) -> list[int]:
 
 
 def require_gone(processes: list[int]) -> None:
-    """None of these runs any more; orphans need a moment to notice that they are orphans."""
+    """Orphans need a moment to notice that they are orphans."""
     limit = time.monotonic() + 20
     while any(alive(process) for process in processes):
         assert time.monotonic() < limit

@@ -64,7 +64,7 @@ def from_step(step: int, number: signal.Signals, process: Callable[[], int]) -> 
 
 
 def held(name: str) -> Hurt:
-    """Lets a trainer stand still before its third step, until it is ended; the file tells where."""
+    """Lets a trainer stand still before its third step, until it is ended."""
 
     def hurt(at: int) -> None:
         if at == 3:

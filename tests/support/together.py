@@ -36,10 +36,10 @@ FAST: Final = {
     "common.base.children.FREEZE": 14 * BEAT,
     "common.hosts.hub.NOTICE": 0.5,
 }
-"""Heartbeats five times as fast: a frozen process is noticed after 3 seconds."""
+"""Heartbeats five times as fast."""
 
 LIMIT: Final = 12
-"""Seconds in which all have ended, with fast heartbeats: 4.5, and what a busy machine takes."""
+"""Seconds in which all have ended, with fast heartbeats."""
 
 NONE: Final[Mapping[Any, Any]] = {}
 
@@ -78,7 +78,7 @@ class Started:
         return path.read_text() if path.exists() else ""
 
     def ended(self, seconds: float = SOON) -> tuple[int | None, str]:
-        """Its exit status, and what it said; none that it started is left."""
+        """Its exit status, and what it said."""
         limit = time.monotonic() + seconds
         self.process.join(seconds)
         while members(self.pid):
@@ -175,7 +175,7 @@ def wait_until(holds: Callable[[], bool], else_said: str = "") -> None:
 def _become(
     line: list[str], folder: Path, said: Path, chapter: SummingChapter, patches: Mapping[str, Any]
 ) -> None:
-    """What a started process does: all as if it had been started from a shell."""
+    """All as if it had been started from a shell."""
     os.setpgrp()
     os.chdir(folder)
     for number, suffix in ((1, ".out"), (2, ".err")):

@@ -19,7 +19,7 @@ Work = Callable[[Any, Sequence[Any], Any], Weights]
 
 @dataclass(frozen=True)
 class Worker:
-    """Does the work of each case, by name, and saves its arrays: those of the first process."""
+    """Does the work of each case, by name, and saves its arrays."""
 
     framework: str
     chapter: str
@@ -38,7 +38,7 @@ class Worker:
                 save_weights(self.folder / f"{name}.safetensors", found)
 
     def run(self) -> dict[str, Weights]:
-        """Launches the processes once for all cases; returns the arrays of each."""
+        """Launches the processes once for all cases."""
         *_, (_, options) = self.cases.values()
         request = DeviceRequest(self.devices, "cpu", 2)
         backend(self.framework, self.chapter).launch(self, request, options)

@@ -1,4 +1,4 @@
-"""The command line: its help, and that every bad request ends in one line and status 2."""
+"""Help, and refusals in one line with status 2."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What a command prints: its last line, whatever is in a name, and who reads it."""
+"""The last line of a command, whatever is in a name."""
 
 import os
 import subprocess

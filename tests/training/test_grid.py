@@ -1,4 +1,4 @@
-"""The runs of the parity grid: which they are, and that they are what the commands do."""
+"""The runs of the grid, and their commands."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def test_gpus_repeat_what_cpu_devices_do_as_far_as_there_are_so_many(gpus: int) 
 
 
 def run_grid(framework: str, *todo: dict[str, Any]) -> "subprocess.CompletedProcess[str]":
-    """Runs `todo` on one core: the grid forks, so it has to be a process of its own."""
+    """The grid forks, so it has to be a process of its own."""
     lines = [
         "from pathlib import PosixPath",
         "from common import grid",

@@ -1,4 +1,4 @@
-"""The proof of an environment: what is run of what was found, and that it claims no more."""
+"""The proof of an environment claims no more than it ran."""
 
 import json
 import signal
