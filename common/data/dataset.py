@@ -17,6 +17,8 @@ from common.data.synthetic import synthetic
 from common.terminal import values
 
 Bytes = NDArray[np.uint8]
+First = tuple[int | None, int | None]
+"""How many examples to take for training and for testing; None: all."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,20 @@ class Dataset:
         return state.hexdigest()
 
 
-def load(name: str, data_dir: Path | None, notify: Callable[[str], None]) -> Dataset:
+def load(
+    name: str, data_dir: Path | None, notify: Callable[[str], None], first: First = (None, None)
+) -> Dataset:
     """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
 
-    Fashion-MNIST is looked for in `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's
-    cache, and then downloaded. A named folder without the right files is an error, even if another
-    place has them. `notify` is told of a download and of falling back, with the reason. Raises
-    RequestError.
+    Only the `first` examples of each part are decompressed or drawn. Fashion-MNIST is looked for in
+    `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's cache, and then downloaded. A named
+    folder without the right files is an error, even if another place has them. `notify` is told of
+    a download and of falling back, with the reason. Raises RequestError.
     """
     if name == "synthetic":
-        return Dataset(name, *synthetic())
+        return Dataset(name, *synthetic(first=first)).first(*first)
     try:
-        return read_fashion_mnist(_located(data_dir, notify))
+        return read_fashion_mnist(_located(data_dir, notify), first).first(*first)
     except DownloadError as error:
         if name == "fashion-mnist":
             raise RequestError(
@@ -71,7 +75,7 @@ def load(name: str, data_dir: Path | None, notify: Callable[[str], None]) -> Dat
                 "name a folder that has it with --data-dir, or use --dataset synthetic"
             ) from None
         notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
-        return Dataset("synthetic", *synthetic())
+        return Dataset("synthetic", *synthetic(first=first)).first(*first)
 
 
 def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
@@ -98,13 +102,15 @@ def _intact(path: Path) -> bool:
         raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def read_fashion_mnist(folder: Path) -> Dataset:
-    """The data set in `folder`, whose files are known to be intact."""
+def read_fashion_mnist(folder: Path, first: First = (None, None)) -> Dataset:
+    """The `first` examples of each part in `folder`, whose files are known to be intact."""
     parts = []
     for name in SHA256:
-        images = "images" in name
-        content = gzip.decompress((folder / name).read_bytes())
-        # Four bytes say what it is, and four more each how many there are in a dimension.
-        part = np.frombuffer(content, np.uint8, offset=16 if images else 8)
+        count, images = first[name.startswith("t10k")], "images" in name
+        with gzip.open(folder / name) as file:
+            # Four bytes say what it is, and four more each how many there are in a dimension.
+            file.seek(16 if images else 8)
+            content = file.read(-1 if count is None else count * (28 * 28 if images else 1))
+        part = np.frombuffer(content, np.uint8)
         parts.append(part.reshape(-1, 28, 28) if images else part)
     return Dataset("fashion-mnist", *parts)

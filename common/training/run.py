@@ -58,8 +58,8 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         settings, weights = given_weights(settings)
         if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
             report.notice(note)
-        data = load(settings["dataset"], settings["data_dir"], report.notice)
-        data = data.first(settings["train_examples"], settings["test_examples"])
+        first = settings["train_examples"], settings["test_examples"]
+        data = load(settings["dataset"], settings["data_dir"], report.notice, first)
         command = [storable(each) for each in command_line]
         variables = environment(framework).found()
         job = Job(settings, files, data, weights, command, now(), here.launcher, variables)
