@@ -1,4 +1,4 @@
-"""Records that are missing, stale, spoiled or of another setting are not compared but reported."""
+"""Records that cannot be compared are reported."""
 
 from pathlib import Path
 

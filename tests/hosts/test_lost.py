@@ -1,4 +1,4 @@
-"""A process that fails, is killed or is frozen ends the run everywhere, soon, and is named."""
+"""A process that is lost ends the run everywhere, and is named."""
 
 import os
 import signal

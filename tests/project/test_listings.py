@@ -1,4 +1,4 @@
-"""A chapter's four listings are one text in four languages."""
+"""Four listings are one text in four languages."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A stale, partial, copied, edited or foreign record turns the verdict red."""
+"""Records that cannot be trusted turn the verdict red."""
 
 import shutil
 from collections.abc import Callable

@@ -27,7 +27,7 @@ SMALL = (
 def python(
     *words: object, folder: str | Path = ROOT, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """This Python with these words, once it has ended."""
+    """This Python with these words, ended."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, *map(str, words)],
