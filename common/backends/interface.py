@@ -196,7 +196,7 @@ class State(Protocol):
     def copies(self, replicas: Any, /) -> list[Weights]:
         """Weights and running statistics of each device of this process, on the host."""
 
-    def put(self, everyones: Sequence[Weights], replicas: Any, /) -> None:
+    def put(self, per_device: Sequence[Weights], replicas: Any, /) -> None:
         """Gives every device its weights and running statistics; all devices' are given."""
 
     def activations(self, X: Array, replicas: Any, /) -> Weights:
