@@ -90,7 +90,7 @@ class Chapter(Protocol):
     def devices(self, process: Process, request: DeviceRequest, /) -> Devices[Any]:
         """The devices that are asked for. Called once in each process, before anything else.
 
-        CPU devices are virtual and share the threads. Raises RequestError if there are fewer:
+        CPU devices are simulated, and share the threads. Raises RequestError if there are fewer:
         never fewer, never silently others.
         """
 

@@ -10,8 +10,8 @@ from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.chapters.suites import Settings, Suite
 
 # JAX compiles each layer for each size on each device. So the test set is as large as a microbatch,
-# and its shards have the sizes of those of microbatches. No size divides by 2 or 3, so shards and
-# microbatches differ in size: an error in their weights shows.
+# and its shards have the sizes of those of microbatches. 103 examples divide by neither 2 nor
+# 3, so shards and microbatches differ in size: an error in their weights shows.
 _SHORT: Final[Settings] = {"lr": 0.05, "steps": 3, "train_examples": 2000}
 _SIZES: Final[dict[str, Settings]] = {
     "float64": {"batch_size": 103, "microbatches": 3, "test_examples": 35},

@@ -1,6 +1,7 @@
 """The verdict in words: its tables and its conclusion."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -9,6 +10,9 @@ from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check, nearest_to_failing
 from common.compare.suite import Comparison, Verdict, failures, title
 from common.terminal.tables import Cell, table
+
+EVERY: Final = "every framework computed the same"
+"""What is said of suites that all frameworks have run."""
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -114,8 +118,9 @@ def conclusion(verdict: Verdict) -> str:
     if failed := len(failures(verdict)):
         return f"{failed} of {len(checks)} checks FAILED"
     whole, partly = by_support(verdict)
-    agreed = "; ".join(agreements(whole)) + (", in all suites that it supports" if partly else "")
-    said = [agreed, *uncompared(verdict.comparisons)]
+    said = [*agreements(whole), *uncompared(verdict.comparisons)]
+    if partly and said[0] == EVERY:
+        said[0] += ", in all suites that it supports"
     return f"all {len(checks)} checks passed: {'; '.join(said)}"
 
 
@@ -140,7 +145,7 @@ def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
 def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
     """That these frameworks agree; one alone, with what it was compared with."""
     if len(names) == len(FRAMEWORKS):
-        return "every framework computed the same"
+        return EVERY
     if len(names) > 1:
         return f"{listed(names)} agree"
     found = [{check.check for check in comparison.checks} for comparison in comparisons]

@@ -125,7 +125,10 @@ def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) 
     )
     # Whatever is there is compared: the ring plans no run on one device, and misses none.
     everything: dict[str, Any] = {**both, "gpus": {"jax": 2}}
-    assert failed(judge(folder, **everything)) == set()
+    whole = judge(folder, **everything)
+    assert failed(whole) == set()
+    assert "mxnet agree; not compared: pytorch, tensorflow" in conclusion(whole)
+    assert "it supports" not in conclusion(whole)
     (folder / "float64/jax-scratch-1dev.json").unlink()
     missed = ("devices", "jax", 2)
     assert missed in failed(judge(folder, **only))
