@@ -16,9 +16,6 @@ from typing import Any
 
 from rich.console import Console
 
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from bench.plan import WORKLOADS, Entry, entries
 from bench.report import HEADINGS, Bench, gathered
 from common.backends.frameworks import FRAMEWORKS, framework_and_python

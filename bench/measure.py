@@ -7,15 +7,10 @@ import argparse
 import importlib
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.ours import Ours
 from bench.plan import WORKLOADS, Contender, Entry

@@ -6,7 +6,6 @@ python -m common.grid jax
 import argparse
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start

@@ -23,9 +23,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import destination, require_writable, write_text

@@ -9,14 +9,9 @@ Nothing is trained: the numbers are computed from the plan that a run would exec
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.base.errors import RequestError
 from common.base.files import require_svg, write_text

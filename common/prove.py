@@ -22,9 +22,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from common.backends.devices import ALONE, DeviceRequest
 from common.backends.driver import Driver, find_driver, in_words
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed

@@ -6,14 +6,10 @@ At one seed all frameworks start from the same weights and see the same minibatc
 accuracies are compared seed by seed. `nox -s seeds` makes the runs.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array

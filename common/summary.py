@@ -3,16 +3,12 @@
 python -m common.summary results/book --picture accuracy.svg
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Final
 
 import numpy as np
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array

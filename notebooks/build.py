@@ -6,13 +6,9 @@ python -m notebooks.build --check    exit 1 if text, listing or outputs of one o
 Outputs stay where no code has changed; `nox -s notebooks -- --write` makes new ones.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError

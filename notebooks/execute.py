@@ -7,7 +7,6 @@ python -m notebooks.execute parity         the chapter that has one notebook for
 It fails if a cell raises an error or writes to standard error, as a warning does.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +16,6 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from rich.console import Console
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError

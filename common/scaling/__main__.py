@@ -5,11 +5,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from common.backends.frameworks import FRAMEWORKS, installed
 from common.base.errors import RequestError

@@ -3,12 +3,6 @@
 python -m frameworks.tensorflow.scratch --devices 2 --preset quick
 """
 
-import sys
-from pathlib import Path
-
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
 if __name__ == "__main__":  # before TensorFlow is loaded: --help is answered at once
     from common.training.cli import main
 

@@ -14,9 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from common.base.arrays import Weights
 from common.models.weights_file import load_arrays, save_weights
 from notebooks.classroom.experiment import (

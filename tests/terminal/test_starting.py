@@ -11,48 +11,18 @@ from common.backends.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("bench", "common", "frameworks", "notebooks", "silent")
-OURS = tuple(f"{verb} {folder}" for verb in ("from", "import") for folder in FOLDERS)
 COMMANDS = sorted(
     path.relative_to(ROOT)
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*.py")
     if path.name == "__main__.py" or '\nif __name__ == "__main__":' in path.read_text("utf-8")
 )
-INTERNAL = Path("frameworks/mxnet/server.py")
-"""Another process starts it, and gives it pipes."""
-
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-
-
-@pytest.mark.parametrize(
-    "path", [each for each in COMMANDS if each.parts[0] != "silent" and each != INTERNAL], ids=str
-)
-def test_every_command_finds_the_project_before_its_first_import_of_it(path: Path) -> None:
-    text = (ROOT / path).read_text("utf-8")
-    start, found, _ = text.partition(
-        "\nif not __package__:  # run as a file, as an editor does\n"
-        f"    sys.path.insert(0, str(Path(__file__).parents[{len(path.parts) - 1}]))\n"
-    )
-    assert found
-    assert not [line for line in start.splitlines() if line.startswith(OURS)]
 
 
 def test_the_wheel_has_every_command_that_needs_no_clone() -> None:
     packed = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
     assert {each.rstrip("*") for each in packed} == {*FOLDERS} - {"notebooks"}
-
-
-@pytest.mark.parametrize(
-    ("folder", "words"),
-    [
-        ("frameworks/mxnet", "-P strategies.py"),
-        ("docs", "../bench/__main__.py"),
-    ],
-)
-def test_a_command_runs_as_a_file(folder: str, words: str) -> None:
-    done = python(*words.split(), "--help", folder=ROOT / folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: python -m ")
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
