@@ -138,7 +138,7 @@ def parser() -> Parser:
     add = made.add_argument
     gpus = "the same runs on GPUs, on at most N of them"
     add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
-    add("--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="these alone (all)")
+    add("--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="only these (all)")
     out, place = Path("results"), "where the records go (%(default)s)"
     add("--out", type=path, default=out, metavar="DIR", help=place)
     return made

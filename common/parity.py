@@ -1,8 +1,8 @@
-"""Compares the records of a folder and tells whether the frameworks computed the same.
+"""Compares the records of a folder: whether all frameworks computed the same.
 
 python -m common.parity results
 
-Or compares two files, and tells where they begin to diverge: two records, or two files of weights.
+Or finds where two files begin to diverge: two records, or two files of weights.
 
 python -m common.parity mine.safetensors theirs.safetensors
 """

@@ -1,7 +1,7 @@
-"""Proves an environment that you have: what its frameworks compute, on the CPU and on its GPUs.
+"""Compares the frameworks of an environment that you have, on the CPU and on its GPUs.
 
 It needs no network and no nox. Each framework makes the runs of the grid, the tests for GPUs run,
-and then all runs are compared. What comes of it goes to --out, a folder that can be sent to others.
+and then all runs are compared. The results go to --out, a folder that can be sent to others.
 
 python -m common.prove
 """
@@ -46,11 +46,11 @@ examples:
   python -m common.prove
       every framework that this Python has, on CPU devices and on the GPUs that it sees
   python -m common.prove jax --gpus 0 --out /scratch/me/proof
-      JAX alone, on the CPU alone; where this folder is read-only, --out is not
+      only JAX, only on the CPU; --out where this folder is read-only
   python -m common.prove --python jax=/opt/jax/bin/python --python pytorch=/opt/torch/bin/python
       two environments, compared with each other
 
-exit status: 0: everything that it has named has passed; 1: something has not; 2: it cannot be begun
+exit status: 0: all named runs and checks passed; 1: one failed; 2: nothing could be started
 """
 
 
@@ -113,7 +113,7 @@ def probe(framework: str, python: str) -> Found:
 
 
 def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
-    """The frameworks to prove, each printed. Raises RequestError if one that is named cannot run.
+    """The frameworks to compare, each printed. Raises RequestError if one that is named cannot run.
 
     Without names, those of this Python that can run; at least one has to.
     """
@@ -244,30 +244,30 @@ def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> Non
         if each.gpus and each.untested:
             print(f"the tests for GPUs were not run in {each.framework}: {each.untested}")
     if failed := [command for command, passed in done.items() if not passed]:
-        raise RunError(f"not proven, as these have failed: {'; '.join(failed)}; see {out}")
+        raise RunError(f"these have failed: {'; '.join(failed)}; see {out}")
     for each in found:
         on_gpus = f" and {seen(each)}" if each.gpus else ""
-        print(f"proven: {each}, on CPU devices{on_gpus}")
-    print(f"{out} has all of it")
+        print(f"passed: {each}, on CPU devices{on_gpus}")
+    print(f"the results are in {out}")
 
 
 def parser() -> Parser:
     """The command line."""
     made = Parser("python -m common.prove", __doc__, epilog=EXAMPLES)
     add, every = made.add_argument, ", ".join(FRAMEWORKS)
-    these = f"these alone: {every} (all that this Python has)"
+    these = f"only these: {every} (all that this Python has)"
     add("frameworks", type=known, nargs="*", metavar="FRAMEWORK", help=these)
     python = "the Python that has a framework, if it is not this one; once for each framework"
     own: dict[str, Any] = {"type": framework_and_python, "action": "append", "default": []}
     add("--python", metavar="FRAMEWORK=PYTHON", help=python, **own)
-    gpus = "use N GPUs, and require them; 0: the CPU alone "
+    gpus = "use N GPUs, and require them; 0: only the CPU "
     gpus += f"(as many as each framework sees, at most {MOST})"
     add("--gpus", type=count(DEVICES, least=0), metavar="N", help=gpus)
-    on_cpu = "frameworks that are proven on the CPU alone"
+    on_cpu = "frameworks that are compared only on the CPU"
     add("--without-gpu", choices=FRAMEWORKS, nargs="+", default=(), help=on_cpu)
     more = "runs on 3 and 4 devices, too, where otherwise 1 and 2 are used"
     add("--more-devices", action="store_true", help=more)
-    out, place = Path("results/proof"), "the folder for all that it leaves (%(default)s)"
+    out, place = Path("results/proof"), "the folder for the results (%(default)s)"
     add("--out", type=path, default=out, metavar="DIR", help=place)
     return made
 
@@ -280,7 +280,7 @@ def known(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Proves what is asked for. Returns 0, 1 (something has failed), 2, 130 or 143."""
+    """Runs and compares. Returns 0, 1 (something has failed), 2, 130 or 143."""
     made = parser()
     return status(made.prog, lambda: prove(made.parse_args(argv)))
 

@@ -82,7 +82,7 @@ def parser() -> Parser:
     add = made.add_argument
     add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
     add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
-    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="these alone")
+    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="only these")
     seeds = count(REPEATS, least=2)
     add("--seeds", type=seeds, metavar="N", default=5, help="how many, from 0 (%(default)s)")
     return made

@@ -42,15 +42,15 @@ def passes(session: nox.Session, *command: str, env: dict[str, str] | None = Non
 
 @nox.session(venv_backend="none")
 def newest(session: nox.Session) -> None:
-    """Prove the newest releases that pyproject.toml allows, on this Python; `-- jax`: JAX only."""
+    """Compare the newest releases that pyproject.toml allows; `-- jax`: only JAX."""
     session.env.update(python_of.NO_GPUS)
     chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
-    if failed := [framework for framework in chosen if not is_proven(session, framework)]:
-        session.error(f"not proven: {', '.join(failed)}, see above and {RESULTS / 'newest'}")
+    if failed := [framework for framework in chosen if not newest_passes(session, framework)]:
+        session.error(f"failed: {', '.join(failed)}, see above and {RESULTS / 'newest'}")
 
 
-def is_proven(session: nox.Session, framework: str) -> bool:
+def newest_passes(session: nox.Session, framework: str) -> bool:
     """Whether the newest releases of a framework can be installed, and all runs on it pass."""
     name = f"{framework}-{sys.version_info.major}.{sys.version_info.minor}"
     folder, out = python_of.FOLDER / f"newest-{name}", RESULTS / "newest" / name

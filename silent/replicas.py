@@ -1,4 +1,4 @@
-"""Two replicas of TensorFlow, on two virtual devices of the CPU."""
+"""Two replicas of TensorFlow, on two devices simulated on the CPU."""
 
 from collections.abc import Sequence
 from typing import Any

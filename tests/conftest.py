@@ -112,7 +112,7 @@ def listing(scratch: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def all_devices(scratch: Any) -> Sequence[Any]:
-    """As many virtual devices as any test takes."""
+    """As many simulated devices as any test takes."""
     devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local
     return devices
 

@@ -40,8 +40,8 @@ class ConciseOptions(Options):
     wrapper: str = field(default="", metadata={"known": ["", *chain(*WRAPPERS.values())]})
     layers: bool = option(
         False,
-        "keep what each layer makes of the first images of the test set, before and after "
-        "training: `python -m common.parity DIR` tells where frameworks diverge",
+        "keep each layer's output for the first images of the test set, before and after "
+        "training: `python -m common.parity DIR` finds where frameworks diverge",
     )
 
     @classmethod

@@ -79,7 +79,7 @@ class Options(Flags):
     """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
 
     native = False
-    """Whether training is split by the framework's own means, whose messages no run counts."""
+    """Whether the framework's native version splits training, whose messages no run counts."""
 
     def network(self) -> Net:
         """The net, as its layers."""

@@ -80,8 +80,8 @@ def _suites() -> Iterator[Suite]:
 SPLIT: Final = ChapterSpec(
     name="strategies",
     net="LeNet",
-    title="LeNet split over devices by layers, by slices, or by what training keeps: the ways "
-    "that the book's 'Training on Multiple GPUs' names, and ZeRO",
+    title="LeNet split by data, pipeline or tensor parallelism, which the book's 'Training on "
+    "Multiple GPUs' names, or by ZeRO",
     heading="LeNet, split in every way",
     options=StrategiesOptions,
     presets={

@@ -59,9 +59,9 @@ MakeTrainer = Callable[[Mapping[str, Array], Sequence[Any], StrategiesOptions], 
 
 @dataclass(frozen=True)
 class BySplitting:
-    """The chapter of strategies: by hand or, with `--native`, by the framework's own means.
+    """The chapter of strategies: by hand or, with `--native`, by the framework.
 
-    `native` loads these, by strategy; `native_launch` starts the processes that they need.
+    `native` loads the native versions, by strategy; `native_launch` starts their processes.
     """
 
     framework: str
@@ -79,7 +79,7 @@ class BySplitting:
         options: StrategiesOptions,
         process: Process = ALONE,
     ) -> None:
-        """Calls `worker` here, or in the processes that the framework's own means need.
+        """Calls `worker` here, or in the processes that the native version needs.
 
         Raises RequestError if it has none for the strategy, or if there are too many processes.
         """

@@ -20,7 +20,7 @@ STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.it
 SCHEDULES: Final = {
     "1f1b": "a stage passes a microbatch back as soon as it can",
     "gpipe": "all microbatches go forward, then all go back",
-    "naive": "one microbatch is there and back before the next one begins",
+    "naive": "one microbatch passes forward and back before the next one begins",
 }
 """The orders of a pipeline, in words; the first is the default."""
 
@@ -30,7 +30,7 @@ class StrategiesOptions(Options):
     """By which of `STRATEGIES` training is split, over how many replicas, into how many parts.
 
     `stages` has the number of layers of each stage of a pipeline; if it is empty, stages have as
-    equal work as can be. `native`: by the framework's own means.
+    equal work as can be. `native`: by the framework's native version.
     """
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
@@ -38,15 +38,14 @@ class StrategiesOptions(Options):
     strategy: str = option("data", f"{told(STRATEGIES)} (%(default)s)", known=STRATEGIES)
     replicas: int = option(
         1,
-        "the devices are R groups, each of which splits the net; "
+        "R model-parallel groups, each of which splits the net; "
         "gradients are summed over the groups (%(default)s)",
         most=DEVICES,
         metavar="R",
     )
     microbatches: int = option(
         None,
-        "a group's share of the minibatch goes through in M parts; "
-        "their gradients add up (1; pipeline: 4)",
+        "cut the shard of a group into M microbatches; their gradients are added (1; pipeline: 4)",
         most=MICROBATCHES,
         metavar="M",
     )
@@ -55,7 +54,7 @@ class StrategiesOptions(Options):
     )
     stages: tuple[int, ...] = option(
         (),
-        "how many layers each device of a pipeline has (else such that work is balanced)",
+        "number of layers in each stage of a pipeline (else such that work is balanced)",
         type=counts,
         most=DEVICES,
         metavar="N,N",
@@ -91,8 +90,8 @@ class StrategiesOptions(Options):
         group.add_argument(
             "--native",
             action="store_true",
-            help="by the framework's own means, in place of those written by hand; it has none "
-            f"for: {', '.join(NO_NATIVE.get(framework, {}))}",
+            help="use the framework's native version instead of the hand-written one; not "
+            f"supported: {', '.join(NO_NATIVE.get(framework, {}))}",
         )
 
     def net(self) -> str:

@@ -1,4 +1,4 @@
-"""Measures what an allreduce costs between virtual devices, and predicts it for a cluster."""
+"""Measures what an allreduce costs between simulated devices, and predicts it for a cluster."""
 
 import argparse
 import logging
@@ -14,9 +14,9 @@ from common.terminal.command import Parser, status
 from common.terminal.values import above_zero
 
 DESCRIPTION = """\
-What an allreduce costs: messages and additions between virtual devices are MEASURED, each
-algorithm's time on 2, 3 and 4 devices is predicted from them and compared with what is measured,
-and the time on 2 to 64 devices of a cluster is PREDICTED. docs/allreduce.md explains the model.
+What an allreduce costs: messages and additions between simulated devices are MEASURED. From them
+follow predictions for each algorithm on 2, 3 and 4 devices, which are compared with measured times.
+The time on 2 to 64 devices of a cluster is PREDICTED. docs/allreduce.md explains the model.
 
 python -m common.scaling --framework jax --latency 50 --bandwidth 12.5"""
 
@@ -58,7 +58,7 @@ def scale(flags: argparse.Namespace) -> None:
     compared = [lab.compare(entries, HERE, ALLREDUCES, BUDGET) for entries in GRADIENTS]
     console = Console(highlight=False, markup=False)
     console.print(
-        f"MEASURED on {now()[:10]}, on virtual devices of {framework} that share one machine: "
+        f"MEASURED on {now()[:10]}, on simulated devices of {framework} that share one machine: "
         f"{machine['processor']}, {machine['cores']} cores, threads: {threads}."
     )
     console.print(compared_table(chain.from_iterable(compared)))

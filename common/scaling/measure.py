@@ -1,4 +1,4 @@
-"""Measures allreduces of virtual devices, and predicts them from messages and additions."""
+"""Measures allreduces of simulated devices, and predicts them from messages and additions."""
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class Laboratory:
-    """A framework with its virtual devices."""
+    """A framework with its simulated devices."""
 
     chapter: FromScratch
     devices: Sequence[Any]

@@ -33,7 +33,7 @@ examples:
   python -m frameworks.{framework}.{chapter} --preset quick
       learn something in under a minute
   python -m frameworks.{framework}.{chapter} --devices 4 --epochs 3
-      four devices (virtual ones on a machine without a GPU)
+      four devices (simulated on the CPU if there is no GPU)
   python -m frameworks.{framework}.{chapter} --dtype float64 --steps 20 --save-weights w.safetensors
       twenty exact steps; start another framework from the same point with --init-weights
   python -m frameworks.{framework}.{chapter} --checkpoint-dir kept --resume
@@ -97,7 +97,7 @@ def _add_devices(group: ArgumentGroup) -> None:
         "--device-kind",
         choices=("auto", "cpu", "gpu"),
         default="auto",
-        help="auto: GPUs if there are any, otherwise virtual CPU devices; "
+        help="auto: GPUs if there are any, otherwise simulated CPU devices; "
         "gpu: an error if there are none (%(default)s)",
     )
     fast = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
@@ -163,7 +163,7 @@ def _add_files(group: ArgumentGroup) -> None:
     _path(group, "--init-weights", "FILE", "start from these .safetensors")
     _path(group, "--save-weights", "FILE", "write the final weights there")
     _path(group, "--out", "DIR", "where the record goes (%(default)s)", default=Path("results"))
-    group.add_argument("--quiet", action="store_true", help="print the closing line alone")
+    group.add_argument("--quiet", action="store_true", help="print only the closing line")
 
 
 def _add_checkpoints(group: ArgumentGroup) -> None:

@@ -18,7 +18,7 @@ LARGEST_SEED: Final = 2**32 - 1
 
 DEVICES: Final = 64
 DEPTH: Final = 60
-"""More than a machine has GPUs, and a layer for each. So many virtual devices train in all
+"""More than a machine has GPUs, and a layer for each. So many simulated devices train in all
 frameworks, on two cores within two minutes; on more, JAX and TensorFlow compile for long."""
 
 THREADS: Final = 1024

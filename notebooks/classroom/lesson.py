@@ -50,8 +50,8 @@ class Lesson:
     ) -> None:
         """Loads the framework, makes its devices, and says where all of this runs.
 
-        Devices are every GPU there is, else 2 virtual CPU devices; or of the kind "cpu" or "gpu",
-        or so many. Raises RequestError if they, or the framework, cannot be had.
+        Devices are all GPUs, or 2 devices simulated on the CPU; `device_kind` ("cpu" or "gpu") and
+        `devices` override this. Raises RequestError if devices or framework are not there.
         """
         self.framework, self.name, self.asked = framework, chapter, device_kind
         if framework:
@@ -74,7 +74,7 @@ class Lesson:
         print(f"{machine['processor']}, {machine['cores']} cores")
         if self.framework and self.kind == "cpu":
             why = "no GPU: " if self.asked == "auto" else ""
-            print(f"{why}{len(self.devices)} virtual devices share the CPU")
+            print(f"{why}{len(self.devices)} devices are simulated on the CPU")
         elif self.framework:
             print(f"devices: {', '.join(self.device_names)}")
 

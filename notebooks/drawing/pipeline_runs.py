@@ -42,7 +42,7 @@ def kept(record: Record) -> dict[str, Any]:
     return {
         "framework": record.framework,
         "about": f" {version}, the first step of a run of {options.net()} on a minibatch of "
-        f"{record.config.batch_size}, {record.started[:10]}; its devices are virtual ones on "
+        f"{record.config.batch_size}, {record.started[:10]}; its devices are simulated on "
         f"{machine['cores']} cores",
         "schedule": options.schedule,
         "stages": record.config.devices,

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.faults
 def cases(framework: str) -> Iterator[Case]:
     """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap.
 
-    And all ways to split, by hand and by the framework's own means, on 3.
+    And all strategies, hand-written and native, on 3.
     """
     yield from (Case("scratch", 3, (f"--allreduce={name}",)) for name in ALLREDUCES)
     yield from (Case("scratch", devices, ("--allreduce=star",)) for devices in (1, 2))
@@ -36,7 +36,7 @@ def cases(framework: str) -> Iterator[Case]:
     for name in STRATEGIES:
         split = f"--strategy={name}", "--microbatches=2"
         yield Case("strategies", 3, split, name)
-        for order in SCHEDULES:  # a framework's own means give few of them
+        for order in SCHEDULES:  # natively, a framework has few of them
             if not StrategiesOptions(name, schedule=order).no_native(framework):
                 of_pipeline = (f"--schedule={order}",) if name == "pipeline" else ()
                 own = (*split, "--native", *of_pipeline)

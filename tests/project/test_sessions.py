@@ -90,15 +90,15 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
 
 
 @pytest.mark.usefixtures("noxfile")
-def test_gpus_are_timed_and_proven_in_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_timed_and_compared_in_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     give_cards(monkeypatch, 0)
     session: Any = Session("jax", "mxnet")
     with pytest.raises(EndedError, match="no framework has a GPU here: see the lines above"):
         proofs.gpu(session)
     give_cards(monkeypatch, 8)
     proofs.gpu(session)
-    proven = "--python=jax=jax-cuda --python=mxnet=mxnet --gpus=4 --without-gpu mxnet"
+    compared = "--python=jax=jax-cuda --python=mxnet=mxnet --gpus=4 --without-gpu mxnet"
     assert session.ran == [
         "common: bench --python=jax=bench-jax-cuda --gpus=4 --rounds=1 --out=results/on-gpus",
-        f"common: common.prove {proven} --more-devices --out=results/on-gpus",
+        f"common: common.prove {compared} --more-devices --out=results/on-gpus",
     ]

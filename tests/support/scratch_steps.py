@@ -18,7 +18,7 @@ IMAGES, LABELS, *_ = synthetic(70, 1)
 LR = 0.2
 MOMENTUM = 0.9
 MOST_DEVICES = 5
-"""How many virtual devices any test takes."""
+"""The largest number of simulated devices that a test takes."""
 RATES = [LR * (1 - step / 6) for step in range(6)]
 """Of each step: a backend must not stay with the first."""
 

@@ -105,9 +105,9 @@ def test_tests_that_cannot_be_run_are_not_claimed(
     prove.conclude([without, TORCH], {"a grid": True}, tmp_path)
     assert capsys.readouterr().out.splitlines() == [
         "the tests for GPUs were not run in jax: this Python lacks pytest",
-        "proven: jax (jax 1.0) on Python 3.13.0, on CPU devices and 2 GPUs",
-        "proven: pytorch (torch 3.0) on Python 3.12.1, on CPU devices",
-        f"{tmp_path} has all of it",
+        "passed: jax (jax 1.0) on Python 3.13.0, on CPU devices and 2 GPUs",
+        "passed: pytorch (torch 3.0) on Python 3.12.1, on CPU devices",
+        f"the results are in {tmp_path}",
     ]
     kept = json.loads((tmp_path / "proof.json").read_text())
     assert kept["passed"]
@@ -120,7 +120,7 @@ def test_runs_that_leave_no_records_are_no_proof(stand_in: Path) -> None:
     assert (running.returncode, complained.count("\n")) == (1, 1)
     assert "\n1/9 python -m frameworks.jax.scratch\n" in said
     assert "loss" not in said
-    assert "python -m common.prove: error: not proven" in complained
+    assert "python -m common.prove: error: these have failed" in complained
     proof = stand_in.parent / "proof"
     assert "loss 2.3\n" in (proof / "proof.log").read_text()
     assert not json.loads((proof / "proof.json").read_text())["passed"]

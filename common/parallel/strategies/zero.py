@@ -13,7 +13,7 @@ from common.parallel.plans import Layouts, Plan
 class Zero1(Plan):
     """Gradients are scattered at the end of a step, and the updated weights gathered."""
 
-    words = "as data, but each device has the momentum of a slice of the weights alone"
+    words = "as data, with the optimizer state sharded"
     sharded = True
 
     @cached_property
@@ -39,7 +39,7 @@ class Zero1(Plan):
 class Zero2(Zero1):
     """The gradients of a layer are scattered as soon as they are computed."""
 
-    words = "and the gradient of this slice alone"
+    words = "also shards the gradients"
 
     def collectives(self, microbatches: int) -> tuple[int, int]:
         """A reduce-scatter for each microbatch."""
@@ -60,7 +60,7 @@ class Zero2(Zero1):
 class Zero3(Zero2):
     """The weights of a layer are gathered before it is used, forward and backward."""
 
-    words = "and of the weights, too, this slice alone"
+    words = "also shards the weights"
 
     @cached_property
     def weights(self) -> Layouts:
