@@ -187,15 +187,6 @@ def seeds(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-def scaling(session: nox.Session) -> None:
-    """Measure and predict allreduce in PyTorch; or e.g. `-- jax --latency 5`."""
-    framework, *flags = session.posargs or ["pytorch"]
-    require_known(session, [framework], FRAMEWORKS)
-    python = python_of.framework(session, framework)
-    session.run(python, "-m", "common.scaling", f"--framework={framework}", *flags)
-
-
-@nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework and what its users would run instead; `-- --gpus 2`: on GPUs."""
     gpus = any(each.startswith("--gpus") for each in session.posargs)

@@ -5,6 +5,7 @@ each way, then it adds. The round ends with the slowest device.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from common.parallel.schedules import SCHEDULES, Schedule
@@ -15,6 +16,9 @@ ITEM: Final = 4
 
 ALIKE: Final = 0.01
 """The relative difference up to which two times count as the same."""
+
+SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+BYTES: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 class Path(NamedTuple):
@@ -32,24 +36,19 @@ class Link(NamedTuple):
     per_byte: float
     per_byte_added: float
 
-    def seconds(self, path: Path) -> float:
-        """How long the path takes."""
-        moved = path.messages * self.latency + ITEM * path.moved * self.per_byte
-        return moved + ITEM * path.added * self.per_byte_added
-
 
 def path(schedule: Schedule, entries: int) -> Path:
     """The work of the busiest device of each round, together."""
     sizes = shard_sizes(entries, schedule.chunks)
     messages = moved = added = 0
     for transfers in schedule.rounds:
-        count, size, adds = Counter[tuple[str, int]](), Counter[tuple[str, int]](), Counter[int]()
-        for each in transfers:
-            chunk = sum(sizes[each.chunks.start : each.chunks.stop])
-            for end in (("sends", each.source), ("receives", each.target)):
+        count, size, adds = (Counter[tuple[str, int]]() for _ in range(3))
+        for transfer in transfers:
+            length = sum(sizes[transfer.chunks.start : transfer.chunks.stop])
+            for end in (("sends", transfer.source), ("receives", transfer.target)):
                 count[end] += 1
-                size[end] += chunk
-            adds[each.target] += chunk * each.adds
+                size[end] += length
+            adds[end] += length * transfer.adds
         messages += max(count.values())
         moved += max(size.values())
         added += max(adds.values())
@@ -57,11 +56,28 @@ def path(schedule: Schedule, entries: int) -> Path:
 
 
 def seconds(algorithm: str, k: int, entries: int, link: Link) -> float:
-    """How long an allreduce of `entries` float32 numbers takes on k devices."""
-    return link.seconds(path(SCHEDULES[algorithm](k), entries))
+    """The time of an allreduce of `entries` float32 numbers on k devices."""
+    messages, moved, added = path(SCHEDULES[algorithm](k), entries)
+    return messages * link.latency + ITEM * (moved * link.per_byte + added * link.per_byte_added)
 
 
 def winners(times: dict[str, float]) -> list[str]:
     """The fastest, and all that are as fast within 1 %."""
     limit = (1 + ALIKE) * min(times.values())
-    return [name for name, taken in times.items() if taken <= limit]
+    return [name for name, time in times.items() if time <= limit]
+
+
+def format_seconds(value: float) -> str:
+    """A time in three digits."""
+    return _scaled(value, SECONDS)
+
+
+def format_bytes(entries: int) -> str:
+    """The size of a vector of float32 numbers in three digits."""
+    return _scaled(ITEM * entries, BYTES)
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
+    """The value in the largest unit that leaves at least 1; what rounds to 1,000 takes the next."""
+    size, name = next((each for each in units if value >= 0.9995 * each[0]), units[-1])
+    return f"{value / size:#.3g}".rstrip(".") + f" {name}"

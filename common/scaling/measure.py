@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -47,15 +46,15 @@ class Compared(NamedTuple):
     def predicted(self) -> float | None:
         """The seconds of all messages and additions, one after the other; None: no schedule.
 
-        Virtual devices share one processor. Each chunk is a message of its own.
+        Simulated devices share one processor. Each chunk is a message of its own.
         """
         if self.costs is None:
             return None
-        schedule = SCHEDULES[self.algorithm](self.devices)
-        transfers = [transfer for one in schedule.rounds for transfer in one]
-        messages = sum(len(each.chunks) for each in transfers)
-        additions = sum(len(each.chunks) for each in transfers if each.adds)
+        rounds = SCHEDULES[self.algorithm](self.devices).rounds
+        chunks = [(len(each.chunks), each.adds) for transfers in rounds for each in transfers]
+        additions = sum(count for count, adds in chunks if adds)
         ends, message, addition = self.costs
+        messages = sum(count for count, _ in chunks)
         return self.devices * ends + messages * message + additions * addition
 
 
@@ -73,23 +72,20 @@ class Laboratory:
             return partial(collectives.native, vectors)
         return partial(collectives.by_schedule, SCHEDULES[name](len(vectors)), vectors)
 
-    def compare(
-        self, entries: int, counts: Sequence[int], names: Iterable[str], budget: float
-    ) -> list[Compared]:
-        """Times allreduces of float32 vectors on each number of devices, and their parts.
+    def compare(self, entries: int, names: Iterable[str], budget: float) -> list[Compared]:
+        """Times allreduces of float32 vectors between all devices, and their parts.
 
         The budget is in seconds; compiling comes on top.
         """
-        ones = np.ones(max(counts) * entries, np.float32)
-        vectors = self.chapter.kernels.scatter(ones, self.devices[: max(counts)])
-        cases, by_schedule = list(product(counts, names)), self.chapter.collectives.by_schedule
+        k = len(self.devices)
+        vectors = self.chapter.kernels.scatter(np.ones(k * entries, np.float32), self.devices)
         calls: dict[Hashable, Call] = {}
-        for k, name in cases:
-            calls[k, name] = self.allreduce(name, vectors[:k])
+        for name in names:
+            calls[name] = self.allreduce(name, vectors)
             for trial in trials(k, name):
-                calls[trial] = partial(by_schedule, trial, vectors[:2])
-        seconds = self.timed(calls, budget)
-        return [Compared(entries, *case, seconds[case], costs_of(*case, seconds)) for case in cases]
+                calls[trial] = partial(self.chapter.collectives.by_schedule, trial, vectors[:2])
+        times = self.timed(calls, budget)
+        return [Compared(entries, k, name, times[name], costs_of(k, name, times)) for name in names]
 
     def timed(self, calls: Mapping[Hashable, Call], budget: float) -> dict[Hashable, float]:
         """The seconds of each call, its queued work included: the lower quartile of many rounds."""
@@ -109,21 +105,23 @@ class Laboratory:
 def trials(k: int, name: str) -> list[Schedule]:
     """What two devices do with vectors that are cut as an algorithm on k devices cuts them.
 
-    They cut and join them; they also send one to and fro; they also add it.
+    They cut and join them; they also send one to and fro; they also add it. Without a schedule,
+    there is no trial.
     """
     if name not in SCHEDULES:
         return []
     chunks = SCHEDULES[name](k).chunks
-    ways = [(number % 2, 1 - number % 2) for number in range(SENT)]
+    ends = [(i % 2, 1 - i % 2) for i in range(SENT)]
     return [
-        Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in some))
-        for some, adds in (([], False), (ways, False), (ways, True))
+        Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in pairs))
+        for pairs, adds in (([], False), (ends, False), (ends, True))
     ]
 
 
 def costs_of(k: int, name: str, seconds: Mapping[Any, float]) -> Costs | None:
     """The costs by the times of trials: differences between two of them, at least 0."""
-    if not (found := trials(k, name)):
+    if not (schedules := trials(k, name)):
         return None
-    (ends, sent, added), messages = map(seconds.__getitem__, found), SENT * found[0].chunks
+    ends, sent, added = map(seconds.__getitem__, schedules)
+    messages = SENT * schedules[0].chunks
     return Costs(ends / 2, max(0.0, sent - ends) / messages, max(0.0, added - sent) / messages)

@@ -1,21 +1,41 @@
-"""`python -m common.scaling` prints predictions, or refuses."""
+"""What schedules take is what the page's formulas say, and what is measured."""
 
-import subprocess
-import sys
-from contextlib import nullcontext
-from math import prod
-from pathlib import Path
+from collections.abc import Sequence
+from math import ceil, log2
 from statistics import median
+from typing import Any
 
 import pytest
 
-from common.chapters.chapters import SPECS
 from common.chapters.scratch import ALLREDUCES
-from common.models.nets import trainable
-from common.scaling import __main__ as command
-from common.scaling.measure import Compared, Costs, costs_of, trials
+from common.parallel.schedules import SCHEDULES
+from common.scaling.cluster import Link, format_bytes, format_seconds, path, seconds
+from common.scaling.measure import Compared, Costs, Laboratory, costs_of, trials
 
-ROOT = Path(__file__).parents[2]
+
+@pytest.mark.parametrize("k", range(2, 41))
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_takes_what_the_page_says(name: str, k: int) -> None:
+    n, p = 16 * k * 32, 2 ** int(log2(k))
+    levels, extra = ceil(log2(k)), k > p
+    moved = {
+        "star": 2 * (k - 1) * n,
+        "tree": 2 * levels * n,
+        "halving": 2 * (p - 1) * n // p + 2 * n * extra,
+    }.get(name, 2 * (k - 1) * n // k)
+    messages = {"tree": 2 * levels, "halving": 2 * int(log2(k)) + 2 * extra}
+    found = path(SCHEDULES[name](k), n)
+    assert (found.messages, found.moved) == (messages.get(name, 2 * (k - 1)), moved)
+    assert found.added == moved // 2
+    link = Link(latency=3.0, per_byte=5.0, per_byte_added=7.0)
+    expected = 3 * found.messages + 5 * 4 * moved + 7 * 4 * moved // 2
+    assert seconds(name, k, n, link) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["ring", "sharded"])
+def test_where_k_does_not_divide_n_the_largest_chunk_counts(name: str) -> None:
+    found = path(SCHEDULES[name](3), 10)
+    assert (found.moved, found.added) == (4 * 4, 2 * 4)
 
 
 def test_costs_and_predictions_by_hand() -> None:
@@ -29,57 +49,13 @@ def test_costs_and_predictions_by_hand() -> None:
     assert Compared(8, 3, "star", 1.0, costs).predicted() == 3 * 7 + 4 * 3 + 2 * 5
     assert costs_of(4, "halving", {**times, sent: 13.0, added: 12.0}) == Costs(7, 0, 0)
     assert Compared(8, 3, "native", 1.0, costs_of(3, "native", {})).predicted() is None
+    assert (format_bytes(129_068), format_seconds(0.9996e-3)) == ("516 kB", "1.00 ms")
 
 
-def test_the_gradients_are_those_of_the_book() -> None:
-    shapes = [SPECS[name].chosen({}, "book").shapes() for name in ("scratch", "concise")]
-    sizes = [sum(prod(each[name]) for name in each if trainable(name)) for each in shapes]
-    assert list(command.GRADIENTS) == sizes
-
-
-@pytest.mark.parametrize(
-    ("flags", "complaint"),
-    [
-        ("", "no framework is installed in this Python: `nox -s scaling`"),
-        ("--bandwidth nan", "--bandwidth: 'nan' is not a number above 0"),
-    ],
-)
-def test_a_bad_request_is_refused_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    flags: str,
-    complaint: str,
-) -> None:
-    monkeypatch.setattr(command, "installed", list)
-    with pytest.raises(SystemExit) if flags else nullcontext():
-        assert command.main(flags.split()) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("python -m common.scaling: error: ")
-    assert complaint in said.err
-    assert said.err.count("\n") == 1
-
-
-def test_help_loads_nothing_heavy() -> None:
-    heavy = {"numpy", "pydantic", "rich", "torch", "tensorflow", "jax", "mxnet"}
-    code = f"import common.scaling.__main__, sys; assert not {heavy} & {{*sys.modules}}"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
-SHORT = """
-from common.scaling import __main__ as it
-it.BUDGET, it.GRADIENTS = 5, (100_000,)
-raise SystemExit(it.main())
-"""
-
-
-def test_it_measures_the_framework_under_test(framework: str) -> None:
-    run = [sys.executable, "-c", SHORT, f"--framework={framework}", "--latency=7"]
-    printed = subprocess.check_output(run, cwd=ROOT, text=True)
-    assert printed.index("MEASURED") < printed.index("PREDICTED")
-    assert "latency 7 µs and 25 GB/s" in " ".join(printed.split())
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
-    on_two = [row[2:] for row in rows if row[:2] == ["400 kB", "2"]]
-    assert {algorithm for algorithm, *_ in on_two} == ALLREDUCES.keys()
+def test_predictions_are_near_what_is_measured(scratch: Any, all_devices: Sequence[Any]) -> None:
+    lab = Laboratory(scratch, all_devices[:2])
+    compared = lab.compare(100_000, ALLREDUCES, budget=5)
+    assert {call.algorithm for call in compared} == ALLREDUCES.keys()
     # The bound is a factor of 2 where nothing else runs; tests run two at a time.
-    assert 1 / 3 < median(float(ratio) for *_, ratio in on_two if ratio) < 3
+    ratios = [time / call.measured for call in compared if (time := call.predicted())]
+    assert 1 / 3 < median(ratios) < 3
