@@ -19,7 +19,12 @@ Tensor = Any
 
 
 class Launch(Protocol):
-    """How the processes of a run are started."""
+    """Calls `worker` in every process that the request needs: most need one.
+
+    `process` is this one among those that a launcher has started; rank 0 speaks and writes for all.
+    Raises what the worker raised, RunError if a process died, RequestError if the options do not go
+    together.
+    """
 
     def __call__(
         self,
@@ -28,13 +33,7 @@ class Launch(Protocol):
         options: Any,
         process: Process = ALONE,
         /,
-    ) -> None:
-        """Calls `worker` in every process that the request needs: most need one.
-
-        `process` is this one among those that a launcher has started. The one of rank 0 speaks and
-        writes for all. Raises what the worker raised, RunError if a process died, RequestError if
-        the options do not go together.
-        """
+    ) -> None: ...
 
 
 MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
@@ -102,36 +101,17 @@ class Chapter(Protocol):
 
 
 class Scratch(Protocol):
-    """The listing of the chapter from scratch, by the book's names. It knows one process."""
+    """The listing of the chapter from scratch; one process, whose k devices hold the parameters."""
 
-    def get_params(self, weights: Mapping[str, Array], device: Any, /) -> dict[str, Tensor]:
-        """A copy of `weights` on one device, in their dtype; no two copies share memory."""
-
-    def lenet(self, X: Tensor, params: dict[str, Tensor], /) -> Tensor:
-        """The logits (n, 10) of `X` (n, 1, 28, 28)."""
-
-    def loss(self, y_hat: Tensor, y: Tensor, /) -> Tensor:
-        """The cross-entropy (n,) of each example, from its logits."""
-
-    def allreduce(self, data: Sequence[Tensor], /) -> list[Tensor]:
-        """The sum of k tensors that lie on k devices: one copy of it on each of them."""
-
+    def get_params(self, weights: Mapping[str, Array], device: Any, /) -> dict[str, Tensor]: ...
+    def lenet(self, X: Tensor, params: dict[str, Tensor], /) -> Tensor: ...
+    def allreduce(self, data: Sequence[Tensor], /) -> list[Tensor]: ...
     def split_batch(
         self, X: Array, y: Array, devices: Devs, /
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """A minibatch's k shards, each on its device; they differ by at most one example."""
-
+    ) -> tuple[list[Tensor], list[Tensor]]: ...
     def shard_loss_and_grad(
         self, params: dict[str, Tensor], X: Tensor, y: Tensor, examples: int, /
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """A shard's part of the mean loss over all `examples` of the minibatch, and its gradient.
-
-        A shard may be empty, and adds nothing to either then.
-        """
-
-    def sgd(self, params: dict[str, Tensor], grads: dict[str, Tensor], lr: float, /) -> None:
-        """One step on one device, in place."""
-
+    ) -> tuple[Tensor, dict[str, Tensor]]: ...
     def train_batch(
         self,
         X: Array,
@@ -142,62 +122,40 @@ class Scratch(Protocol):
         examples: int,
         allreduce: Callable[[Sequence[Tensor]], list[Tensor]],
         /,
-    ) -> SupportsFloat:
-        """One step of SGD; returns the mean loss before it, on the first device."""
+    ) -> SupportsFloat: ...
 
 
 class Kernels(Protocol):
-    """What a framework's `kernels.py` has for any function of a device's numbers."""
+    """A framework's `kernels.py`: shards of an array, and a function called for each device."""
 
-    def scatter(self, array: Array, devices: Devs, /) -> list[Any]:
-        """The shards of an array, each on its device; their lengths differ by at most one."""
-
+    def scatter(self, array: Array, devices: Devs, /) -> list[Tensor]: ...
     @property
-    def on_each_device(self) -> Callable[..., list[Any]]:
-        """Calls a function with each device's arguments, and with keywords, the same for all."""
+    def on_each_device(self) -> Callable[..., list[Any]]: ...
 
 
 class Collectives(Protocol):
-    """A framework's `collectives.py`: tensors (any shape) that lie on k devices, to their sum."""
+    """A framework's `collectives.py`: k tensors on k devices to their sum on each of them."""
 
-    def by_schedule(self, schedule: Schedule, data: Sequence[Any], /) -> list[Any]:
-        """The sum on each device, moved as the schedule says."""
-
-    def native(self, data: Sequence[Any], /) -> list[Any]:
-        """The sum on each device, by the framework's own collective."""
+    def by_schedule(self, schedule: Schedule, data: Sequence[Tensor], /) -> list[Tensor]: ...
+    def native(self, data: Sequence[Tensor], /) -> list[Tensor]: ...
 
 
 class Concise(Protocol):
-    """The listing of the concise chapter: ResNet-18 and the framework's own data parallelism."""
+    """The listing of the concise chapter; `X` and `y` are those of this process's devices."""
 
     def replicate(
         self, weights: Mapping[str, Array], devices: Devs, batch_norm: str, wrapper: str, /
-    ) -> Any:
-        """The wrapped net with these weights on all devices."""
-
+    ) -> Any: ...
     def train_batch(
         self, X: Array, y: Array, replicas: Any, lr: float, examples: int, /
-    ) -> SupportsFloat:
-        """One step of SGD on a minibatch of `examples`; returns its mean loss on the device.
-
-        `X` and `y` are those of this process's devices; so are those of `predict`.
-        """
-
-    def predict(self, X: Array, replicas: Any, /) -> Array:
-        """The logits (n, 10) of a batch, each device computing those of its shard."""
+    ) -> SupportsFloat: ...
+    def predict(self, X: Array, replicas: Any, /) -> Array: ...
 
 
 class State(Protocol):
-    """What a framework has to say of the concise chapter's replicas, beside its listing."""
+    """A framework's `replicas.py`: what the wrapped net of the concise chapter holds."""
 
-    def gradients(self, X: Array, y: Array, replicas: Any, examples: int, /) -> Weights:
-        """The gradient of the mean loss over the minibatch; running statistics stay as they are."""
-
-    def copies(self, replicas: Any, /) -> list[Weights]:
-        """Weights and running statistics of each device of this process, on the host."""
-
-    def put(self, per_device: Sequence[Weights], replicas: Any, /) -> None:
-        """Gives every device its weights and running statistics; all devices' are given."""
-
-    def activations(self, X: Array, replicas: Any, /) -> Weights:
-        """What each layer with weights makes of a batch on the first device."""
+    def gradients(self, X: Array, y: Array, replicas: Any, examples: int, /) -> Weights: ...
+    def copies(self, replicas: Any, /) -> list[Weights]: ...
+    def put(self, per_device: Sequence[Weights], replicas: Any, /) -> None: ...
+    def activations(self, X: Array, replicas: Any, /) -> Weights: ...
