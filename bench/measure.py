@@ -16,14 +16,7 @@ from bench.ours import Ours
 from bench.plan import WORKLOADS, Contender, Entry
 from common.backends.devices import Process
 from common.backends.frameworks import FRAMEWORKS
-from common.backends.loading import (
-    backend,
-    distributions,
-    import_backend,
-    one_thread_each,
-    package,
-    set_tf32,
-)
+from common.backends.loading import backend, import_backend, package, set_tf32
 from common.base.children import end_with
 from common.base.errors import RunError
 from common.base.machine import cores, peak_memory
@@ -80,7 +73,7 @@ class Measurement:
         data = self.data
         sizes = {"train_examples": len(data.train_labels), "test_examples": len(data.test_labels)}
         used = {"name": data.name, "sha256": data.digest(), **sizes}
-        names = ("numpy", "keras", "lightning-fabric", *distributions(self.entry.framework))
+        names = ("numpy", "keras", "lightning-fabric", *package(self.entry.framework).DISTRIBUTIONS)
         return {"data": used, "versions": versions(names)}
 
 
@@ -126,7 +119,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices, flags.kind)
     work = Measurement(entry, load("auto", None, lambda _: None), flags.started)
     if entry.contender == "ours":
-        threads = 1 if entry.devices > 1 and one_thread_each(entry.framework) else cores()
+        one = entry.devices > 1 and package(entry.framework).ONE_THREAD_EACH
+        threads = 1 if one else cores()
         chapter = import_backend(entry.framework, entry.chapter, threads)
         chapter.launch(work, entry.request, entry.options)
     else:

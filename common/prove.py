@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from common.backends.devices import ALONE, DeviceRequest
-from common.backends.driver import Driver, find_driver, in_words
+from common.backends.driver import Driver, count_cards, find_driver
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
@@ -84,10 +84,10 @@ def lacks(packages: Iterable[str]) -> str:
 
 def describe(framework: str) -> None:
     """Prints, as JSON, what this Python has of a framework: the fields of `Found`."""
-    from common.backends.loading import distributions as names_of, import_backend
+    from common.backends.loading import import_backend, package
 
     trouble, gpus, packages = lacks(NEEDED), 0, {}
-    for name in names_of(framework):
+    for name in package(framework).DISTRIBUTIONS:
         with suppress(PackageNotFoundError):
             packages[name] = version(name)
     if not trouble:
@@ -137,7 +137,7 @@ def seen(found: Found) -> str:
     """How many GPUs a framework sees, in words."""
     driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES")) if not found.gpus else None
     if isinstance(driver, Driver):
-        return f"no GPU, though there is {in_words(driver.cards)}: docs/gpu.md tells why"
+        return f"no GPU, though there is {count_cards(driver.cards)}: docs/gpu.md tells why"
     return f"{found.gpus or 'no'} GPU{'s' * (found.gpus > 1)}"
 
 

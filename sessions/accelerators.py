@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from common.backends.driver import Card, Driver, find_driver, in_words
+from common.backends.driver import Card, Driver, count_cards, find_driver
 
 
 class NoAcceleratorError(Exception):
@@ -53,7 +53,7 @@ class Build:
             return f"the driver {found.version} is too old for {wants}"
         if not all(map(self.serves, found.cards)):
             known = sorted({card.capability for card in found.cards if card.capability})
-            told = f"{in_words(found.cards)} ({', '.join('{}.{}'.format(*x) for x in known)})"
+            told = f"{count_cards(found.cards)} ({', '.join('{}.{}'.format(*x) for x in known)})"
             cards = f"compute capability {self.cards()}"
             return f"its build of {self.cuda} is for {cards}, and not for {told}"
         return ""
@@ -120,5 +120,5 @@ def choose(framework: str, asked: str, found: Driver | str) -> Choice:
     if isinstance(found, str):
         # An image may be made for another machine than the one that makes it.
         return Choice(framework, bool(asked), f"ACCELERATOR=cuda, but {found}" if asked else found)
-    why = f"{in_words(found.cards)}, driver {found.version}"
+    why = f"{count_cards(found.cards)}, driver {found.version}"
     return Choice(framework, True, why, found.cards)

@@ -4,10 +4,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any
 
 from common.base.errors import RequestError
@@ -36,57 +35,50 @@ class Environment:
 
     def apply(self) -> None:
         """Sets what every run decides, before the framework is loaded."""
-        for name in list(matching(self.removed)):
-            del os.environ[name]
+        unset(self.removed)
         for name, value in self.defaults.items():
             os.environ[name] = os.environ.get(name) or value
         os.environ.update(self.decided)
 
-    def forget(self) -> None:
-        """Removes what a launcher, or an earlier job, has told the framework itself."""
-        for name in list(matching(self.roles)):
-            del os.environ[name]
+    def given(self, *names: str) -> dict[str, str]:
+        """Variables with these names, or of `rounding`, that the user has set: name to value."""
+        values = {name: os.environ[name] for name in sorted(matching(names or self.rounding))}
+        return {
+            name: storable(value)
+            for name, value in values.items()
+            if value and value != self.defaults.get(name) and name not in self.roles
+        }
 
-    def found(self) -> dict[str, str]:
-        """Variables that may change rounding and are not as in other runs: name to value."""
-        return self._set(self.rounding)
-
-    def suspects(self) -> str:
-        """The variables that may be why a run failed, in words; empty if none is set."""
-        return _in_words(self._set([*self.rounding, *self.breaking, *self.fatal]))
+    def blame(self, framework: str) -> str:
+        """What an error line adds if a variable is set that may be why a run failed."""
+        listed = as_text(self.given(*self.rounding, *self.breaking, *self.fatal))
+        return f"; {framework} reads {listed}, which is set in the environment" if listed else ""
 
     def require_harmless(self, framework: str) -> None:
         """Raises RequestError if a variable ends every process that loads the framework."""
-        found = self._set(self.fatal)
-        if found and (told := last_words(self.trial, *found.items())):
+        if not (fatal := self.fatal and self.given(*self.fatal)):
+            return
+        how: Any = {"capture_output": True, "text": True, "errors": "backslashreplace"}
+        done = subprocess.run([sys.executable, "-c", self.trial], check=False, **how)
+        if done.returncode:
+            # Google's libraries say first when they say it, and where in their code.
+            reason = re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr))
             raise RequestError(
-                f"{framework} ends when it reads {_in_words(found)} ({told}): "
-                "set it right, or unset it"
+                f"{framework} ends when it reads {as_text(fatal)} ({reason}): set it right, or "
+                "unset it"
             )
 
-    def _set(self, names: Sequence[str]) -> dict[str, str]:
-        """Variables with these names that the user has set: name to value."""
-        values = {name: os.environ[name] for name in sorted(matching(names))}
-        given = {name: value for name, value in values.items() if name not in self.roles}
-        return {k: storable(v) for k, v in given.items() if v and v != self.defaults.get(k)}
+
+def matching(names: Sequence[str]) -> list[str]:
+    """The variables that are set and have one of these names, in which `*` is anything."""
+    return [each for each in os.environ if any(fnmatchcase(each, name) for name in names)]
 
 
-def matching(names: Sequence[str]) -> Iterator[str]:
-    """The variables that are there and have one of these names, in which `*` is anything."""
-    return (each for each in os.environ if any(fnmatchcase(each, name) for name in names))
+def unset(names: Sequence[str]) -> None:
+    """Removes variables with these names."""
+    for name in matching(names):
+        del os.environ[name]
 
 
-@cache
-def last_words(trial: str, *_: tuple[str, str]) -> str:
-    """What another process says that runs the trial and fails, with such variables; else nothing.
-
-    It is asked once: a process may do many runs.
-    """
-    how: Any = {"capture_output": True, "text": True, "errors": "backslashreplace"}
-    done = subprocess.run([sys.executable, "-c", trial], check=False, **how)
-    # Google's libraries say first when they say it, and where in their code.
-    return re.sub(r"^[IWEF]\d{4} .*?\] ", "", gist(done.stderr)) if done.returncode else ""
-
-
-def _in_words(found: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in found.items())
+def as_text(variables: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in variables.items())

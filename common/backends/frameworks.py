@@ -73,8 +73,3 @@ def framework_and_python(text: str) -> tuple[str, str]:
     if framework not in FRAMEWORKS or shutil.which(python) is None:
         raise argparse.ArgumentTypeError(f"{text!r} names no framework and its Python")
     return framework, python
-
-
-def same_bits(framework: str, chapter: str) -> bool:
-    """Whether k devices over several hosts are to give the bits of k devices on one host."""
-    return chapter in SAME_BITS.get(framework, ())

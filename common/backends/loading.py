@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from common.backends.environment import Environment
+from common.backends.environment import Environment, unset
 from common.backends.interface import Chapter
 from common.base.errors import RequestError, RunError, UnforeseenError
 from common.base.machine import native_errors_held_back
@@ -16,35 +16,14 @@ from common.terminal.text import gist
 
 
 def package(framework: str) -> Any:
-    """What of a framework is known without loading it: its packages, and what it asks for."""
-    return import_module(f"frameworks.{framework}")
+    """What of a framework is known without loading it: the names in its `__init__.py`.
 
-
-def distributions(framework: str) -> tuple[str, ...]:
-    """The packages whose versions a record names, the framework's own first."""
-    names: tuple[str, ...] = package(framework).DISTRIBUTIONS
-    return names
-
-
-def environment(framework: str) -> Environment:
-    """What a framework reads of the environment."""
-    found: Environment = package(framework).ENVIRONMENT
-    return found
-
-
-def engine(framework: str, chapter: str, kind: str, how: str = "") -> dict[str, str]:
-    """What joins processes on several hosts, and by what they exchange numbers, in words.
-
-    `how` is the name of an allreduce or a wrapper, which may have an engine of its own.
+    DISTRIBUTIONS, the packages whose versions a record names, its own first; PRELOAD, the modules
+    that processes share; ENGINES and TRANSPORTS, what joins processes on several hosts, by chapter,
+    allreduce or wrapper, and by kind of device; ONE_THREAD_EACH, whether several CPU devices may
+    have no more than one thread each; ENVIRONMENT, the variables that it reads.
     """
-    about = package(framework)
-    name = about.ENGINES.get(how, about.ENGINES[chapter])
-    return {"engine": name, "transport": about.TRANSPORTS[kind]}
-
-
-def one_thread_each(framework: str) -> bool:
-    """Whether several CPU devices of a framework may have no more than one thread each."""
-    return bool(package(framework).ONE_THREAD_EACH)
+    return import_module(f"frameworks.{framework}")
 
 
 def preload(framework: str, *modules: str) -> None:
@@ -62,9 +41,9 @@ def import_backend(framework: str, chapter: str, threads: int, tf32: bool = Fals
     With `tf32`, GPUs may multiply with fewer bits. Raises RequestError if the framework is not
     installed, or cannot be loaded.
     """
-    found = environment(framework)
-    found.forget()
-    found.require_harmless(framework)
+    environment: Environment = package(framework).ENVIRONMENT
+    unset(environment.roles)  # a launcher, or an earlier job, has told them to the framework
+    environment.require_harmless(framework)
     keep_memory()
     set_tf32(tf32)
     # Read once, when a framework loads its OpenMP runtime.
@@ -79,40 +58,33 @@ def import_backend(framework: str, chapter: str, threads: int, tf32: bool = Fals
 
 def why_not(framework: str, chapter: str, error: Exception) -> str:
     """Why a framework or its backend cannot be imported, and what helps, in a line."""
-    told = gist(str(error)) if str(error) else type(error).__name__
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    package = (missing or "").partition(".")[0]  # most are called like their modules
+    reason = gist(str(error)) if str(error) else type(error).__name__
+    missing = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     advice = f"`nox -s {framework}` installs it"
-    if package and find_spec(package) is None:
-        advice = f"{advice}, `python -m pip install {package}` adds it to this Python"
-    elif "libcuda" in told:
+    if missing and find_spec(missing) is None:  # most packages are called like their modules
+        advice = f"{advice}, `python -m pip install {missing}` adds it to this Python"
+    elif "libcuda" in reason:
         advice = f"its build for GPUs needs NVIDIA's driver; with ACCELERATOR=cpu, {advice}"
-    elif words := suspects(framework):
-        told, advice = f"{told}{words}", "set it right, or unset it"
+    elif blamed := package(framework).ENVIRONMENT.blame(framework):
+        reason, advice = f"{reason}{blamed}", "set it right, or unset it"
     else:
         code = f"from frameworks.{framework}.chapters import {chapter}; {chapter}()"
         advice = f"it is installed; `python -c '{code}'` tells more"
-    return f"{framework} cannot be imported here ({told}): {advice}"
-
-
-def suspects(framework: str) -> str:
-    """What an error line adds: the variables that may be why a framework failed, if any is set."""
-    words = environment(framework).suspects()
-    return f"; {framework} reads {words}, which is set in the environment" if words else ""
+    return f"{framework} cannot be imported here ({reason}): {advice}"
 
 
 @contextmanager
-def suspects_named(framework: str) -> Iterator[None]:
-    """Adds them to what the framework raises meanwhile, which becomes a RunError then."""
-    words = suspects(framework)  # now: what the run sets itself is not to blame
+def variables_blamed(framework: str) -> Iterator[None]:
+    """Adds to what the framework raises meanwhile the variables that may be why, as a RunError."""
+    blamed = package(framework).ENVIRONMENT.blame(framework)  # now: the run sets some itself
     try:
         yield
     except Exception as error:
         foreseen = isinstance(error, RequestError | RunError)
-        if not words or (foreseen and not isinstance(error, UnforeseenError)):
+        if not blamed or (foreseen and not isinstance(error, UnforeseenError)):
             raise
-        told = str(error) if foreseen else f"{type(error).__name__}: {gist(str(error))}"
-        raise RunError(f"{told}{words}") from error
+        reason = str(error) if foreseen else f"{type(error).__name__}: {gist(str(error))}"
+        raise RunError(f"{reason}{blamed}") from error
 
 
 def set_tf32(tf32: bool) -> None:
@@ -126,5 +98,5 @@ def set_tf32(tf32: bool) -> None:
 def backend(framework: str, chapter: str) -> Chapter:
     """One chapter in one framework: its listing, and what the harness needs beside it."""
     module = import_module(f"frameworks.{framework}.chapters")
-    made: Chapter = getattr(module, chapter)()
-    return made
+    loaded: Chapter = getattr(module, chapter)()
+    return loaded

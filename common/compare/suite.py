@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel
 
-from common.backends.frameworks import same_bits
+from common.backends.frameworks import SAME_BITS
 from common.base.arrays import Weights, part
 from common.chapters.suites import Suite
 from common.compare.checks import (
@@ -268,7 +268,7 @@ def repeats(run: Run, result: SuiteResult) -> Iterator[Finding]:
     note = f"there is no run on {place} to compare with"
     if (other := _other_hosts(run, hosts)) or repeated is None:
         yield Finding(check=check, passed=False, note=other or note)
-    elif hosts > 1 and same_bits(run.record.framework, run.record.chapter):
+    elif hosts > 1 and run.record.chapter in SAME_BITS.get(run.record.framework, ()):
         yield _equal(run, repeated)
     else:
         yield against(check, run, repeated, result.scales(run) if hosts == 1 else {})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from common.backends.devices import Process
-from common.backends.driver import find_driver, in_words
-from common.backends.loading import distributions, engine
+from common.backends.driver import count_cards, find_driver
+from common.backends.loading import package
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError
 from common.base.machine import describe_machine
@@ -27,7 +27,7 @@ def gpus_here() -> dict[str, str | int]:
     """The GPUs that a run could choose from, and NVIDIA's driver."""
     if isinstance(found := find_driver(VISIBLE), str):  # the framework may see more
         return {"gpus": "unknown", "driver": "unknown"}
-    return {"gpus": in_words(found.cards), "driver": found.version}
+    return {"gpus": count_cards(found.cards), "driver": found.version}
 
 
 def new_record(
@@ -48,7 +48,7 @@ def new_record(
         started=started,
         machine=describe_machine() | (gpus_here() if config.device_kind == "gpu" else {}),
         environment=environment,
-        versions=versions(("numpy", *distributions(config.framework))),
+        versions=versions(("numpy", *package(config.framework).DISTRIBUTIONS)),
         source_sha256=source_digest(config.framework),
         devices=list(devices),
         config=config,
@@ -63,8 +63,13 @@ def cluster(launcher: str, config: Config, process: Process) -> Cluster | None:
         return None
     settings = config.settings()
     how = settings.get("allreduce") or settings.get("wrapper", "")
-    about = engine(config.framework, config.chapter, config.device_kind, how)
-    return Cluster(launcher=launcher, hosts=list(process.hosts), **about)
+    about = package(config.framework)
+    return Cluster(
+        launcher=launcher,
+        hosts=list(process.hosts),
+        engine=about.ENGINES.get(how, about.ENGINES[config.chapter]),
+        transport=about.TRANSPORTS[config.device_kind],
+    )
 
 
 def failure_of(error: BaseException) -> Failure:

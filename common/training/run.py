@@ -7,13 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.loading import (
-    distributions,
-    environment,
-    import_backend,
-    one_thread_each,
-    suspects_named,
-)
+from common.backends.loading import import_backend, package, variables_blamed
 from common.base.arrays import Weights
 from common.base.errors import RequestError, RunError, StoppedError, Terminated
 from common.base.locks import held
@@ -61,7 +55,7 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         first = settings["train_examples"], settings["test_examples"]
         data = load(settings["dataset"], settings["data_dir"], report.notice, first)
         command = [storable(each) for each in command_line]
-        variables = environment(framework).found()
+        variables = package(framework).ENVIRONMENT.given()
         job = Job(settings, files, data, weights, command, now(), here.launcher, variables)
         threads = cpu_threads(settings, report)
     if process.count == 1:
@@ -84,7 +78,7 @@ def launch(job: Job, threads: int, process: Process) -> None:
 def marked(job: Job) -> Iterator[None]:
     """If the job fails meanwhile, its record says so, unless that is complete or failed already."""
     try:
-        with suspects_named(job.framework):
+        with variables_blamed(job.framework):
             yield
     except BaseException as error:
         mark_failed(job, error)
@@ -130,7 +124,7 @@ def alike(job: Job) -> dict[str, str]:
         "--checkpoint-dir": "given" if job.files.checkpoint_dir else "not given",
         "variables that may change rounding": variables,
         "the project's code": source_digest(job.framework)[:12],
-        **versions(("numpy", *distributions(job.framework))),
+        **versions(("numpy", *package(job.framework).DISTRIBUTIONS)),
     }
 
 
@@ -154,7 +148,7 @@ def first_speaks(process: Process) -> Iterator[None]:
 def cpu_threads(settings: Mapping[str, Any], report: Reporter) -> int:
     """The threads that a framework is loaded with; some may have but one for each device."""
     framework, devices, asked = (settings[each] for each in ("framework", "devices", "threads"))
-    threads: int = 1 if devices != 1 and one_thread_each(framework) else asked
+    threads: int = 1 if devices != 1 and package(framework).ONE_THREAD_EACH else asked
     if threads < asked // (devices or 2):
         report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
     return threads

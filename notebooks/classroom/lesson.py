@@ -12,7 +12,7 @@ import numpy
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.interface import Chapter
-from common.backends.loading import distributions, import_backend, one_thread_each
+from common.backends.loading import import_backend, package
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.machine import cores, describe_machine, now
@@ -56,8 +56,7 @@ class Lesson:
         self.framework, self.name, self.asked = framework, chapter, device_kind
         if framework:
             require_installed(framework)
-            alone = one_thread_each(framework)
-            self.threads = 1 if alone else cores()
+            self.threads = 1 if package(framework).ONE_THREAD_EACH else cores()
             self.made: Any = import_backend(framework, chapter, self.threads)
             # TensorFlow tells a notebook of every reduction, and of all that it recompiles.
             logging.getLogger(framework).setLevel(logging.ERROR)
@@ -67,7 +66,7 @@ class Lesson:
 
     def _introduce(self) -> None:
         machine, day = describe_machine(), now()[:10]
-        packages = distributions(self.framework) if self.framework else ()
+        packages = package(self.framework).DISTRIBUTIONS if self.framework else ()
         found = versions((*packages, "numpy")).items()
         known = ", ".join(f"{name} {version}" for name, version in found if version != "none")
         print(f"{known}, Python {sys.version.split()[0]}; {day}")
@@ -128,7 +127,7 @@ class Lesson:
 
 def require_installed(framework: str) -> None:
     """Raises RequestError if this is the environment of something else."""
-    if all(version == "none" for version in versions(distributions(framework)).values()):
+    if all(version == "none" for version in versions(package(framework).DISTRIBUTIONS).values()):
         raise RequestError(f"{framework} is not installed here: `nox -s lab -- {framework}` has it")
 
 

@@ -12,7 +12,7 @@ from started import SMALL, python
 
 from common.backends.environment import Environment
 from common.backends.frameworks import FRAMEWORKS
-from common.backends.loading import environment
+from common.backends.loading import package
 from common.compare.folder import examine
 from common.records.store import read_record
 from common.report.text import subtitle
@@ -65,7 +65,7 @@ def test_a_run_computes_the_same_whatever_it_decides_itself(framework: str, tmp_
     settings.write_text(json.dumps(KERAS_JSON))
     homes = {"HOME": str(tmp_path / "home"), "KERAS_HOME": str(settings.parent)}
     usual = trained(framework, tmp_path / "usual")
-    table = environment(framework)
+    table = package(framework).ENVIRONMENT
     nonsense = {name.replace("*", "X"): "no" for name in (*table.decided, *table.removed)}
     # With these, oneDNN would multiply float32 in bfloat16.
     bf16 = {f"{name}_DEFAULT_FPMATH_MODE": "BF16" for name in ("DNNL", "ONEDNN")}
@@ -104,7 +104,7 @@ def test_a_variable_that_ends_a_run_is_named_in_its_line(
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_page_names_every_variable_of_the_table(name: str) -> None:
-    page, table = PAGE.read_text(encoding="utf-8"), environment(name)
+    page, table = PAGE.read_text(encoding="utf-8"), package(name).ENVIRONMENT
     for variable in (*table.decided, *table.removed, *table.defaults, *table.rounding):
         assert f"`{variable}`" in page, variable
 
