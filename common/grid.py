@@ -6,14 +6,13 @@ python -m common.grid jax
 import argparse
 import os
 import signal
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
@@ -56,46 +55,20 @@ def runs(
 
 def seed_runs(results: Path, chapter: str, seeds: int) -> list[Planned]:
     """The runs of one framework that show what the seed does: the quick preset with 0, 1, 2, ..."""
-    given = {"preset": "quick", "devices": 1, "threads": 1}
-    own = ({"seed": seed, "out": results / str(seed)} for seed in range(seeds))
-    return [(chapter, given | each) for each in own]
+    same = {"preset": "quick", "devices": 1, "threads": 1}
+    return [(chapter, {**same, "seed": n, "out": results / str(n)}) for n in range(seeds)]
 
 
-@dataclass(frozen=True)
-class Run:
-    """A run under way; what it prints goes to a file without a name, which no kill can leave."""
-
-    command: str
-    printed: IO[bytes]
-    process: BaseProcess
-
-    def end(self) -> tuple[int, str]:
-        """Waits for its end; its exit status or the signal that ended it, and what it printed."""
-        self.process.join()
-        with self.printed:
-            self.printed.seek(0)
-            text = self.printed.read().decode(errors="replace").rstrip()
-        code = self.process.exitcode or 0
-        return abs(code), text if code >= 0 else f"{text}\nended by {signal.Signals(-code).name}"
-
-
-def begin(framework: str, chapter: str, given: Mapping[str, Any]) -> Run:
-    """Begins a run in a process of its own."""
-    printed = tempfile.TemporaryFile()  # noqa: SIM115
-    command = f"python -m frameworks.{framework}.{chapter} {' '.join(as_flags(given))}"
-    # A new process gets what a pipe is made of; a bare number would mean nothing there.
-    output = Connection(os.dup(printed.fileno()), readable=False)
-    return Run(command, printed, start(work, framework, chapter, given, output))
-
-
-def work(framework: str, chapter: str, given: Mapping[str, Any], output: Connection) -> None:
-    """What the process of a run does: what the command does, with its output in a file."""
+def work(framework: str, chapter: str, given: Mapping[str, Any], printed: Path) -> None:
+    """Does in a process of its own what the command of a run does, with its output in a file."""
+    output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
-        os.dup2(output.fileno(), stream)
+        os.dup2(output, stream)
+    print(f"python -m frameworks.{framework}.{chapter}", *as_flags(given), flush=True)
     raise SystemExit(train(framework, chapter, given))
 
 
-def run_all(framework: str, todo: Sequence[Planned], at_once: int) -> int:
+def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
     """Makes all runs and prints what each has printed, with its number.
 
     Returns 0, or the status of the first that failed: no more begin then.
@@ -107,26 +80,30 @@ def run_all(framework: str, todo: Sequence[Planned], at_once: int) -> int:
     set_tf32(False)
     # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
     preload(framework, "common.training.run")
-    waiting, ended, failed = iter(todo), 0, 0
-    running: dict[Any, Run] = {}  # by what becomes ready when it ends
-    try:
-        while True:
-            for planned in islice(waiting, 0 if failed else at_once - len(running)):
-                run = begin(framework, *planned)
-                running[run.process.sentinel] = run
-            if not running:
-                return failed
-            for sentinel in wait(list(running)):
-                run, ended = running.pop(sentinel), ended + 1
-                code, text = run.end()
-                print(f"{ended}/{len(todo)} {run.command}\n{text}", flush=True)
-                failed = failed or code
-    finally:
-        end(run.process for run in running.values())
+    waiting, ended, failed = iter(planned), 0, 0
+    running: dict[Any, tuple[BaseProcess, Path]] = {}  # by what becomes ready when it ends
+    with TemporaryDirectory() as folder:
+        try:
+            while True:
+                for run in islice(waiting, 0 if failed else at_once - len(running)):
+                    printed = Path(folder, str(ended + len(running)))
+                    process = start(work, framework, *run, printed)
+                    running[process.sentinel] = process, printed
+                if not running:
+                    return failed
+                for sentinel in wait(list(running)):
+                    process, printed = running.pop(sentinel)
+                    process.join()
+                    ended, code = ended + 1, process.exitcode or 0
+                    text = printed.read_text(errors="replace").rstrip()
+                    by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
+                    print(f"{ended}/{len(planned)} {text}{by}", flush=True)
+                    failed = failed or abs(code)
+        finally:
+            end(process for process, _ in running.values())
 
 
 def parser() -> Parser:
-    """The command line."""
     made = Parser("python -m common.grid", __doc__)
     made.add_argument("framework", choices=FRAMEWORKS)
     add = made.add_mutually_exclusive_group().add_argument
@@ -150,14 +127,14 @@ def run_grid(flags: argparse.Namespace) -> int:
         others = "--seeds and --over-hosts"
         raise RequestError(f"--gpus means nothing for {others}: those runs are on the CPU")
     if flags.seeds:
-        todo = [each for c in flags.chapter for each in seed_runs(flags.out, c, flags.seeds)]
+        planned = [run for c in flags.chapter for run in seed_runs(flags.out, c, flags.seeds)]
     else:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
-        planned = runs(flags.framework, flags.out, **extent)
-        todo = [each for each in planned if each[0] in flags.chapter]
-    workers = min(4, cores())
-    print(f"{len(todo)} runs, {workers} at a time", flush=True)
-    return run_all(flags.framework, todo, workers)
+        every = runs(flags.framework, flags.out, **extent)
+        planned = [run for run in every if run[0] in flags.chapter]
+    at_once = min(4, cores())
+    print(f"{len(planned)} runs, {at_once} at a time", flush=True)
+    return run_all(flags.framework, planned, at_once)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,19 +16,18 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from common.backends.devices import ALONE, DeviceRequest
-from common.backends.driver import Driver, count_cards, find_driver
 from common.backends.frameworks import FRAMEWORKS, framework_and_python, installed
 from common.base.errors import RequestError, RunError
 from common.base.files import require_writable, write_text
 from common.base.machine import describe_machine, now
 from common.chapters.chapters import CHAPTERS
+from common.records.fingerprint import versions
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, count, path
 
@@ -56,24 +55,21 @@ exit status: 0: all named runs and checks passed; 1: one failed; 2: nothing coul
 
 @dataclass(frozen=True)
 class Found:
-    """What a Python has of a framework; `trouble` says why it cannot run it.
+    """What a Python has of a framework: its own version, packages, and the GPUs that are seen.
 
-    `version` is Python's, `packages` has the framework's. `untested` says why the tests for GPUs
-    cannot run.
+    `untested` says why the tests for GPUs cannot run.
     """
 
     framework: str
     python: str
-    trouble: str = ""
-    version: str = ""
-    gpus: int = 0
-    packages: Mapping[str, str] = field(default_factory=dict)
-    untested: str = ""
+    version: str
+    gpus: int
+    packages: Mapping[str, str]
+    untested: str
 
     def __str__(self) -> str:
-        """The framework and its versions, in words."""
-        listed = ", ".join(map(" ".join, self.packages.items()))
-        return f"{self.framework} ({listed}) on Python {self.version}"
+        packages = ", ".join(map(" ".join, self.packages.items()))
+        return f"{self.framework} ({packages}) on Python {self.version}"
 
 
 def lacks(packages: Iterable[str]) -> str:
@@ -83,31 +79,30 @@ def lacks(packages: Iterable[str]) -> str:
 
 
 def describe(framework: str) -> None:
-    """Prints, as JSON, what this Python has of a framework: the fields of `Found`."""
+    """Prints, as JSON, what this Python has of a framework, or exits and says why it cannot run."""
     from common.backends.loading import import_backend, package
 
-    trouble, gpus, packages = lacks(NEEDED), 0, {}
-    for name in package(framework).DISTRIBUTIONS:
-        with suppress(PackageNotFoundError):
-            packages[name] = version(name)
-    if not trouble:
-        try:
-            chapters = [import_backend(framework, chapter, 1) for chapter in CHAPTERS]
-            with suppress(RequestError):  # it sees no GPU
-                gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
-        except RequestError as error:
-            trouble = str(error)
-    about = trouble, platform.python_version(), gpus, packages, lacks(FOR_TESTS)
+    if missing := lacks(NEEDED):
+        raise SystemExit(missing)
+    try:
+        chapters = [import_backend(framework, chapter, 1) for chapter in CHAPTERS]
+    except RequestError as error:
+        raise SystemExit(str(error)) from None
+    gpus, packages = 0, versions(package(framework).DISTRIBUTIONS)
+    with suppress(RequestError):  # it sees no GPU
+        gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
+    packages = {name: version for name, version in packages.items() if version != "none"}
+    about = platform.python_version(), gpus, packages, lacks(FOR_TESTS)
     print(f"\n{json.dumps(asdict(Found(framework, sys.executable, *about)))}")
 
 
 def probe(framework: str, python: str) -> Found:
-    """What a Python has of a framework, which is loaded in a process of its own."""
+    """Asks a Python, in a process of its own, what it has. Raises RequestError if it cannot run."""
     command = [python, "-c", f"from common.prove import describe; describe({framework!r})"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"it ends with status {done.returncode}"]
-        return Found(framework, python, lines[-1])
+        reason = done.stderr.strip() or f"it ends with status {done.returncode}"
+        raise RequestError(f"{framework}: {reason.splitlines()[-1]}")
     answer = json.loads(done.stdout.splitlines()[-1])  # below what a framework may have printed
     return Found(**answer | {"python": python})
 
@@ -119,26 +114,21 @@ def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
     """
     asked, found = {*named, *pythons}, []
     for framework in [each for each in FRAMEWORKS if each in (asked or installed())]:
-        each = probe(framework, pythons.get(framework, sys.executable))
-        if not each.trouble:
-            print(f"{each}: {seen(each)}", flush=True)
-            found.append(each)
-        elif asked:
-            raise RequestError(f"{framework}: {each.trouble}")
-        else:
-            print(f"without {framework}: {each.trouble}", flush=True)
+        try:
+            found.append(probe(framework, pythons.get(framework, sys.executable)))
+            print(f"{found[-1]}: {count_gpus(found[-1].gpus)}", flush=True)
+        except RequestError as error:
+            if asked:
+                raise
+            print(f"without {error}", flush=True)
     if not found:
         example = "--python jax=/opt/jax/bin/python names one that has"
         raise RequestError(f"this Python has no framework that can run: {example}")
     return found
 
 
-def seen(found: Found) -> str:
-    """How many GPUs a framework sees, in words."""
-    driver = find_driver(os.environ.get("CUDA_VISIBLE_DEVICES")) if not found.gpus else None
-    if isinstance(driver, Driver):
-        return f"no GPU, though there is {count_cards(driver.cards)}: docs/gpu.md tells why"
-    return f"{found.gpus or 'no'} GPU{'s' * (found.gpus > 1)}"
+def count_gpus(gpus: int) -> str:
+    return f"{gpus or 'no'} GPU{'s' * (gpus > 1)}"
 
 
 def limit_gpus(found: Sequence[Found], asked: int | None, without: Sequence[str]) -> list[Found]:
@@ -146,15 +136,15 @@ def limit_gpus(found: Sequence[Found], asked: int | None, without: Sequence[str]
 
     Raises RequestError if one that is not `without` does not see as many as asked.
     """
-    counts = {each.framework: each.gpus for each in found if each.framework not in without}
-    most = min([MOST, *filter(None, counts.values())]) if asked is None else asked
-    for framework, number in counts.items():
-        if number < (asked or 0):
+    seen = {each.framework: each.gpus for each in found if each.framework not in without}
+    most = min([MOST, *filter(None, seen.values())]) if asked is None else asked
+    for framework, gpus in seen.items():
+        if gpus < (asked or 0):
             raise RequestError(
-                f"{framework} sees {number} GPUs here, not {asked}: ask for fewer --gpus, or say "
+                f"{framework} sees {gpus} GPUs here, not {asked}: ask for fewer --gpus, or say "
                 f"--without-gpu {framework}; docs/gpu.md tells why that may be"
             )
-    return [replace(each, gpus=min(most, counts.get(each.framework, 0))) for each in found]
+    return [replace(each, gpus=min(most, seen.get(each.framework, 0))) for each in found]
 
 
 def gpu_flags(gpus: Mapping[str, int]) -> list[str]:
@@ -170,10 +160,10 @@ def steps(found: Sequence[Found], out: Path, more_devices: bool) -> Iterator[lis
     more = ["--more-devices"] if more_devices else []
     for each in found:
         grid = [each.python, "-m", "common.grid", each.framework, f"--out={out}"]
-        for on_gpus in [[], *([[f"--gpus={each.gpus}"]] if each.gpus else [])]:
-            yield [*grid, *on_gpus]
+        for command in [grid, [*grid, f"--gpus={each.gpus}"]] if each.gpus else [grid]:
+            yield command
             if more:
-                yield [*grid, *on_gpus, *more]
+                yield [*command, *more]
     for each in found:
         if each.gpus and not each.untested:
             # A checkout may be read-only.
@@ -189,11 +179,17 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
 
     Whatever ends this process in order ends the command, too, and all that it has started.
     """
-    print(named(command), flush=True)
-    print(f"\n{named(command)}", file=log, flush=True)
+    print(command_line(command), flush=True)
+    print(f"\n{command_line(command)}", file=log, flush=True)
     # A group of its own: a terminal's Ctrl-C does not reach it, and one signal ends all of it.
-    out: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    running = subprocess.Popen(command, **out, text=True, errors="replace", process_group=0)
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0,
+    )
     try:
         for line in running.stdout or ():
             log.write(line)
@@ -209,8 +205,7 @@ def passes(command: Sequence[str], log: IO[str]) -> bool:
     return running.returncode == 0
 
 
-def named(command: Sequence[str]) -> str:
-    """A command as a person would give it."""
+def command_line(command: Sequence[str]) -> str:
     return " ".join(["python", *command[1:]])
 
 
@@ -220,13 +215,13 @@ def prove(flags: argparse.Namespace) -> None:
     if missing := lacks(NEEDED):
         raise RequestError(missing)
     require_writable(out)
-    there = find(flags.frameworks, dict(flags.python))
-    found = limit_gpus(there, flags.gpus, flags.without_gpu)
+    found = find(flags.frameworks, dict(flags.python))
+    found = limit_gpus(found, flags.gpus, flags.without_gpu)
     out.mkdir(parents=True, exist_ok=True)
     (out / "proof.json").unlink(missing_ok=True)  # a verdict must not outlive a later proof
     with (out / "proof.log").open("w", encoding="utf-8") as log:
-        todo = steps(found, out, flags.more_devices)
-        done = {named(command): passes(command, log) for command in todo}
+        commands = steps(found, out, flags.more_devices)
+        done = {command_line(command): passes(command, log) for command in commands}
     conclude(found, done, out)
 
 
@@ -240,26 +235,23 @@ def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> Non
         "commands": done,
     }
     write_text(out / "proof.json", json.dumps(proof, indent=2) + "\n")
-    for each in found:
-        if each.gpus and each.untested:
-            print(f"the tests for GPUs were not run in {each.framework}: {each.untested}")
     if failed := [command for command, passed in done.items() if not passed]:
         raise RunError(f"these have failed: {'; '.join(failed)}; see {out}")
     for each in found:
-        on_gpus = f" and {seen(each)}" if each.gpus else ""
-        print(f"passed: {each}, on CPU devices{on_gpus}")
+        on_gpus = f" and {count_gpus(each.gpus)}" if each.gpus else ""
+        untested = f", without the tests for GPUs: {each.untested}" if each.untested else ""
+        print(f"passed: {each}, on CPU devices{on_gpus}{untested if on_gpus else ''}")
     print(f"the results are in {out}")
 
 
 def parser() -> Parser:
-    """The command line."""
     made = Parser("python -m common.prove", __doc__, epilog=EXAMPLES)
     add, every = made.add_argument, ", ".join(FRAMEWORKS)
     these = f"only these: {every} (all that this Python has)"
-    add("frameworks", type=known, nargs="*", metavar="FRAMEWORK", help=these)
+    add("frameworks", type=framework_name, nargs="*", metavar="FRAMEWORK", help=these)
     python = "the Python that has a framework, if it is not this one; once for each framework"
-    own: dict[str, Any] = {"type": framework_and_python, "action": "append", "default": []}
-    add("--python", metavar="FRAMEWORK=PYTHON", help=python, **own)
+    pair = framework_and_python
+    add("--python", type=pair, action="append", default=[], metavar="FRAMEWORK=PYTHON", help=python)
     gpus = "use N GPUs, and require them; 0: only the CPU "
     gpus += f"(as many as each framework sees, at most {MOST})"
     add("--gpus", type=count(DEVICES, least=0), metavar="N", help=gpus)
@@ -272,8 +264,8 @@ def parser() -> Parser:
     return made
 
 
-def known(text: str) -> str:
-    """A framework's name; argparse refuses no name at all where it is given the choices."""
+def framework_name(text: str) -> str:
+    # With `choices`, argparse would refuse an empty list.
     if text not in FRAMEWORKS:
         raise argparse.ArgumentTypeError(f"there is no {text}: choose from {', '.join(FRAMEWORKS)}")
     return text

@@ -15,8 +15,8 @@ from common.base.errors import RequestError
 from common.prove import Found
 
 ROOT = Path(__file__).parents[2]
-JAX = Found("jax", "/opt/jax", "", "3.13.0", 8, {"jax": "1.0"})
-TORCH = Found("pytorch", "python", "", "3.12.1", 0, {"torch": "3.0"})
+JAX = Found("jax", "/opt/jax", "3.13.0", 8, {"jax": "1.0"}, "")
+TORCH = Found("pytorch", "python", "3.12.1", 0, {"torch": "3.0"}, "")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def started(stand_in: Path, seconds: int) -> "subprocess.Popen[str]":
 @pytest.mark.parametrize("more", ["", " --more-devices"])
 def test_gpus_are_used_where_they_are_seen(more: str) -> None:
     found = [TORCH, replace(JAX, gpus=2, untested="no pytest")]
-    *ran, compared = map(prove.named, prove.steps(found, Path("r"), more_devices=bool(more)))
+    *ran, compared = map(prove.command_line, prove.steps(found, Path("r"), more_devices=bool(more)))
     torch, jax = (f"python -m common.grid {each} --out=r" for each in ("pytorch", "jax"))
     on_gpus = f"{jax} --gpus=2"
     added = {f"{each}{more}" for each in (torch, jax, on_gpus)}
@@ -76,9 +76,13 @@ def test_gpus_that_are_asked_for_have_to_be_there() -> None:
 def test_what_cannot_run_is_left_out_unless_it_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = replace(JAX, trouble=prove.lacks(["nowhere"]))
+    def probe(name: str, _: str) -> Found:
+        if name == "jax":
+            raise RequestError(f"jax: {prove.lacks(['nowhere'])}")
+        return TORCH
+
     monkeypatch.setattr(prove, "installed", lambda: ["pytorch", "jax"])
-    monkeypatch.setattr(prove, "probe", lambda name, _: broken if name == "jax" else TORCH)
+    monkeypatch.setattr(prove, "probe", probe)
     assert prove.find([], {}) == [TORCH]
     why = "this Python lacks nowhere: `python -m pip install nowhere` adds them"
     assert f"without jax: {why}\n" in capsys.readouterr().out
@@ -91,7 +95,7 @@ def test_what_cannot_run_is_left_out_unless_it_is_named(
 
 def test_a_framework_tells_its_versions(framework: str) -> None:
     found = prove.probe(framework, sys.executable)
-    assert (found.trouble, found.gpus, found.untested) == ("", 0, "")
+    assert (found.gpus, found.untested) == (0, "")
     assert found.packages
 
 
@@ -99,13 +103,13 @@ def test_tests_that_cannot_be_run_are_not_claimed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     able = replace(JAX, gpus=2)
-    *_, tested, _ = map(prove.named, prove.steps([able], tmp_path, more_devices=False))
+    *_, tested, _ = map(prove.command_line, prove.steps([able], tmp_path, more_devices=False))
     assert tested.endswith("tests/gpu --gpus=2 --framework=jax")
     without = replace(able, untested="this Python lacks pytest")
     prove.conclude([without, TORCH], {"a grid": True}, tmp_path)
     assert capsys.readouterr().out.splitlines() == [
-        "the tests for GPUs were not run in jax: this Python lacks pytest",
-        "passed: jax (jax 1.0) on Python 3.13.0, on CPU devices and 2 GPUs",
+        "passed: jax (jax 1.0) on Python 3.13.0, on CPU devices and 2 GPUs, without the tests for "
+        "GPUs: this Python lacks pytest",
         "passed: pytorch (torch 3.0) on Python 3.12.1, on CPU devices",
         f"the results are in {tmp_path}",
     ]
