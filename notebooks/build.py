@@ -30,12 +30,12 @@ SHOWN: Final = 4
 REMEDY: Final = "`python -m notebooks.build` writes text, `nox -s notebooks -- --write` outputs"
 
 
-def everything() -> list[tuple[Path, files.Notebook]]:
-    """Every notebook as its text and listings say, by its file."""
+def all_built() -> list[tuple[Path, files.Notebook]]:
+    """All notebooks, made from text and listings, with their paths."""
     return [
-        (files.path_of(*each), files.notebook(*each))
+        (files.path_of(name, of), files.notebook(name, of))
         for framework in (*FRAMEWORKS, None)
-        for each in files.all_notebooks(framework)
+        for name, of in files.all_notebooks(framework)
     ]
 
 
@@ -43,39 +43,39 @@ def build() -> None:
     """Writes all figures and notebooks; a notebook whose code is the same keeps its outputs."""
     for path, draw in FIGURES.items():
         write_text(path, draw())
-    for path, made in everything():
+    for path, nb in all_built():
         if path.exists():
-            files.with_outputs(made, files.read(path))
-        files.write(path, made)
-        outputs = "with outputs" if "executed" in made.metadata else "WITHOUT outputs"
-        print(f"{path.relative_to(ROOT)}: {len(made.cells)} cells, {outputs}")
+            files.copy_outputs(files.read(path), nb)
+        files.write(path, nb)
+        outputs = "with outputs" if "executed" in nb.metadata else "WITHOUT outputs"
+        print(f"{path.relative_to(ROOT)}: {len(nb.cells)} cells, {outputs}")
 
 
 def stale() -> Iterator[str]:
-    """A line for each notebook that is not what text and listings say, and for each old figure."""
-    for path, made in everything():
-        trouble = files.difference(files.read(path), made) if path.exists() else "it is missing"
-        if trouble:
-            yield f"{path.relative_to(ROOT)}: {trouble}"
+    """A line for each notebook or figure that differs from its source."""
+    for path, nb in all_built():
+        problem = files.difference(files.read(path), nb) if path.exists() else "it is missing"
+        if problem:
+            yield f"{path.relative_to(ROOT)}: {problem}"
     for path, draw in FIGURES.items():
         if not path.is_file() or path.read_text(encoding="utf-8") != draw():
             yield f"{path.relative_to(ROOT)}: it is another picture"
 
 
 def check() -> None:
-    """Raises RunError that names every stale notebook."""
-    if found := list(stale()):
-        more = [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        raise RunError(f"{'; '.join([*found[:SHOWN], *more])}: {REMEDY}")
+    """Raises RunError with the first stale notebooks and their number."""
+    if lines := list(stale()):
+        more = [f"{len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        raise RunError(f"{'; '.join([*lines[:SHOWN], *more])}: {REMEDY}")
     print("all notebooks are as their text and listings say")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Builds or checks. Returns 0, 1 (stale, or a text that cannot be read) or 2."""
-    made = Parser("python -m notebooks.build", __doc__)
-    made.add_argument("--check", action="store_true", help="write nothing, say what is stale")
-    flags = made.parse_args(argv)
-    return status(made.prog, check if flags.check else build)
+    parser = Parser("python -m notebooks.build", __doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, say what is stale")
+    flags = parser.parse_args(argv)
+    return status(parser.prog, check if flags.check else build)
 
 
 if __name__ == "__main__":

@@ -39,15 +39,15 @@ TIMEOUT: Final = 600
 
 
 def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
-    """Runs one notebook in its folder and writes what came of it, also if it failed.
+    """Runs one notebook in its folder and writes it with its outputs, also if it failed.
 
     Raises RunError that names the cell that failed.
     """
-    made, path, title = notebook(name, framework), path_of(name, framework), framework or "all"
+    nb, path, title = notebook(name, framework), path_of(name, framework), framework or "all"
     copy, started = out / (framework or "") / path.name, time.monotonic()
     path.parent.mkdir(parents=True, exist_ok=True)
     client = NotebookClient(
-        made,
+        nb,
         timeout=TIMEOUT,
         kernel_name="python3",
         record_timing=False,
@@ -60,38 +60,38 @@ def run(name: str, framework: str | None, out: Path, *, keep: bool) -> None:
             client.execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         problem = str(error)
-    if problem := failure(made) or problem:
-        write(copy, made)
+    if problem := failure(nb) or problem:
+        write(copy, nb)
         raise RunError(f"{title} {name}: {problem}; see {copy}")
-    made = nbformat.reads(nbformat.writes(made), as_version=4)
-    digests = {"code": code_digest(made), "outputs": outputs_digest(made)}
+    nb = nbformat.reads(nbformat.writes(nb), as_version=4)
+    digests = {"code": code_digest(nb), "outputs": outputs_digest(nb)}
     where = {"date": now()[:10], "machine": str(describe_machine()["processor"])}
-    made.metadata["executed"] = nbformat.from_dict({**digests, **where})
-    for place in [path, copy] if keep else [copy]:
-        write(place, made)
+    nb.metadata["executed"] = nbformat.from_dict({**digests, **where})
+    for target in [path, copy] if keep else [copy]:
+        write(target, nb)
     print(f"{title}: {name}, {time.monotonic() - started:.0f} s, no error", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs what is asked for. Returns 0, 1 (a cell failed) or 2."""
-    made = Parser("python -m notebooks.execute", __doc__)
-    made.add_argument("framework", choices=[*FRAMEWORKS, SHARED], help="whose notebooks")
-    made.add_argument("--chapter", choices=CHAPTERS, help="this one alone")
-    made.add_argument("--write", action="store_true", help="keep the outputs in notebooks/")
-    out, place = Path("results/notebooks"), "where the copies go (%(default)s)"
-    made.add_argument("--out", type=path, default=out, metavar="DIR", help=place)
-    flags = made.parse_args(argv)
+    """Runs notebooks. Returns 0, 1 (a cell failed) or 2."""
+    parser = Parser("python -m notebooks.execute", __doc__)
+    parser.add_argument("framework", choices=[*FRAMEWORKS, SHARED], help="whose notebooks")
+    parser.add_argument("--chapter", choices=CHAPTERS, help="only this one")
+    parser.add_argument("--write", action="store_true", help="keep the outputs in notebooks/")
+    out, copies = Path("results/notebooks"), "where the copies go (%(default)s)"
+    parser.add_argument("--out", type=path, default=out, metavar="DIR", help=copies)
+    flags = parser.parse_args(argv)
 
     def work() -> None:
         require_writable(flags.out)
-        every = all_notebooks(None if flags.framework == SHARED else flags.framework)
-        chosen = [each for each in every if flags.chapter in (None, each[0])]
+        notebooks = all_notebooks(None if flags.framework == SHARED else flags.framework)
+        chosen = [(name, of) for name, of in notebooks if flags.chapter in (None, name)]
         if not chosen:
             raise RequestError(f"{flags.framework} has no chapter {flags.chapter}")
         for name, of in chosen:
             run(name, of, flags.out, keep=flags.write)
 
-    return status(made.prog, work)
+    return status(parser.prog, work)
 
 
 if __name__ == "__main__":

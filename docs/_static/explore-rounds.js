@@ -91,7 +91,7 @@
   function legend(chunks, full) {
     const cells = full ? "A cell names the devices that it sums; “sum” is the sum of all." :
       "The number in a cell says how many devices it sums.";
-    const rows = chunks > 1 ? "a row, a chunk of it" : "it stays in one piece";
+    const rows = chunks > 1 ? "a row, a chunk of it" : "it is not cut";
     return `A column is a device’s vector; ${rows}. ${cells} A thin outline: sent. ` +
       "A thick outline: received. A solid arrow adds, a dashed one copies.";
   }

@@ -28,7 +28,7 @@ RUN_TIMEOUT: Final = 300.0
 """Seconds that a run may take."""
 
 SLOW: Final = ("tensorflow", "jax")
-"""What takes longest is begun first, so that no core is idle in the end."""
+"""The slowest frameworks start first, so that no core is idle at the end."""
 
 Runs = dict[str, Run]
 """By framework."""
@@ -36,7 +36,7 @@ Runs = dict[str, Run]
 
 @dataclass(frozen=True)
 class Command:
-    """A run that is to be: `arguments` follow the interpreter."""
+    """The command of a run: `arguments` follow the interpreter."""
 
     framework: str
     python: Path
@@ -48,25 +48,25 @@ def interpreters(root: Path = ROOT) -> dict[str, Path]:
 
     Raises RequestError if fewer than two have one: there would be nothing to compare.
     """
-    found = {}
+    pythons = {}
     for framework in FRAMEWORKS:
         names = (framework, f"notebooks-{framework}")
-        places = (root / ".nox" / name / "bin/python" for name in names)
-        if python := next((place for place in places if os.access(place, os.X_OK)), None):
-            found[framework] = python
-    if len(found) < 2:
-        there = ", ".join(found) or "no framework"
+        paths = (root / ".nox" / name / "bin/python" for name in names)
+        if python := next((path for path in paths if os.access(path, os.X_OK)), None):
+            pythons[framework] = python
+    if len(pythons) < 2:
+        installed = ", ".join(pythons) or "no framework"
         raise RequestError(
-            f"it takes two frameworks, and {there} has an environment in .nox: "
+            f"it takes two frameworks, and {installed} has an environment in .nox: "
             "`nox --install-only` makes all, and `nox -s pytorch jax --install-only` makes two"
         )
-    return found
+    return pythons
 
 
 def short_runs(results: Path, chapter: str, suite: str, *flags: str) -> Runs:
     """Runs a suite of plain `nox` on one device in every framework, two runs at a time.
 
-    The records go below `results`. Raises RequestError or RunError if a run cannot be had.
+    The records go below `results`. Raises RequestError or RunError if a run fails.
     """
     pythons = interpreters()
     commands = [
@@ -79,12 +79,12 @@ def short_runs(results: Path, chapter: str, suite: str, *flags: str) -> Runs:
 
 def folder_of(chapter: str, suite: str) -> str:
     """Where the records of a suite go."""
-    return next(each.folder for each in SUITES if (each.chapter, each.name) == (chapter, suite))
+    return next(known.folder for known in SUITES if (known.chapter, known.name) == (chapter, suite))
 
 
 def suite_flags(results: Path, chapter: str, suite: str) -> list[str]:
     """The flags of a suite on one device, its record going below `results`."""
-    planned = next(each for each in SUITES if (each.chapter, each.name) == (chapter, suite))
+    planned = next(known for known in SUITES if (known.chapter, known.name) == (chapter, suite))
     return as_flags(planned.given(1, results.resolve()))
 
 
@@ -94,7 +94,7 @@ def command(framework: str, python: Path, chapter: str, flags: Sequence[str]) ->
 
 
 def read_runs(folder: Path, chapter: str, frameworks: Iterable[str]) -> Runs:
-    """What each framework has left in a folder, in the project's order."""
+    """The run of each framework in a folder, in the project's order."""
     return {
         name: read_run(folder / record_name(name, chapter, 1, SPECS[chapter].way({})))
         for name in FRAMEWORKS
@@ -107,20 +107,20 @@ def run_all(commands: Sequence[Command]) -> None:
     begun = time.perf_counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            for each in as_completed([pool.submit(run, command) for command in commands]):
-                print(each.result(), flush=True)
+            for future in as_completed([pool.submit(run, command) for command in commands]):
+                print(future.result(), flush=True)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     if len(commands) > 1:
         print(f"{len(commands)} runs, {time.perf_counter() - begun:.1f} s in all")
 
 
-def run(one: Command) -> str:
-    """Runs one and says how long it took. Raises RunError with the last line that it said."""
+def run(command: Command) -> str:
+    """Runs a command and returns a line with its time. Raises RunError with its last line."""
     begun = time.perf_counter()
     try:
-        ended = subprocess.run(
-            [str(one.python), *one.arguments, "--quiet"],
+        done = subprocess.run(
+            [str(command.python), *command.arguments, "--quiet"],
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"},
             stdin=subprocess.DEVNULL,
@@ -131,8 +131,8 @@ def run(one: Command) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"{one.framework}: {error}") from None
-    if ended.returncode:
-        said = (ended.stderr.strip() or ended.stdout.strip() or "it said nothing").splitlines()
-        raise RunError(f"{one.framework} ended with status {ended.returncode}: {said[-1]}")
-    return f"{one.framework:<12}{time.perf_counter() - begun:5.1f} s"
+        raise RunError(f"{command.framework}: {error}") from None
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        raise RunError(f"{command.framework} ended with status {done.returncode}: {lines[-1]}")
+    return f"{command.framework:<12}{time.perf_counter() - begun:5.1f} s"

@@ -1,4 +1,4 @@
-"""What a notebook asks of the project: devices, data, and training with a curve that grows."""
+"""The interface of a notebook to the project: devices, data, training with a live curve."""
 
 import logging
 import sys
@@ -32,14 +32,14 @@ from notebooks.classroom.runs import Work, in_processes
 __all__ = ["Lesson", "show"]
 
 FIXED: Final = {"device_kind", "out", "save_weights", "threads"}
-"""Flags that a notebook does without: it has its devices already, and writes nothing."""
+"""Flags that a notebook may not set: its devices are fixed, and it writes nothing."""
 
 PATHS: Final = {"data_dir", "init_weights"}
-"""Settings that may be words in a notebook."""
+"""Settings that may be strings in a notebook."""
 
 
 class Lesson:
-    """One chapter in one framework, in a notebook; without either, the machine and the data."""
+    """One chapter in one framework, in a notebook; without a framework, only the machine."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Lesson:
         device_kind: str = "auto",
         devices: int | None = None,
     ) -> None:
-        """Loads the framework, makes its devices, and says where all of this runs.
+        """Loads the framework, makes its devices, and prints versions and machine.
 
         Devices are all GPUs, or 2 devices simulated on the CPU; `device_kind` ("cpu" or "gpu") and
         `devices` override this. Raises RequestError if devices or framework are not there.
@@ -57,19 +57,20 @@ class Lesson:
         if framework:
             require_installed(framework)
             self.threads = 1 if package(framework).ONE_THREAD_EACH else cores()
-            self.made: Any = import_backend(framework, chapter, self.threads)
-            # TensorFlow tells a notebook of every reduction, and of all that it recompiles.
+            self.imported: Any = import_backend(framework, chapter, self.threads)
+            # TensorFlow logs every reduction and every recompilation.
             logging.getLogger(framework).setLevel(logging.ERROR)
-            found = self.made.devices(Process(), DeviceRequest(devices, device_kind, self.threads))
-            self.kind, self.device_names, self.devices = found.kind, found.names, found.local
+            request = DeviceRequest(devices, device_kind, self.threads)
+            local = self.imported.devices(Process(), request)
+            self.kind, self.device_names, self.devices = local.kind, local.names, local.local
         self._introduce()
 
     def _introduce(self) -> None:
         machine, day = describe_machine(), now()[:10]
         packages = package(self.framework).DISTRIBUTIONS if self.framework else ()
-        found = versions((*packages, "numpy")).items()
-        known = ", ".join(f"{name} {version}" for name, version in found if version != "none")
-        print(f"{known}, Python {sys.version.split()[0]}; {day}")
+        installed = versions((*packages, "numpy")).items()
+        used = ", ".join(f"{name} {version}" for name, version in installed if version != "none")
+        print(f"{used}, Python {sys.version.split()[0]}; {day}")
         print(f"{machine['processor']}, {machine['cores']} cores")
         if self.framework and self.kind == "cpu":
             why = "no GPU: " if self.asked == "auto" else ""
@@ -79,14 +80,14 @@ class Lesson:
 
     @property
     def chapter(self) -> Chapter:
-        """The chapter; from scratch, the notebook's own functions stand in for the listing's."""
-        found: Chapter = self.made
+        """The chapter; from scratch, functions of the notebook replace those of the listing."""
+        chapter: Chapter = self.imported
         if self.name == "scratch":
-            inside = vars(sys.modules["__main__"])
-            own = {name: each for name, each in inside.items() if callable(each)}
-            listing = SimpleNamespace(**{**vars(self.made.listing), **own})
-            found = replace(self.made, listing=listing)
-        return found
+            names = vars(sys.modules["__main__"])
+            functions = {name: value for name, value in names.items() if callable(value)}
+            listing = SimpleNamespace(**{**vars(self.imported.listing), **functions})
+            chapter = replace(self.imported, listing=listing)
+        return chapter
 
     def minibatch(self, examples: int) -> tuple[Array, Array]:
         """The first training examples: X (n, 1, 28, 28) in 0..1, and their classes y (n,)."""
@@ -102,36 +103,36 @@ class Lesson:
     def train(self, **settings: object) -> Outcome:
         """Trains by the loop of the command line; `settings` are its flags: `batch_size=64`.
 
-        Without others, they are those of the quick preset. Nothing is written. Raises RequestError
-        if they cannot be had here.
+        The quick preset has the defaults. Nothing is written. Raises RequestError if a setting is
+        refused.
         """
         if fixed := FIXED & settings.keys():
             raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
-        given = {"preset": "quick", "threads": self.threads, **settings}
-        given |= {name: path(str(given[name])) for name in PATHS & given.keys()}
-        asked, weights = given_weights(all_settings(self.framework, self.name, given))
+        settings = {"preset": "quick", "threads": self.threads, **settings}
+        settings |= {name: path(str(settings[name])) for name in PATHS & settings.keys()}
+        asked, weights = given_weights(all_settings(self.framework, self.name, settings))
         data = loaded(asked["dataset"], asked["data_dir"])
         devices = len(self.devices) if asked["devices"] is None else asked["devices"]
         config = Config.of(asked, devices, self.kind, data.name, data.sizes())
         if devices > len(self.devices):
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
         live = Live(quiet=asked["quiet"])
-        used = data.first(config.train_examples, config.test_examples)
-        work = Work(config, asked["preset"], used, weights)
-        native = config.options.native and self.made.native_launch
+        examples = data.first(config.train_examples, config.test_examples)
+        work = Work(config, asked["preset"], examples, weights)
+        native = config.options.native and self.imported.native_launch
         if native or config.options.in_processes():
             return in_processes(self.chapter, work, live)
         names = self.device_names[:devices]
-        return work.train(self.chapter, self.devices[:devices], names, live.hear)
+        return work.train(self.chapter, self.devices[:devices], names, live.receive)
 
 
 def require_installed(framework: str) -> None:
-    """Raises RequestError if this is the environment of something else."""
+    """Raises RequestError if this environment lacks the framework."""
     if all(version == "none" for version in versions(package(framework).DISTRIBUTIONS).values()):
         raise RequestError(f"{framework} is not installed here: `nox -s lab -- {framework}` has it")
 
 
 @cache
 def loaded(name: str, folder: Path | None) -> Dataset:
-    """A data set: Fashion-MNIST, or the drawn one where it cannot be had."""
+    """A data set: Fashion-MNIST, or the synthetic one where it is missing."""
     return load(name, folder, print)

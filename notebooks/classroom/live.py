@@ -1,4 +1,4 @@
-"""A curve that grows while a cell trains; in a script, the lines that the command line prints."""
+"""A live curve in the cell that trains; in a script, the lines of the command line."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -8,14 +8,14 @@ from typing import Any, Final
 from common.records.record import Epoch
 from common.training.reporter import Bar, Reporter
 from notebooks.drawing.curve import Curve
-from notebooks.drawing.shown import shown
+from notebooks.drawing.mime import mime_bundle
 
-Tells = Callable[..., None]
-"""Takes the name of something that happens, and what belongs to it."""
+Notify = Callable[..., None]
+"""Takes the name of an event of training, and its arguments."""
 
 
 def notebook_display() -> Any:
-    """IPython's module of pictures, in a notebook; None elsewhere, as in a script."""
+    """IPython's display module in a notebook; None in a script."""
     shell = sys.modules.get("IPython")
     running = shell and shell.get_ipython()
     if running is None or not hasattr(running, "kernel"):
@@ -28,29 +28,28 @@ def notebook_display() -> Any:
 def show(svg: str) -> None:
     """Shows a picture in a notebook."""
     if display := notebook_display():
-        display.display(shown(svg), raw=True)
+        display.display(mime_bundle(svg), raw=True)
 
 
-class Teller(Reporter):
-    """A reporter that only tells what happens: another one shows it, maybe in another process."""
+class Forwarder(Reporter):
+    """A reporter that forwards events to a `Live` curve, which may be in another process."""
 
-    def __init__(self, tell: Tells) -> None:
-        """Tells to `tell`."""
+    def __init__(self, notify: Notify) -> None:
         super().__init__(quiet=True)
-        self.tell = tell
+        self.notify = notify
 
     @contextmanager
     def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator[Bar]:
-        """Tells of one epoch's steps, now and then; notebooks begin with the first."""
+        """Forwards the progress of an epoch now and then, from its first step."""
 
         def show(done: int, loss: float, speed: float) -> None:
-            self.tell("step", description, done, steps, loss, speed)
+            self.notify("step", description, done, steps, loss, speed)
 
         yield Bar(show, batch_size)
 
     def epoch(self, epoch: Epoch, loss: float, epochs: int) -> None:
-        """Tells of a finished epoch."""
-        self.tell("epoch", epoch, loss, epochs)
+        """Forwards the end of an epoch."""
+        self.notify("epoch", epoch, loss, epochs)
 
 
 PROGRESS: Final = (
@@ -63,14 +62,13 @@ class Live:
     """The curve of one run, and the bar below it, in the cell that trains."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        """Shows nothing yet, and nothing at all if `quiet`."""
         self.quiet, self.curve = quiet, Curve()
         self.display = notebook_display()
-        self.shown: Any = None
+        self.output: Any = None
         self.fallback = Reporter(quiet=False)
 
-    def hear(self, name: str, *arguments: Any) -> None:
-        """Shows what happens."""
+    def receive(self, name: str, *arguments: Any) -> None:
+        """Calls the method of the event's name, unless `quiet`."""
         if not self.quiet:
             getattr(self, name)(*arguments)
 
@@ -83,7 +81,7 @@ class Live:
         self.curve.epochs = epochs
 
     def step(self, description: str, done: int, steps: int, loss: float, speed: float) -> None:
-        """So many steps of an epoch are done; the last one's loss is this."""
+        """`done` steps of an epoch are over; `loss` is the last one's."""
         self.curve.loss(done / steps, loss)
         if self.display:
             bar = PROGRESS.format(description=description, done=done, steps=steps, speed=speed)
@@ -100,13 +98,12 @@ class Live:
     def finish(self, closing: str, losses: Sequence[float]) -> None:
         """The run is over: the curve of every step's loss stays as a picture."""
         self.curve.finish(losses)
-        if self.display and self.shown is not None:
-            self.shown.update(shown(self.curve.svg()), raw=True)
+        if self.display and self.output is not None:
+            self.output.update(mime_bundle(self.curve.svg()), raw=True)
         self.notice(closing)
 
     def _draw(self, html: str) -> None:
-        """Puts this in place of what is shown."""
-        if self.shown is None:
-            self.shown = self.display.display(self.display.HTML(html), display_id=True)
+        if self.output is None:
+            self.output = self.display.display(self.display.HTML(html), display_id=True)
         else:
-            self.shown.update(self.display.HTML(html))
+            self.output.update(self.display.HTML(html))

@@ -16,35 +16,32 @@ from common.models.initial import initial_weights
 from common.settings.config import Config
 from common.training.loop import Outcome, Training
 from common.training.reporter import closing_line, introduction
-from notebooks.classroom.live import Live, Teller, Tells
+from notebooks.classroom.live import Forwarder, Live, Notify
 
 
 @dataclass(frozen=True)
 class Work:
-    """A run without a record: plain data, which can be sent to another process.
-
-    `preset` is the one that was asked for.
-    """
+    """A run without a record, as data that can be sent to another process; `preset` as asked."""
 
     config: Config
     preset: str
     data: Dataset
     weights: Weights | None = None
 
-    def train(self, chapter: Chapter, devices: Any, names: list[str], tell: Tells) -> Outcome:
-        """Trains on these devices, and tells what happens."""
+    def train(self, chapter: Chapter, devices: Any, names: list[str], notify: Notify) -> Outcome:
+        """Trains on these devices, and calls `notify` with each event."""
         config = self.config
-        tell("notice", introduction(config, self.preset, names))
-        tell("begin", config.epochs or 1)
+        notify("notice", introduction(config, self.preset, names))
+        notify("begin", config.epochs or 1)
         weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
-        outcome = Training(chapter, devices, config, self.data, Teller(tell)).train(weights)
-        tell("finish", closing_line(outcome.epochs, names), outcome.losses)
+        outcome = Training(chapter, devices, config, self.data, Forwarder(notify)).train(weights)
+        notify("finish", closing_line(outcome.epochs, names), outcome.losses)
         return outcome
 
 
 @dataclass(frozen=True)
-class Member:
-    """What each process of a run does; the first one tells, and sends what came of it."""
+class Rank:
+    """The work of each process of a run; rank 0 sends events and the outcome to the notebook."""
 
     work: Work
     line: Connection
@@ -54,45 +51,47 @@ class Member:
         config = self.work.config
         chapter = backend(config.framework, config.chapter)
         devices = chapter.devices(process, DeviceRequest.of(config.settings()))
-        first = process.rank == 0
-        tell = self.tell if first else silent
-        outcome = self.work.train(chapter, devices.local, devices.names, tell)
-        if first:
+        notify = self.send if process.rank == 0 else ignore
+        outcome = self.work.train(chapter, devices.local, devices.names, notify)
+        if process.rank == 0:
             self.line.send(("outcome", outcome))
 
-    def tell(self, name: str, *arguments: Any) -> None:
-        """Sends what happens to the notebook."""
+    def send(self, name: str, *arguments: Any) -> None:
+        """Sends an event to the notebook."""
         self.line.send((name, *arguments))
 
 
-def silent(name: str, *arguments: Any) -> None:
-    """Tells nothing."""
+def ignore(name: str, *arguments: Any) -> None:
+    """Does nothing with an event."""
 
 
 def in_processes(chapter: Chapter, work: Work, live: Live) -> Outcome:
-    """Trains in a process for each device, and shows here what the first one tells."""
-    heard, line = Pipe(duplex=False)
+    """Trains in a process for each device, and shows the events of rank 0 here."""
+    receiver, line = Pipe(duplex=False)
     outcomes: list[Outcome] = []
-    broken: list[Exception] = []
+    errors: list[Exception] = []
 
     def listen() -> None:
         with suppress(EOFError):
             while True:
-                name, *arguments = heard.recv()
-                try:  # whatever happens here, the others must not wait for someone to listen
-                    outcomes.extend(arguments) if name == "outcome" else live.hear(name, *arguments)
+                name, *arguments = receiver.recv()
+                try:  # after an error, go on reading: otherwise the sender blocks
+                    if name == "outcome":
+                        outcomes.extend(arguments)
+                    else:
+                        live.receive(name, *arguments)
                 except Exception as error:
-                    broken.append(error)
+                    errors.append(error)
 
     listener = Thread(target=listen, daemon=True)
     listener.start()
     try:
-        asked = DeviceRequest.of(work.config.settings())
-        chapter.launch(Member(work, line), asked, work.config.options)
+        request = DeviceRequest.of(work.config.settings())
+        chapter.launch(Rank(work, line), request, work.config.options)
     finally:
         line.close()
         listener.join()
-        heard.close()
-    if broken:
-        raise broken[0]
+        receiver.close()
+    if errors:
+        raise errors[0]
     return outcomes[0]

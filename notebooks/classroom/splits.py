@@ -1,4 +1,4 @@
-"""A few steps of a net that is split in some way, and what they moved and kept."""
+"""A few steps by a strategy, and the bytes that they sent and kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ COLUMN: Final = 10
 
 @dataclass(frozen=True)
 class Steps:
-    """What some steps came to: their losses, and the weights after the last one.
+    """The losses of some steps, and the weights after the last one.
 
-    A step should move and keep what is `predicted` by the plan; the last one did what is `counted`.
+    `predicted` is the plan's usage of a step, `counted` the usage of the last step.
     """
 
     plan: Plan
@@ -28,9 +28,9 @@ class Steps:
     counted: Usage
     events: list[Event]
 
-    def apart(self, other: "Steps") -> float:
-        """The largest difference of a weight from that of other steps."""
-        return max(float(abs(v - other.weights[k]).max()) for k, v in self.weights.items())
+    def difference(self, reference: "Steps") -> float:
+        """The largest difference of any weight from the reference's."""
+        return max(float(abs(v - reference.weights[k]).max()) for k, v in self.weights.items())
 
 
 def take_steps(
@@ -45,7 +45,7 @@ def take_steps(
 ) -> Steps:
     """Trains on one minibatch, `steps` times; `options` are those of the chapter.
 
-    Raises ValueError if so many devices cannot train so.
+    Raises ValueError if the strategy does not work on these devices.
     """
     X, y = minibatch
     chosen = StrategiesOptions(**options)
@@ -60,7 +60,7 @@ def take_steps(
 
 
 def side_by_side(steps: Steps) -> str:
-    """A table: what the plan says that each device sends and keeps, and what was counted."""
+    """A table of what each device sends and keeps: as predicted by the plan, and as counted."""
     devices = range(len(steps.counted.messages))
     wide = COLUMN * len(devices)
     names = "".join(f"{f'device {i}':>{COLUMN}}" for i in devices)
@@ -70,23 +70,23 @@ def side_by_side(steps: Steps) -> str:
     ]
     for name, predicted, counted in rows(steps):
         if any([*predicted, *counted]):
-            told = ["".join(f"{n:>{COLUMN},}" for n in each) for each in (predicted, counted)]
-            lines.append(f"{name:<18}{' |'.join(told)}")
+            columns = ["".join(f"{n:>{COLUMN},}" for n in row) for row in (predicted, counted)]
+            lines.append(f"{name:<18}{' |'.join(columns)}")
     return "\n".join(lines)
 
 
 def rows(steps: Steps) -> Iterator[tuple[str, list[int], list[int]]]:
-    """What is counted, and for each device: how much the plan says, and how much it was."""
-    one, other = steps.predicted, steps.counted
+    """The name of each row, then for each device its predicted and its counted figure."""
+    predicted, counted = steps.predicted, steps.counted
     for kind in MOVED:
-        yield f"sends {kind}", one.sent[kind], other.sent[kind]
-    yield "messages", one.messages, other.messages
+        yield f"sends {kind}", predicted.sent[kind], counted.sent[kind]
+    yield "messages", predicted.messages, counted.messages
     for kind in KEPT:
-        yield f"keeps {kind}", one.peak[kind], other.peak[kind]
-    yield "live microbatches", one.live, other.live
+        yield f"keeps {kind}", predicted.peak[kind], counted.peak[kind]
+    yield "in flight", predicted.live, counted.live
 
 
 def passes(events: Sequence[Event], device: int) -> str:
-    """What a device did, in its order: `F2` is microbatch 2 forward, `B2` the same one back."""
-    own = [each for each in events if each.device == device]
-    return " ".join(f"{each.what[0].upper()}{each.microbatch}" for each in own)
+    """The passes of a device in order: `F2` is the forward pass of microbatch 2, `B2` backward."""
+    local = [event for event in events if event.device == device]
+    return " ".join(f"{event.what[0].upper()}{event.microbatch}" for event in local)

@@ -1,4 +1,4 @@
-"""How far runs are apart, who is wrong and where: the tables of the chapter on parity."""
+"""The tables of the chapter on parity: distances of runs, and where a wrong one diverges."""
 
 import sys
 from collections import Counter
@@ -20,102 +20,102 @@ from common.terminal.text import printable
 from notebooks.classroom.experiment import Runs
 
 ORDER: Final = ("trace/weights/0/", *NUMERICAL.values())
-"""Arrays in the order in which a run comes past them, by how their names start."""
+"""Prefixes of the names of arrays, in the order of computation."""
 
 ROUNDED: Final = 1e-10
-"""The distance up to which two float64 runs differ by rounding, in their first steps."""
+"""The tolerance: two float64 runs differ by less in their first steps."""
 
 
 class Difference(NamedTuple):
-    """How far an array is off; by what factor the right one comes nearest, and what is left then.
+    """The distance of an array, the best factor for the right one, and the residual after it.
 
-    Distances are relative, as those of `common.compare.distances`.
+    Both are relative, as the distances of `common.compare.distances`.
     """
 
     array: str
     distance: float
     factor: float
-    left: float
+    residual: float
 
 
 def pair_distances(runs: Runs, prefix: str) -> dict[str, dict[str, float]]:
-    """How far apart each two runs are, by array and by pair: two names, one below the other.
+    """The distance of each two runs, by array and by pair: two names in two lines.
 
     Of all arrays whose name starts with `prefix`; relative to the largest entry of the second.
     """
-    found: dict[str, dict[str, float]] = {}
-    for one, other in combinations(runs, 2):
-        for each in compare(runs[one].arrays, runs[other].arrays, prefix):
-            found.setdefault(each.array, {})[f"{one}\n{other}"] = each.far
-    return found
+    distances: dict[str, dict[str, float]] = {}
+    for first, second in combinations(runs, 2):
+        for off in compare(runs[first].arrays, runs[second].arrays, prefix):
+            distances.setdefault(off.array, {})[f"{first}\n{second}"] = off.far
+    return distances
 
 
-def farthest(runs: Runs, prefix: str) -> dict[str, float]:
-    """For each array, how far the two runs are apart that are farthest from each other."""
+def largest_distances(runs: Runs, prefix: str) -> dict[str, float]:
+    """For each array, the largest distance of two runs."""
     return {name: max(pairs.values()) for name, pairs in pair_distances(runs, prefix).items()}
 
 
-def multiple(ours: Array, expected: Array) -> tuple[float, float]:
-    """The factor by which `expected` comes nearest to `ours`, and the distance that is left.
+def best_factor(ours: Array, expected: Array) -> tuple[float, float]:
+    """The least-squares factor from `expected` to `ours`, and the residual.
 
-    What is left is relative to the largest entry of `ours`.
+    The residual is relative to the largest entry of `ours`.
     """
-    one, other = ours.ravel().astype(np.float64), expected.ravel().astype(np.float64)
-    factor = float(one @ other / (other @ other)) if other.any() else 0.0
-    left, _ = distance(factor * other, one)
-    return factor, left
+    x, y = expected.ravel().astype(np.float64), ours.ravel().astype(np.float64)
+    factor = float(x @ y / (x @ x)) if x.any() else 0.0
+    residual, _ = distance(factor * x, y)
+    return factor, residual
 
 
 def verdicts(examined: SuiteResult) -> list[list[str]]:
-    """A row for each check of the runs on one device: what it is about, and what it says of each.
+    """A row for each check of the runs on one device: its heading, then its result by framework.
 
     The frameworks are in the order of `examined.found`.
     """
-    checks = [each for each in examined.comparison.checks if each.devices == 1]
+    checks = [check for check in examined.comparison.checks if check.devices == 1]
+    frameworks = [run.framework for run in examined.found if run.devices == 1]
     rows = []
-    for name in dict.fromkeys(each.check for each in checks):
-        said = {each.framework: each for each in checks if each.check == name}
-        cells = [_judged(said.get(each.framework)) for each in examined.found if each.devices == 1]
-        rows.append([HEADINGS[name], *cells])
+    for name in dict.fromkeys(check.check for check in checks):
+        results = {check.framework: check for check in checks if check.check == name}
+        rows.append([HEADINGS[name], *(_cell(results.get(framework)) for framework in frameworks)])
     return rows
 
 
-def _judged(check: Check | None) -> str:
+def _cell(check: Check | None) -> str:
     if check is None:
-        return "not looked at"
+        return "not compared"
     mark = "✓" if check.passed else "✗"
     return mark if check.distance is None else f"{check.distance:.1e} {mark}"
 
 
-def accused(examined: SuiteResult) -> str:
+def most_failures(examined: SuiteResult) -> str:
     """The framework with the most failed checks. Raises RunError if none has failed."""
-    failed = Counter(each.framework for each in examined.comparison.checks if not each.passed)
+    failed = Counter(check.framework for check in examined.comparison.checks if not check.passed)
     if not failed:
-        raise RunError("every check has passed: no framework is accused")
+        raise RunError("all checks passed: no framework is suspect")
     return failed.most_common(1)[0][0]
 
 
 def differences(ours: Run, expected: Run) -> list[Difference]:
-    """Every array that is off by more than rounding, in the order of computing."""
+    """All arrays that are off by more than rounding, in the order of computation."""
     rows = []
     for prefix in ORDER:
-        for each in compare(ours.arrays, expected.arrays, prefix):
-            if not each.far <= ROUNDED:
-                values = ours.arrays[each.array], expected.arrays[each.array]
-                rows.append(Difference(each.array, each.far, *multiple(*values)))
+        for off in compare(ours.arrays, expected.arrays, prefix):
+            if not off.far <= ROUNDED:
+                fit = best_factor(ours.arrays[off.array], expected.arrays[off.array])
+                rows.append(Difference(off.array, off.far, *fit))
     return rows
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints a table as text; a heading may have several lines."""
-    made = table(headings)
+    text = table(headings)
     for row in rows:
-        made.add_row(*(printable(shown(cell)) for cell in row))
-    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(made)
+        text.add_row(*(printable(in_digits(cell)) for cell in row))
+    Console(file=sys.stdout, width=110, force_jupyter=False, highlight=False).print(text)
 
 
-def shown(cell: object) -> str:
-    """A cell in words; numbers that are very small or large as powers of ten."""
+def in_digits(cell: object) -> str:
+    """A cell as text; very small and large numbers as powers of ten."""
     if not isinstance(cell, float):
         return str(cell)
     return f"{cell:.3g}" if cell == 0 or 1e-2 <= abs(cell) < 1e4 else f"{cell:.1e}"

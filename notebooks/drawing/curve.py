@@ -1,4 +1,4 @@
-"""Loss and test accuracy as a picture that is drawn in a moment: training does not wait for it."""
+"""Training loss and test accuracy as a picture, drawn so fast that training does not wait."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ MEANS: Final = 60
 """Points of a whole run's losses."""
 
 HIGHEST: Final = 5.0
-"""What the axis shows at most: a loss that diverges runs along the upper edge."""
+"""The largest loss on the axis: one that diverges runs along the upper edge."""
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 270, 44, 16, 34, 44
 """Of the picture, and of the space around its axes."""
@@ -23,7 +23,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 270, 44, 16, 34, 44
 
 @dataclass
 class Curve:
-    """What a run has reached so far: losses within its epochs, and figures after each."""
+    """The losses of a run so far, and the accuracy after each epoch."""
 
     epochs: int = 1
     losses: list[Point] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Curve:
 
     @property
     def done(self) -> int:
-        """The epochs that are over."""
+        """The number of finished epochs."""
         return len(self.accuracies)
 
     def loss(self, share: float, loss: float) -> None:
@@ -41,11 +41,11 @@ class Curve:
     def epoch(self, loss: float, accuracy: float) -> None:
         """The mean loss of an epoch, and the test accuracy after it."""
         if not any(self.done < x <= self.done + 1 for x, _ in self.losses):
-            self.losses.append((self.done + 0.5, loss))  # it was too short for a look at a step
+            self.losses.append((self.done + 0.5, loss))  # too short: no step was reported
         self.accuracies.append((self.done + 1.0, accuracy))
 
     def finish(self, losses: Sequence[float]) -> None:
-        """The loss of every step, now that all are known: drawn as means, for one step is noisy."""
+        """Replaces the losses by means of all steps, because single steps are noisy."""
         steps, many = len(losses), min(len(losses), MEANS)
         bounds = [steps * i // many for i in range(many + 1)]
         self.losses = [
@@ -67,7 +67,7 @@ class Curve:
             return svg.path(f"M{joined}", part) if joined else ""
 
         parts = []
-        for value in (each * 0.5 for each in range(int(top / 0.5) + 1)):
+        for value in (half / 2 for half in range(int(2 * top) + 1)):
             x, y = place(0, value)
             parts.append(svg.path(f"M{x:.1f} {y:.1f}H{WIDTH - RIGHT}", "rule"))
             parts.append(svg.text(x - 8, y + 4, f"{value:g}", anchor="end"))
@@ -78,7 +78,7 @@ class Curve:
             parts.append(svg.path(f"M{LEFT + x} 18h26", part))
             parts.append(svg.text(LEFT + x + 34, 22, words, anchor="start"))
         parts += [line(self.losses, "flow"), line(self.accuracies, "copies")]
-        parts += [svg.dot(*place(*each), "head") for each in self.accuracies]
+        parts += [svg.dot(*place(*point), "head") for point in self.accuracies]
         last = (
             f"{self.accuracies[-1][1]:.3f} after the last epoch" if self.accuracies else "none yet"
         )

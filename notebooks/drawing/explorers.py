@@ -1,7 +1,7 @@
 """The explorers: figures in which a reader changes a plan, or steps through an allreduce.
 
-`templates/` has their controls. Their scripts are `docs/_static/explore-*.js`; they compute what
-they show as `common/parallel` does. Without scripts a reader sees a picture.
+`templates/` has their controls. Their scripts, `docs/_static/explore-*.js`, compute the same as
+`common/parallel`. Without scripts a reader sees a picture.
 """
 
 import json
@@ -22,7 +22,7 @@ from notebooks.drawing.frames import Frame, frames, gaps, words
 from notebooks.drawing.pipeline_runs import RUNS
 
 LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
-"""The frameworks as they spell themselves."""
+"""The frameworks' names in their own spelling."""
 
 STRATEGIES: Final = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
 """The strategies that the scripts plan."""
@@ -39,19 +39,19 @@ STILL: Final = {
     "shards": partial(plans.who_has_what, START["shards"].strategy, START["shards"].devices),
     "rounds": partial(storyboard.allreduce, "ring", 4),
 }
-"""By name of an explorer: what is seen without scripts."""
+"""By name of an explorer: the picture shown without scripts."""
 
 
 def explorer(name: str, assets: str) -> str:
     """An explorer as HTML; `assets` is the address of the folder that has its scripts."""
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    return made.get_template(f"{name}.html").render(
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return environment.get_template(f"{name}.html").render(
         name=name,
         assets=assets,
         style=style(),
@@ -68,32 +68,32 @@ def explorer(name: str, assets: str) -> str:
 
 
 def data(name: str) -> dict[str, Any]:
-    """What an explorer's script cannot compute: real runs, allreduces as they are walked."""
+    """Data that an explorer's script cannot compute: real runs, and the frames of allreduces."""
     if name == "pipeline":
         return {"runs": json.loads(RUNS.read_text(encoding="utf-8"))}
     if name == "rounds":
         return {
-            algorithm: {str(k): _walked(schedule(k)) for k in DEVICES}
+            algorithm: {str(k): _rounds(schedule(k)) for k in DEVICES}
             for algorithm, schedule in ALLREDUCES.items()
         }
     return {}
 
 
-def _walked(schedule: Schedule) -> dict[str, Any]:
-    """One allreduce: chunks, the lanes that arrows need below each, and the frames."""
-    shown = frames(schedule)
-    moments = [_moment(frame, words(schedule, number)) for number, frame in enumerate(shown)]
-    return {"chunks": schedule.chunks, "gaps": gaps(schedule, shown), "frames": moments}
+def _rounds(schedule: Schedule) -> dict[str, Any]:
+    """One allreduce: its chunks, the lanes of arrows below each, and the frames."""
+    moments = frames(schedule)
+    data = [_frame(frame, words(schedule, number)) for number, frame in enumerate(moments)]
+    return {"chunks": schedule.chunks, "gaps": gaps(schedule, moments), "frames": data}
 
 
-def _moment(frame: Frame, said: str) -> dict[str, Any]:
-    """One frame. A message is source, target, first chunk, lane, then what the target has of it.
+def _frame(frame: Frame, text: str) -> dict[str, Any]:
+    """One frame. A message is source, target, first chunk, lane, then the target's new sums.
 
-    That is a sum for each chunk of the message, as a number whose bit d stands for device d.
+    There is a sum for each chunk of the message, as a number whose bit d stands for device d.
     """
     messages = [
         [t.source, t.target, t.chunks.start, lane, *(frame.held[t.target][i] for i in t.chunks)]
         for t, lane in zip(frame.transfers, frame.lanes, strict=True)
     ]
     adds = all(t.adds for t in frame.transfers)
-    return {"words": said, "sent": frame.busiest, "adds": adds, "messages": messages}
+    return {"words": text, "sent": frame.busiest, "adds": adds, "messages": messages}

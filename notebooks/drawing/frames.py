@@ -1,6 +1,6 @@
-"""An allreduce as frames: what each device has after each round, and what was sent for it.
+"""An allreduce as frames: the sums on each device after each round, and the messages.
 
-The schedules are those that the frameworks train with, walked by their own `execute`.
+The schedules are those that the frameworks train with, run by the same `execute`.
 """
 
 from collections.abc import Sequence
@@ -11,33 +11,33 @@ from typing import Final
 from common.parallel.schedules import Round, Schedule, Transfer, execute
 
 Held = tuple[tuple[int, ...], ...]
-"""By device and chunk: whose values are in the sum there, bit d for device d."""
+"""By device and chunk: the devices whose values are in the sum, bit d for device d."""
 
 MOST_LISTED: Final = 4
-"""Of more pairs of devices than this, the words say only how far they are apart."""
+"""The most pairs of devices that the words list one by one."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One moment: the messages of the round that has just ended, and what every device has now."""
+    """The messages of a round, and the sums on every device after it."""
 
     transfers: Round
     lanes: tuple[int, ...]
     held: Held
     busiest: int
-    """Chunks that the device which sends most has sent until now."""
+    """Chunks sent so far by the device that sends most."""
 
 
 def frames(schedule: Schedule) -> list[Frame]:
     """The start, and the moment after each round."""
     held = [[1 << device] * schedule.chunks for device in range(schedule.devices)]
-    found = [Frame((), (), _frozen(held), 0)]
-    for number, one in enumerate(schedule.rounds, start=1):
-        execute(replace(schedule, rounds=(one,)), held, lambda chunk, _: chunk)
+    moments = [Frame((), (), _frozen(held), 0)]
+    for number, transfers in enumerate(schedule.rounds, start=1):
+        execute(replace(schedule, rounds=(transfers,)), held, lambda chunk, _: chunk)
         done = replace(schedule, rounds=schedule.rounds[:number])
         busiest = max(sent for sent, _ in done.traffic(schedule.chunks))
-        found.append(Frame(one, lanes(one), _frozen(held), busiest))
-    return found
+        moments.append(Frame(transfers, lanes(transfers), _frozen(held), busiest))
+    return moments
 
 
 def _frozen(held: Sequence[Sequence[int]]) -> Held:
@@ -55,7 +55,7 @@ def lanes(transfers: Round) -> tuple[int, ...]:
         spans.setdefault(line, []).extend((t.source, t.target))
     chosen: dict[tuple[int, int, int], int] = {}
     ends: dict[int, list[int]] = {}
-    for line in sorted(spans, key=lambda each: min(spans[each])):
+    for line in sorted(spans, key=lambda line: min(spans[line])):
         row = ends.setdefault(line[0], [])
         lane = next((i for i, end in enumerate(row) if end < min(spans[line])), len(row))
         row[lane : lane + 1] = [max(spans[line])]
@@ -64,7 +64,7 @@ def lanes(transfers: Round) -> tuple[int, ...]:
 
 
 def gaps(schedule: Schedule, shown: Sequence[Frame]) -> list[int]:
-    """For each chunk, how many lanes are needed below it so that it stays in its place."""
+    """For each chunk, the number of lanes below it, so that it stays in its place."""
     needed = [0] * schedule.chunks
     for frame in shown:
         for t, lane in zip(frame.transfers, frame.lanes, strict=True):
@@ -78,35 +78,35 @@ def devices_in(mask: int) -> list[int]:
 
 
 def words(schedule: Schedule, number: int) -> str:
-    """What happens in a round, counted from 1, in words; at 0, what there is at the start."""
+    """A round in words, counted from 1; the start at 0."""
     if number == 0:
-        cut = "in one piece" if schedule.chunks == 1 else f"cut into {schedule.chunks} chunks"
-        return f"Start: each of {schedule.devices} devices has a vector of its own, {cut}."
+        cut = "whole" if schedule.chunks == 1 else f"cut into {schedule.chunks} chunks"
+        return f"Start: each of {schedule.devices} devices has a vector, {cut}."
     transfers, last = schedule.rounds[number - 1], len(schedule.rounds)
-    what, one = _what(schedule, transfers[0]), len(transfers[0].chunks) == 1
-    pronoun = "it" if one or what == "the vector" else "them"
+    what = _content(schedule, transfers[0])
+    pronoun = "it" if len(transfers[0].chunks) == 1 or what == "the vector" else "them"
     does = f"adds {pronoun} to" if transfers[0].adds else f"puts {pronoun} in place of"
     messages = "1 message:" if len(transfers) == 1 else f"{len(transfers)} messages, each"
     return (
-        f"Round {number} of {last}: {_who(schedule.devices, transfers, what)}. "
+        f"Round {number} of {last}: {_senders(schedule.devices, transfers, what)}. "
         f"The receiver {does} its own. {messages} {_share(schedule, transfers[0])}."
     )
 
 
-def _what(schedule: Schedule, transfer: Transfer) -> str:
+def _content(schedule: Schedule, transfer: Transfer) -> str:
     if len(transfer.chunks) == schedule.chunks:
         return "the vector"
     return "a chunk" if len(transfer.chunks) == 1 else f"{len(transfer.chunks)} chunks"
 
 
 def _share(schedule: Schedule, transfer: Transfer) -> str:
-    """How large a message is, as a share of the vector."""
+    """The size of a message, as a share of the vector."""
     share = Fraction(len(transfer.chunks), schedule.chunks)
     return "the whole vector" if share == 1 else f"{share} of the vector"
 
 
-def _who(k: int, transfers: Round, what: str) -> str:
-    """Which of k devices send to which, by the pattern of the messages."""
+def _senders(k: int, transfers: Round, what: str) -> str:
+    """Senders and receivers among k devices, by the pattern of the messages."""
     pairs = sorted((t.source, t.target) for t in transfers)
     sources, targets = ({pair[end] for pair in pairs} for end in (0, 1))
     if len(pairs) == k * (k - 1):
@@ -117,17 +117,17 @@ def _who(k: int, transfers: Round, what: str) -> str:
         return f"every other device sends {what} to device {min(targets)}"
     if len(pairs) == k - 1 > 1 and len(sources) == 1:
         return f"device {min(sources)} sends {what} to every other"
-    return _who_in_pairs(pairs, what)
+    return _pairs(pairs, what)
 
 
-def _who_in_pairs(pairs: Sequence[tuple[int, int]], what: str) -> str:
-    """The pairs one by one; of many, only how far they are apart."""
+def _pairs(pairs: Sequence[tuple[int, int]], what: str) -> str:
+    """The pairs one by one; of many, only their distance."""
     distance = abs(pairs[0][0] - pairs[0][1])
     if {(b, a) for a, b in pairs} == set(pairs):
-        once = [f"{a} and {b}" for a, b in pairs if a < b]
-        if len(once) > MOST_LISTED:
-            return f"{len(once)} pairs of devices, {distance} apart, send each other {what}"
-        return f"devices {', '.join(once)} send each other {what}"
+        names = [f"{a} and {b}" for a, b in pairs if a < b]
+        if len(names) > MOST_LISTED:
+            return f"{len(names)} pairs of devices, {distance} apart, send each other {what}"
+        return f"devices {', '.join(names)} send each other {what}"
     if len(pairs) > MOST_LISTED:
         sense = "before" if pairs[0][1] < pairs[0][0] else "after"
         return f"{len(pairs)} devices send {what} to the device {distance} {sense} theirs"

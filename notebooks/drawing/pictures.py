@@ -1,4 +1,4 @@
-"""The pictures of the chapters, as SVG: how training is split, and what an allreduce does."""
+"""The pictures of the chapters, as SVG: strategies, plans and allreduces."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -24,7 +24,7 @@ def planned_pipeline() -> str:
 
 
 def three_splits() -> str:
-    """The ways to split training over two devices: by layers, within layers, by data."""
+    """Training split over two devices: between layers, within layers, by data."""
     return _from_file("three-splits.svg")
 
 
@@ -38,10 +38,10 @@ def _from_file(name: str) -> str:
     return drawing.replace("<style/>", f"<style>{escape(style())}</style>")
 
 
-def drawn(expression: str) -> str:
-    """The picture that an expression of this module gives. Raises RunError if none."""
+def draw(expression: str) -> str:
+    """The picture of an expression in this module's names. Raises RunError if it fails."""
     try:
-        # The expression stands in a text of the project, like any of its code.
+        # The expression comes from a chapter: it is code of the project.
         return str(eval(expression, dict(globals())))
     except Exception as error:
         raise RunError(f"there is no picture {expression}: {error}") from None

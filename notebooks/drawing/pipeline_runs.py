@@ -1,8 +1,8 @@
-"""Writes docs/pipeline-runs.json: what real runs did, which an explorer draws beside their plan.
+"""Writes docs/pipeline-runs.json: the passes of real runs, which an explorer draws with the plan.
 
     python -m notebooks.drawing.pipeline_runs runs/*/*-strategies-pipeline-4dev.json
 
-The runs are of all frameworks and orders, the first step of each:
+They are the first steps of runs in all frameworks and orders:
 
     python -m frameworks.jax.strategies --strategy pipeline --devices 4 --microbatches 8 --depth 8 \
         --schedule 1f1b --batch-size 256 --threads 1 --steps 1 --out runs/1f1b
@@ -25,18 +25,18 @@ from common.terminal.command import status
 RUNS: Final = Path(__file__).parents[2] / "docs" / "pipeline-runs.json"
 
 
-def kept(record: Record) -> dict[str, Any]:
-    """What is drawn of a run, with times in milliseconds.
+def pipeline_run(record: Record) -> dict[str, Any]:
+    """The passes of a run and their times in milliseconds.
 
-    Raises RunError if it is not of a pipeline that has counted what it did.
+    Raises RunError if the record has no passes of a pipeline.
     """
     options: Any = record.config.options
     if record.chapter != "strategies" or options.strategy != "pipeline" or not record.split:
-        raise RunError(f"{record.file_name()} does not tell the passes of a pipeline")
+        raise RunError(f"{record.file_name()} has no passes of a pipeline")
     version = next(
-        each
-        for name, each in record.versions.items()
-        if name.startswith((record.framework, "torch")) and each != "none"
+        text
+        for name, text in record.versions.items()
+        if name.startswith((record.framework, "torch")) and text != "none"
     )
     machine = record.machine
     return {
@@ -48,18 +48,18 @@ def kept(record: Record) -> dict[str, Any]:
         "stages": record.config.devices,
         "microbatches": options.microbatches,
         "events": [
-            [each.device, int(each.what == "forward"), each.microbatch, *times]
-            for each in record.split.events
-            for times in [[round(1000 * each.begin, 3), round(1000 * each.end, 3)]]
+            [event.device, int(event.what == "forward"), event.microbatch, *times]
+            for event in record.split.events
+            for times in [[round(1000 * event.begin, 3), round(1000 * event.end, 3)]]
         ],
     }
 
 
 def write(paths: Sequence[Path]) -> None:
-    """Writes the file, a run a line, in the order of frameworks and of orders of a pipeline."""
+    """Writes the file, a run a line, sorted by framework and order of the passes."""
     if not paths:
         raise RequestError("name the records of runs")
-    runs = [kept(read_record(path)) for path in paths]
+    runs = [pipeline_run(read_record(path)) for path in paths]
     orders = list(ORDERS)
     runs.sort(key=lambda run: (FRAMEWORKS.index(run["framework"]), orders.index(run["schedule"])))
     lines = ",\n".join(json.dumps(run, separators=(",", ":")) for run in runs)
@@ -67,5 +67,5 @@ def write(paths: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    records = [Path(each) for each in sys.argv[1:]]
+    records = [Path(name) for name in sys.argv[1:]]
     raise SystemExit(status("python -m notebooks.drawing.pipeline_runs", lambda: write(records)))

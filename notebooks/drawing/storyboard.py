@@ -17,10 +17,10 @@ LABELS: Final = 19
 """The width of the chunks' names."""
 
 WIDEST: Final = 113
-"""What a device takes at most, of the width."""
+"""The largest width of a device."""
 
 HEAD: Final = 40
-"""Above the chunks of a panel: the round, and the devices' names."""
+"""The space above the chunks of a panel, for the round and the devices' names."""
 
 CELL, FIRST, LANE = 18, 9, 6
 """The height of a chunk, the distance of the first arrow below it, and that of further ones."""
@@ -30,15 +30,15 @@ LEGEND: Final = 123
 
 @dataclass(frozen=True)
 class Board:
-    """What all panels have in common."""
+    """The geometry that all panels share."""
 
     schedule: Schedule
-    shown: Sequence[Frame]
+    moments: Sequence[Frame]
 
     @cached_property
     def columns(self) -> int:
         """Panels side by side."""
-        long = self.schedule.chunks > 1 and len(self.shown) > 3
+        long = self.schedule.chunks > 1 and len(self.moments) > 3
         return 2 if long or self.schedule.devices == 2 else 1
 
     @cached_property
@@ -48,7 +48,7 @@ class Board:
 
     @cached_property
     def labels(self) -> float:
-        """What the chunks' names take of it."""
+        """The width of the chunks' names."""
         return LABELS if self.schedule.chunks > 1 else 0
 
     @cached_property
@@ -59,28 +59,28 @@ class Board:
     @cached_property
     def tops(self) -> list[float]:
         """Where each chunk begins within a panel, and where the panel ends."""
-        needed = gaps(self.schedule, self.shown)
+        needed = gaps(self.schedule, self.moments)
         heights = [CELL + (FIRST + LANE * (n - 1) if n else 0) + LANE for n in needed]
         return list(accumulate(heights, initial=float(HEAD)))
 
     def label(self, mask: int) -> str:
-        """What is written in a cell: the devices whose values are in its sum."""
+        """The text of a cell: the devices whose values are in its sum."""
         devices = devices_in(mask)
         return "sum" if len(devices) == self.schedule.devices else "+".join(map(str, devices))
 
     def share(self, mask: int) -> float:
-        """How dark a cell is: the more devices, the darker, and quite dark for all of them."""
+        """How dark a cell is, from 0 to 1: the more devices, the darker."""
         count, k = len(devices_in(mask)), self.schedule.devices
         return 1 if count == k else 0.1 + 0.4 * (count - 1) / max(1, k - 2)
 
 
 def allreduce(algorithm: str, k: int = 4) -> str:
-    """The rounds of an allreduce between k devices, 2 to 4, as SVG: more have no room."""
+    """The rounds of an allreduce between 2 to 4 devices, as SVG."""
     schedule = SCHEDULES[algorithm](k)
     board = Board(schedule, frames(schedule))
-    said = [words(schedule, number) for number in range(len(board.shown))]
+    texts = [words(schedule, number) for number in range(len(board.moments))]
     step = board.tops[-1] + 14
-    rows = -(-len(board.shown) // board.columns)
+    rows = -(-len(board.moments) // board.columns)
     heading = svg.text(
         MARGIN, 28, f"Allreduce: {algorithm}, {k} devices", "bold", size=15, anchor="start"
     )
@@ -91,17 +91,17 @@ def allreduce(algorithm: str, k: int = 4) -> str:
             MARGIN + number % board.columns * (board.panel + BETWEEN),
             46 + number // board.columns * step,
         )
-        for number in range(len(board.shown))
+        for number in range(len(board.moments))
     )
     below = 46 + rows * step
     title = f"Allreduce, {algorithm}, {k} devices, round by round"
     parts = [heading, *panels, *_legend(board, below)]
-    return svg.picture(WIDTH, below + LEGEND, title, " ".join(said), parts)
+    return svg.picture(WIDTH, below + LEGEND, title, " ".join(texts), parts)
 
 
 def _panel(board: Board, number: int, x: float, y: float) -> str:
-    """One moment: what every device has, and the arrows that led to it."""
-    frame, last = board.shown[number], len(board.shown) - 1
+    """One frame: the sums on every device, and the arrows that led to them."""
+    frame, last = board.moments[number], len(board.moments) - 1
     does = "add" if number and frame.transfers[0].adds else "copy"
     round_ = f"Round {number} of {last}: {does}" if number else "Start"
     parts = [svg.text(x + board.labels, y + 14, round_, "bold", size=13, anchor="start")]
@@ -127,7 +127,7 @@ def _names(board: Board, x: float, y: float) -> Iterator[str]:
 
 
 def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
-    """A message: what is sent in a thin outline, what has got it in a thick one, an arrow below."""
+    """A message: a thin outline at its source, a thick one at its target, and an arrow below."""
     top = y + board.tops[t.chunks.start]
     bottom = y + board.tops[t.chunks.stop - 1] + CELL
     edges = [x + device * board.pitch + 1 for device in (t.source, t.target)]
@@ -136,16 +136,16 @@ def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
         for edge, part in zip(edges, ("given", "got"), strict=True)
     ]
     source, target = (edge + board.pitch / 2 - 1 for edge in edges)
-    way = bottom + FIRST + LANE * lane
-    points = [(source, bottom), (source, way), (target, way), (target, bottom + 1)]
+    y_lane = bottom + FIRST + LANE * lane
+    points = [(source, bottom), (source, y_lane), (target, y_lane), (target, bottom + 1)]
     line = svg.arrow(points, "adds" if t.adds else "copies")
     return svg.group([*outlines, line, svg.dot(source, bottom, "head")], "arrow")
 
 
 def _legend(board: Board, y: float) -> Iterator[str]:
-    """What shapes and numbers mean."""
+    """The meaning of shapes and numbers."""
     yield svg.path(f"M{MARGIN} {svg.number(y)}H{WIDTH - MARGIN}", "rule")
-    meanings = {"adds": "is added to what is there", "copies": "takes the place of what is there"}
+    meanings = {"adds": "is added to the sum there", "copies": "replaces the sum there"}
     for line, (part, meaning) in enumerate(meanings.items()):
         at = y + 20 + 20 * line
         yield svg.arrow([(MARGIN, at), (MARGIN + 34, at)], part)
@@ -155,7 +155,7 @@ def _legend(board: Board, y: float) -> Iterator[str]:
         yield svg.box(x, y + 54, 34, CELL, board.label(mask), "cell", board.share(mask))
         yield svg.text(x + 40, y + 67, meaning, anchor="start")
         x += 152
-    cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", in one piece"
+    cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", whole"
     lines = (
         f"A column is a device's vector{cut}.",
         "A thin outline: sent. A thick outline: received.",
@@ -165,9 +165,9 @@ def _legend(board: Board, y: float) -> Iterator[str]:
 
 
 def _masks(board: Board) -> dict[int, str]:
-    """Examples of sums, and what they are; a sum of some devices only where there is one."""
-    every = (1 << board.schedule.devices) - 1
-    found = {mask for frame in board.shown for chunks in frame.held for mask in chunks}
-    some = any(len(devices_in(mask)) > 1 for mask in found - {every})
-    sums = {0b11: "of devices 0, 1"} if some else {}
-    return {0b10: "device 1's own", **sums, every: "of all devices"}
+    """Examples of sums with their meaning; of some devices only where such a sum occurs."""
+    total = (1 << board.schedule.devices) - 1
+    masks = {mask for frame in board.moments for chunks in frame.held for mask in chunks}
+    partial = any(len(devices_in(mask)) > 1 for mask in masks - {total})
+    sums = {0b11: "of devices 0, 1"} if partial else {}
+    return {0b10: "of device 1", **sums, total: "of all devices"}

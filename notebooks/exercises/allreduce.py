@@ -7,25 +7,25 @@ from common.parallel.schedules import SCHEDULES
 from common.scaling.cluster import ITEM, Link, path, seconds
 
 LARGEST: Final = 2**40
-"""The most entries of a vector that is looked at."""
+"""The length at which the search ends."""
 
 
-def busiest(algorithm: str, k: int, sizes: Sequence[int]) -> tuple[int, int]:
-    """Messages and bytes that pass the busiest device, each tensor being summed by itself.
+def busiest_traffic(algorithm: str, k: int, sizes: Sequence[int]) -> tuple[int, int]:
+    """Messages and bytes of the busiest device if each tensor is summed by itself.
 
-    The bytes stay the same, to a chunk's rounding. The messages are as many times more as there are
-    tensors, and each of them costs its latency: so frameworks put gradients together.
+    The bytes stay the same, up to the rounding of chunks. With t tensors there are t times as many
+    messages, and each costs its latency: so frameworks put gradients together.
     """
     paths = [path(SCHEDULES[algorithm](k), size) for size in sizes]
-    return sum(each.messages for each in paths), sum(ITEM * each.moved for each in paths)
+    return sum(route.messages for route in paths), sum(ITEM * route.moved for route in paths)
 
 
 def ring_beats_halving_from(k: int, link: Link) -> int | None:
-    """The least entries from which a ring is faster than halving; None if it never is.
+    """The number of entries from which a ring is faster than halving; None if it never is.
 
-    Where k is a power of two, halving moves as little in fewer messages. Else the devices beyond
-    the largest power hand over whole vectors, so that halving moves more than twice as much, and
-    for a vector that is long enough the ring's many small messages cost less.
+    If k is a power of two, halving sends as little in fewer messages. Otherwise the devices beyond
+    the largest power send whole vectors, so that halving sends more than twice as much, and for
+    long vectors the ring's many small messages cost less.
     """
 
     def ring_wins(entries: int) -> bool:

@@ -1,4 +1,4 @@
-"""Solutions of the exercises, for every framework: `chapter` is what `common.backends` promises."""
+"""Solutions of the exercises, for every framework: `chapter` is a `Chapter` of its backend."""
 
 import math
 import time
@@ -24,8 +24,8 @@ Examples = tuple[Array, Array]  # images (n, 1, 28, 28) in 0..1, and their class
 T = TypeVar("T")
 
 
-class Pass(NamedTuple):
-    """What one pass through some examples came to; the loss is the mean of its last quarter."""
+class Trial(NamedTuple):
+    """The result of one epoch on some examples; the loss is the mean of its last quarter."""
 
     devices: int
     batch_size: int
@@ -36,18 +36,18 @@ class Pass(NamedTuple):
 
 
 def scaled_batches(
-    run: Callable[[Sequence[Any], int, float], Pass],
+    run: Callable[[Sequence[Any], int, float], Trial],
     devices: Sequence[Any],
     batch_size: int,
     lr: float,
-) -> Iterator[Pass]:
-    """`one_pass` on each number k of devices: k times the minibatch, at the rate and k times it."""
+) -> Iterator[Trial]:
+    """Trials on each number k of devices: k times the minibatch, at the rate and at k times it."""
     for k in range(1, len(devices) + 1):
         for rate in sorted({lr, k * lr}):
             yield run(devices[:k], k * batch_size, rate)
 
 
-def one_pass(
+def train_once(
     chapter: Chapter,
     weights: Mapping[str, Array],
     data: Examples,
@@ -55,8 +55,8 @@ def one_pass(
     devices: Sequence[Any],
     batch_size: int,
     lr: float,
-) -> Pass:
-    """Trains from these weights, once through `data`; the accuracy is that on `held_out`."""
+) -> Trial:
+    """Trains one epoch on `data` from these weights; the accuracy is measured on `held_out`."""
     (X, y), options = data, ScratchOptions()
     starts = range(0, len(y), batch_size)
     batches = [(X[i : i + batch_size], y[i : i + batch_size]) for i in starts]
@@ -66,11 +66,11 @@ def one_pass(
     losses = [trainer.train_batch(*batch, lr) for batch in batches]
     chapter.synchronize(trainer.replicas)
     speed = len(y) / (time.perf_counter() - started)
-    right = accuracy(trainer.predict(held_out[0]).argmax(axis=1), held_out[1])
-    return Pass(len(devices), batch_size, lr, late(losses), right, speed)
+    share = accuracy(trainer.predict(held_out[0]).argmax(axis=1), held_out[1])
+    return Trial(len(devices), batch_size, lr, final_loss(losses), share, speed)
 
 
-def late(losses: Sequence[SupportsFloat]) -> float:
+def final_loss(losses: Sequence[SupportsFloat]) -> float:
     """The mean over the last quarter of the steps, rounded up."""
     return fmean(float(loss) for loss in losses[-math.ceil(len(losses) / 4) :])
 
@@ -78,16 +78,16 @@ def late(losses: Sequence[SupportsFloat]) -> float:
 def sum_in_turn(
     allreduce: Callable[[Sequence[T]], list[T]], grads: Sequence[Mapping[str, T]]
 ) -> list[dict[str, T]]:
-    """The sum of k devices' gradients, on each: the star of parameter i has device i mod k inside.
+    """The sum of k devices' gradients, on each: device i mod k is the centre for parameter i.
 
-    `allreduce` sums where the first tensor lies that it is given.
+    `allreduce` sums on the device of its first tensor.
     """
     k = len(grads)
     summed: list[dict[str, T]] = [{} for _ in range(k)]
     for number, name in enumerate(grads[0]):
-        turned = [(number + i) % k for i in range(k)]
-        totals = allreduce([grads[device][name] for device in turned])
-        for device, total in zip(turned, totals, strict=True):
+        order = [(number + i) % k for i in range(k)]
+        totals = allreduce([grads[device][name] for device in order])
+        for device, total in zip(order, totals, strict=True):
             summed[device][name] = total
     return summed
 
@@ -104,29 +104,29 @@ def accuracy_of_shards(
     labels: Sequence[Any],
     count_right: Callable[[T, Any], SupportsInt],
 ) -> float:
-    """The share of right answers: each device counts those of its own shard, by `count_right`.
+    """The share of right answers: each device counts those of its shard, by `count_right`.
 
-    Shards without examples come last, and may have no logits at all.
+    Empty shards come last, and may have no logits.
     """
     counts = [count_right(*shard) for shard in zip(logits, labels, strict=False)]
     return sum(int(count) for count in counts) / sum(len(shard) for shard in labels)
 
 
 def learning_rates(
-    run: Callable[[Sequence[Any], int, float], Pass],
+    run: Callable[[Sequence[Any], int, float], Trial],
     devices: Sequence[Any],
     batch_size: int,
     rates: Sequence[float],
 ) -> dict[tuple[int, float], float]:
-    """By number of devices and rate: the loss of `one_pass`, with `batch_size` per device."""
+    """By number of devices and rate: the loss of a trial, with `batch_size` per device."""
     pairs = product(range(1, len(devices) + 1), rates)
     return {(k, lr): run(devices[:k], k * batch_size, lr).loss for k, lr in pairs}
 
 
 def weighted_shard_sizes(examples: int, speeds: Sequence[float]) -> list[int]:
-    """Sizes in proportion to the speeds; what rounding down leaves goes to the largest remainders.
+    """Sizes in proportion to the speeds; examples left by rounding down go to largest remainders.
 
-    Raises ValueError if no device has a speed, or if a speed is negative or not finite.
+    Raises ValueError if all speeds are 0, or if a speed is negative or not finite.
     """
     if not all(0 <= speed < math.inf for speed in speeds) or not any(speeds):
         raise ValueError(f"no shards for devices of the speeds {list(speeds)}")
@@ -147,13 +147,13 @@ def weighted_gradient(
     sizes: Sequence[int],
 ) -> Weights:
     """The gradient of the mean loss over all examples, from shards of any sizes."""
-    grads, book = [], chapter.listing
+    grads, listing = [], chapter.listing
     bounds = pairwise([0, *accumulate(sizes)])
     for device, (a, b) in zip(devices, bounds, strict=True):
-        params = book.get_params(weights, device)
-        [X], [y] = book.split_batch(data[0][a:b], data[1][a:b], [device])
-        grads.append(book.shard_loss_and_grad(params, X, y, len(data[1]))[1])
-    summed = {name: book.allreduce([grad[name] for grad in grads]) for name in grads[0]}
+        params = listing.get_params(weights, device)
+        [X], [y] = listing.split_batch(data[0][a:b], data[1][a:b], [device])
+        grads.append(listing.shard_loss_and_grad(params, X, y, len(data[1]))[1])
+    summed = {name: listing.allreduce([grad[name] for grad in grads]) for name in grads[0]}
     copies = [{name: summed[name][i] for name in summed} for i in range(len(devices))]
     return chapter.export(copies)
 
@@ -161,7 +161,7 @@ def weighted_gradient(
 def seconds_with_and_without_waiting(
     step: Callable[[], SupportsFloat], wait: Callable[[], None], steps: int
 ) -> tuple[float, float]:
-    """When the last of the steps is queued, and when it is done, both from the same start."""
+    """Seconds until the last step is queued, and until it is done."""
     float(step())  # compiles, off the clock
     wait()
     started = time.perf_counter()
@@ -173,7 +173,7 @@ def seconds_with_and_without_waiting(
 
 
 def losses_behind(losses: Iterable[SupportsFloat], ahead: int) -> list[float]:
-    """The losses as numbers; each is waited for once `ahead` later ones have been taken."""
+    """The losses as numbers; each is read once `ahead` later steps are queued."""
     waiting: deque[SupportsFloat] = deque()
     read = []
     for loss in losses:
@@ -183,13 +183,13 @@ def losses_behind(losses: Iterable[SupportsFloat], ahead: int) -> list[float]:
     return read + [float(loss) for loss in waiting]
 
 
-def without_barriers(schedule: Schedule) -> Schedule:
-    """The same messages, but nobody waits for one before it sends: all go out at once."""
+def drop_barriers(schedule: Schedule) -> Schedule:
+    """The same messages, but all are sent at once, without waiting for earlier ones."""
     return replace(schedule, rounds=(tuple(chain(*schedule.rounds)),))
 
 
-def carried_out(schedule: Schedule, vectors: Sequence[Array]) -> list[Array]:
-    """What each device has once the schedule is carried out, from what each had before."""
+def carry_out(schedule: Schedule, vectors: Sequence[Array]) -> list[Array]:
+    """The vector of each device after the schedule, from the vector of each before."""
     held = [numpy.array_split(vector, schedule.chunks) for vector in vectors]
     execute(schedule, held, receive=lambda chunk, target: chunk.copy())
     return [numpy.concatenate(chunks) for chunks in held]

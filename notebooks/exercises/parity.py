@@ -11,35 +11,35 @@ from common.models.nets import MOMENTUM
 from common.models.weights_file import load_arrays
 
 
-def moved(share: float, steps: int) -> float:
-    """How far steps that each replace `share` of a statistic move it, as a share of the way."""
+def share_replaced(share: float, steps: int) -> float:
+    """The share of a statistic that is replaced after `steps`, if each step replaces `share`."""
     return 1 - math.pow(1 - share, steps)
 
 
 def riddle_1(factor: float, steps: int) -> float:
-    """The momentum of batch normalization. Each step replaces a hundredth, where a tenth is due.
+    """The momentum of batch normalization: each step replaces a hundredth instead of a tenth.
 
-    Training normalizes by the minibatch's own mean and variance, so logits, gradients, losses and
+    Training normalizes by the minibatch's mean and variance, so logits, gradients, losses and
     trained weights are right. Evaluation normalizes by the running statistics, so the last logits
-    are off. The running means start at 0 and moved `factor` times as far as they should have:
-    that tells which share each step replaced. Who takes 0.99, the share of the old, for 0.1, the
-    share of the new, trains the same net and gets other accuracies.
+    are off. The running means start at 0 and are `factor` times the right ones, which gives the
+    share that each step replaced. If 0.99, the share of the old value, is taken for 0.1, the share
+    of the new one, the same net is trained, but accuracies differ.
     """
-    return 1 - math.pow(1 - factor * moved(MOMENTUM, steps), 1 / steps)
+    return 1 - math.pow(1 - factor * share_replaced(MOMENTUM, steps), 1 / steps)
 
 
 def evidence(folder: Path) -> list[str]:
-    """What the arrays of the runs in a folder tell about the wrong one, by the project itself."""
-    (accused, *_) = suspects(examine(folder))
-    return [accused.framework, accused.divergence.what, *accused.evidence]
+    """The suspect among the runs in a folder, and the evidence against it, by the project."""
+    (suspect, *_) = suspects(examine(folder))
+    return [suspect.framework, suspect.divergence.what, *suspect.evidence]
 
 
 def riddle_2(wrong: Path, right: Path) -> tuple[str, bool]:
-    """The rows of fc1 stand in the order row, column, channel: a file from channels-last images.
+    """The rows of fc1 are in the order row, column, channel: a file from channels-last images.
 
-    The shape is the same, so nothing complains. The digest of the initial weights is another one,
-    and array by array, only fc1.weight differs: it takes the flattened output of conv2, 50 channels
-    of 4 × 4. With its rows in the order channel, row, column again, it is equal.
+    The shape is the same, so there is no error. The digest of the initial weights differs, and
+    array by array, only fc1.weight: its input is the flattened output of conv2, 50 channels of
+    4 × 4. With the rows in the order channel, row, column again, it is equal.
     """
     ours, expected = load_arrays(wrong), load_arrays(right)
     (name,) = (name for name in expected if not np.array_equal(ours[name], expected[name]))
@@ -48,19 +48,19 @@ def riddle_2(wrong: Path, right: Path) -> tuple[str, bool]:
 
 
 def riddle_3(factor: float, examples: int) -> float:
-    """The gradient is that of the summed loss, where that of the mean is due.
+    """The gradient of the summed loss instead of the mean loss.
 
     Logits and the first loss are right. Every tensor of the first gradient is the right one times
-    the batch size, and nothing is left over: no wrong formula does that, but a missing division
-    does. The result is 1. From the second step on everything is off, as the steps are too long.
+    the batch size, with a residual of rounding: a missing division, not a wrong formula. The result
+    is 1. From the second step on everything is off, because the steps are too long.
     """
     return factor / examples
 
 
 def excess(n: int, steps: int, variance: float) -> float:
-    """How far a running variance over n - 1 is above that over n, as a share of the latter.
+    """The excess of a running variance over n - 1, relative to the one over n.
 
-    It starts at 1, and every one of the `steps` sees the same `variance` of n numbers.
+    It starts at 1, and each of the `steps` sees the same `variance` of n numbers.
     """
-    way = moved(MOMENTUM, steps)
-    return way * variance / (n - 1) / (1 - way + way * variance)
+    share = share_replaced(MOMENTUM, steps)
+    return share * variance / (n - 1) / (1 - share + share * variance)

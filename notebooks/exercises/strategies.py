@@ -1,4 +1,4 @@
-"""Solutions of the exercises on ways to split, for every framework."""
+"""Solutions of the exercises on strategies, for every framework."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, count, pairwise
@@ -14,10 +14,10 @@ from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
 
 
-def cut_by(plan: Plan, cost: Callable[[str], int]) -> tuple[tuple[int, ...], float]:
-    """How many layers each stage has if the largest cost of a stage is as small as can be.
+def balance(plan: Plan, cost: Callable[[str], int]) -> tuple[tuple[int, ...], float]:
+    """The number of layers of each stage that makes the largest cost of a stage smallest.
 
-    And the share of the whole cost that this stage has. `cost` takes the name of a layer.
+    And this cost, as a share of the total. `cost` takes the name of a layer.
     """
     costs = [cost(layer) for layer in plan.layers]
     stages = balanced(costs, plan.devices)
@@ -25,23 +25,25 @@ def cut_by(plan: Plan, cost: Callable[[str], int]) -> tuple[tuple[int, ...], flo
     return tuple(map(len, stages)), largest / sum(costs)
 
 
-def waiting(schedule: str, stages: int, microbatches: int) -> float:
-    """The bubble of a pipeline whose way back takes twice as long as its way forward."""
+def bubble_share(schedule: str, stages: int, microbatches: int) -> float:
+    """The bubble of a pipeline whose backward passes take twice as long as forward ones."""
     order = ORDERS[schedule](stages, microbatches)
-    return bubble(simulate(order, lambda one: 1 if one.forward else 2), stages)
+    return bubble(simulate(order, lambda step: 1 if step.forward else 2), stages)
 
 
 def fewest_microbatches(stages: int, most: float) -> int:
-    """The fewest microbatches with which a stage waits for `most` of the time, or for less."""
-    return next(m for m in count(1) if waiting("1f1b", stages, m) <= most + 1e-9)
+    """The fewest microbatches for which the bubble is at most `most` of the time."""
+    return next(m for m in count(1) if bubble_share("1f1b", stages, m) <= most + 1e-9)
 
 
-def cut_by_rows(X: Array, weight: Array, bias: Array, devices: int, *, bias_on_each: bool) -> Array:
-    """X W + b, of which each device has some rows of W and the columns of X that belong to them.
+def row_parallel(
+    X: Array, weight: Array, bias: Array, devices: int, *, bias_on_each: bool
+) -> Array:
+    """X W + b, where each device has some rows of W and the columns of X that meet them.
 
     The allreduce is a sum over the devices; the bias is added before it on each, or after it once.
     """
-    slices = [slice(*each) for each in shard_bounds(len(weight), devices)]
+    slices = [slice(*bounds) for bounds in shard_bounds(len(weight), devices)]
     products = [X[:, rows] @ weight[rows] for rows in slices]
     if bias_on_each:
         products = [product + bias for product in products]
@@ -49,16 +51,14 @@ def cut_by_rows(X: Array, weight: Array, bias: Array, devices: int, *, bias_on_e
     return total if bias_on_each else total + bias
 
 
-def most_weights(plan: Plan, device: int, *, keep: bool) -> int:
-    """The most numbers of weights that a device of ZeRO-3 has.
+def peak_weights(plan: Plan, device: int, *, keep: bool) -> int:
+    """The peak number of weights on a device of ZeRO-3.
 
-    It lets each layer go after use, or it would `keep` what it has gathered for the way back.
+    It frees each gathered layer after use, or would `keep` all of them for the backward pass.
     """
-    again = plan.weights_kept(device)
-    if not keep:
-        return again
+    peak = plan.weights_kept(device)
     sizes = [plan.size(layer) for layer in plan.layers]
-    return again - max(sizes) + sum(sizes)
+    return peak - max(sizes) + sum(sizes) if keep else peak
 
 
 def gradient_on_mesh(
@@ -68,17 +68,17 @@ def gradient_on_mesh(
     devices: Sequence[Any],
     sizes: Sequence[int],
 ) -> Weights:
-    """The gradient of a minibatch on a mesh whose rows take so many examples each.
+    """The gradient of a minibatch on a mesh; `sizes` has the number of examples of each row.
 
-    A row, by tensor parallelism, finds the mean over its own examples: it counts by their number.
+    Each row is tensor-parallel and returns the mean over its examples, weighted by their number.
     """
     X, y = minibatch
     length = len(devices) // len(sizes)
     options = StrategiesOptions("tensor", microbatches=1)
     total: Weights = {name: 0 * values for name, values in weights.items()}
     for row, (start, stop) in enumerate(pairwise(accumulate(sizes, initial=0))):
-        own = devices[row * length : (row + 1) * length]
-        trainer = chapter.trainer(weights, own, options)
+        group = devices[row * length : (row + 1) * length]
+        trainer = chapter.trainer(weights, group, options)
         grads = trainer.gradients(X[start:stop], y[start:stop])
         for name, grad in grads.items():
             total[name] = total[name] + (stop - start) / len(y) * grad

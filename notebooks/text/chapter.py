@@ -59,15 +59,15 @@ class Cell:
 
 @dataclass
 class _Reader:
-    """The cells of a chapter that have been read so far, of all frameworks."""
+    """The cells read so far of a chapter, of all frameworks."""
 
     path: Path
     section: str = "start"
     count: int = 0
-    found: list[Cell] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
 
     def read(self, text: str, line: int, only: tuple[str, ...]) -> None:
-        """Reads a text that begins in this line of the chapter, for some frameworks."""
+        """Reads text that begins in this line of the chapter, for some frameworks."""
         end = 0
         for block in BLOCK.finditer(text):
             self.prose(text[end : block.start()], line + text.count("\n", 0, end), only)
@@ -94,10 +94,10 @@ class _Reader:
             self.add("prose", "", part.strip(), line, only)
 
     def add(self, kind: str, words: str, text: str, line: int, only: tuple[str, ...]) -> None:
-        """Adds a cell; those of all frameworks count, so that ids are the same in all."""
+        """Adds a cell, numbered over all frameworks, so that ids are the same in all."""
         self.count += kind != "setup"
         name = kind if kind == "setup" else f"{self.section}-{self.count}"
-        self.found.append(Cell(name, kind, words, text, line, only))
+        self.cells.append(Cell(name, kind, words, text, line, only))
 
     def error(self, line: int, problem: str) -> RunError:
         """An error that names the place."""
@@ -105,20 +105,20 @@ class _Reader:
 
 
 def slug(heading: str) -> str:
-    """A heading as the name of a place: small letters, digits and hyphens."""
+    """A heading as an anchor: small letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
 def cells(name: str, framework: str | None) -> Iterator[Cell]:
-    """The cells of a chapter in a framework, or in none if it is the shared one.
+    """The cells of a chapter in a framework, or of the shared chapter.
 
     Raises RunError if the text or a listing of it cannot be read.
     """
     reader, listings = _Reader(TEXTS / f"{name}.md"), Listings()
     reader.read(reader.path.read_text(encoding="utf-8"), 1, FRAMEWORKS)
-    for each in reader.found:
-        if framework in (None, *each.only) and each.kind != "explorer":  # the site's
-            yield replace(each, text=_text(each, str(framework), listings))
+    for cell in reader.cells:
+        if framework in (None, *cell.only) and cell.kind != "explorer":  # only for the site
+            yield replace(cell, text=_text(cell, str(framework), listings))
 
 
 def _text(cell: Cell, framework: str, listings: Listings) -> str:

@@ -1,4 +1,4 @@
-"""A chapter's cells as a notebook, and what of a notebook on the disk is not what they say."""
+"""A chapter's cells as a notebook, and how a notebook on the disk differs from them."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from common.base.files import require_regular, write_text
 from notebooks.drawing import pictures
-from notebooks.drawing.shown import SVG, shown
+from notebooks.drawing.mime import SVG, mime_bundle
 from notebooks.text.chapter import CHAPTERS, SHARED, Cell, cells
 from notebooks.text.sources import ROOT
 
@@ -39,24 +39,24 @@ def path_of(name: str, framework: str | None) -> Path:
 
 def notebook(name: str, framework: str | None) -> Notebook:
     """The notebook of a chapter in a framework, without outputs."""
-    made = new_notebook(cells=[_cell(each, framework) for each in cells(name, framework)])
+    nb = new_notebook(cells=[_cell(cell, framework) for cell in cells(name, framework)])
     language = {"name": "python", "file_extension": ".py"}
-    made.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": language})
-    return made
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": language})
+    return nb
 
 
 def _cell(cell: Cell, framework: str | None) -> Any:
     if cell.kind == "prose":
-        return new_markdown_cell(relinked(cell.text, framework), id=cell.id)
+        return new_markdown_cell(relink(cell.text, framework), id=cell.id)
     if cell.kind == "picture":
-        code, picture = f"show(pictures.{cell.text})", shown(pictures.drawn(cell.text))
-        outputs = [new_output("display_data", picture)]
+        code, picture = f"show(pictures.{cell.text})", pictures.draw(cell.text)
+        outputs = [new_output("display_data", mime_bundle(picture))]
         return new_code_cell(code, id=cell.id, metadata=FOLDED, outputs=outputs)
     return new_code_cell(cell.text, id=cell.id, metadata=FOLDED if cell.kind == "solution" else {})
 
 
-def relinked(text: str, framework: str | None) -> str:
-    """Prose whose links to other chapters lead to their notebooks, and whose others still hold."""
+def relink(text: str, framework: str | None) -> str:
+    """Prose with links to chapters' notebooks, and other links relative to the notebook."""
     for name in (*CHAPTERS, SHARED):
         target = path_of(name, (framework or FRAMEWORKS[0]) if name in CHAPTERS else None)
         place = os.path.relpath(target, FOLDER / (framework or ""))
@@ -73,48 +73,48 @@ def read(path: Path) -> Notebook:
         raise RunError(f"{path} is no notebook: {error}") from None
 
 
-def write(path: Path, made: Notebook) -> None:
-    """Writes a notebook, whole or not at all."""
-    write_text(path, nbformat.writes(made) + "\n")
+def write(path: Path, nb: Notebook) -> None:
+    """Writes a notebook atomically."""
+    write_text(path, nbformat.writes(nb) + "\n")
 
 
-def code_digest(made: Notebook) -> str:
-    """The digest of all code of a notebook, in its order: what its outputs come from."""
-    code = [each.source for each in made.cells if each.cell_type == "code"]
+def code_digest(nb: Notebook) -> str:
+    """The digest of a notebook's code, in order."""
+    code = [cell.source for cell in nb.cells if cell.cell_type == "code"]
     return hashlib.sha256("\0".join(code).encode()).hexdigest()
 
 
-def outputs_digest(made: Notebook) -> str:
-    """The digest of all outputs of a notebook, in their order."""
-    outputs = [each.outputs for each in made.cells if each.cell_type == "code"]
+def outputs_digest(nb: Notebook) -> str:
+    """The digest of a notebook's outputs, in order."""
+    outputs = [cell.outputs for cell in nb.cells if cell.cell_type == "code"]
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
 
 
-def difference(found: Notebook, wanted: Notebook) -> str:
-    """What of a notebook is not what text, listings and pictures say; empty if nothing."""
-    for theirs, ours in zip_longest(found.cells, wanted.cells):
-        if ours is None or theirs is None or _stated(theirs, ours) != _stated(ours, ours):
-            return f"the cell {(ours or theirs).id} is another one"
-    executed = found.metadata.get("executed")
+def difference(stored: Notebook, built: Notebook) -> str:
+    """The first difference of a stored notebook from text, listings and pictures, if any."""
+    for old, new in zip_longest(stored.cells, built.cells):
+        if old is None or new is None or _content(old, new) != _content(new, new):
+            return f"the cell {(new or old).id} is another one"
+    executed = stored.metadata.get("executed")
     if not executed:
         return "it has no outputs"
     if (executed.get("code"), executed.get("outputs")) != (
-        code_digest(found),
-        outputs_digest(found),
+        code_digest(stored),
+        outputs_digest(stored),
     ):
         return "its outputs are not those of a run of its code"
-    return failure(found)
+    return failure(stored)
 
 
-def _stated(cell: Any, wanted: Any) -> tuple[object, ...]:
-    """What of a cell has to be as wanted: all but outputs, unless these are a picture."""
-    pictures = [each["data"][SVG] for each in cell.outputs] if wanted.get("outputs") else []
+def _content(cell: Any, built: Any) -> tuple[object, ...]:
+    """All of a cell but its outputs, unless the built cell has a picture as output."""
+    pictures = [output["data"][SVG] for output in cell.outputs] if built.get("outputs") else []
     return cell.id, cell.cell_type, cell.source, cell.metadata, pictures
 
 
-def failure(made: Notebook) -> str:
-    """The first cell that raised an error or wrote to standard error, and what; empty if none."""
-    for cell in made.cells:
+def failure(nb: Notebook) -> str:
+    """The first error or output to standard error, with its cell; empty if none."""
+    for cell in nb.cells:
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 return f"cell {cell.id}: {output.ename}: {output.evalue}"
@@ -123,11 +123,10 @@ def failure(made: Notebook) -> str:
     return ""
 
 
-def with_outputs(made: Notebook, found: Notebook) -> Notebook:
-    """The notebook with the outputs of another one that has the same code."""
-    if code_digest(made) == code_digest(found) and "executed" in found.metadata:
-        code = ([each for each in nb.cells if each.cell_type == "code"] for nb in (made, found))
-        for new, old in zip(*code, strict=True):
+def copy_outputs(stored: Notebook, built: Notebook) -> None:
+    """Copies the outputs of a stored notebook if its code is the same."""
+    if code_digest(stored) == code_digest(built) and "executed" in stored.metadata:
+        code = ([cell for cell in nb.cells if cell.cell_type == "code"] for nb in (stored, built))
+        for old, new in zip(*code, strict=True):
             new.outputs, new.execution_count = old.outputs, old.execution_count
-        made.metadata["executed"] = found.metadata["executed"]
-    return made
+        built.metadata["executed"] = stored.metadata["executed"]

@@ -1,7 +1,7 @@
-"""The blocks of a chapter on the site: code with what it printed, what differs in tabs.
+"""The blocks of a chapter on the site: code with its output, in tabs where frameworks differ.
 
-Sphinx reads the chapter's text itself. A block becomes the cells of the frameworks' notebooks that
-stand for it: once if all are the same, else in a tab for each framework.
+Sphinx reads the chapter's text itself. A block becomes the cells of the frameworks' notebooks: once
+if all are the same, otherwise in a tab for each framework.
 """
 
 import os
@@ -24,25 +24,25 @@ from notebooks.text.chapter import CHAPTERS, TEXTS, Cell, cells
 from notebooks.text.notebook import path_of, read
 
 COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-"""What a terminal takes for a colour."""
+"""Escape sequences of a terminal's colours."""
 
 MARKUP: Final = ("image/svg+xml", "text/html")
-"""Kinds of output that stand in the page as they are: they come from the project's own code."""
+"""Kinds of output that are put into the page unchanged: they come from the project's code."""
 
 Output = tuple[str, str]
 """Text as a program prints it ("text"), or markup of a page ("markup")."""
 
 
-def unsearched(markup: str) -> str:
-    """Markup in whose style sheets, data and titles the search marks no words it has found."""
+def exclude_from_search(markup: str) -> str:
+    """Markup in whose style sheets, data and titles the search highlights no words."""
     return re.sub(r"<(style|script|title|desc)(?=[ >])", r'<\1 class="nohighlight"', markup)
 
 
 def outputs(cell: Any) -> Iterator[Output]:
-    """What a cell of a notebook left; text that follows text is one. Raises KeyError if unknown."""
-    found = map(_output, cell.get("outputs", []))
-    for kind, some in groupby(found, key=lambda each: each[0]):
-        texts = [text for _, text in some]
+    """The outputs of a notebook's cell; adjacent texts are joined. Raises KeyError if unknown."""
+    pairs = map(_output, cell.get("outputs", []))
+    for kind, group in groupby(pairs, key=lambda pair: pair[0]):
+        texts = [text for _, text in group]
         yield from [(kind, "".join(texts))] if kind == "text" else ((kind, text) for text in texts)
 
 
@@ -58,15 +58,17 @@ def _output(output: Any) -> Output:
 @cache
 def columns(name: str) -> dict[str | None, dict[int, tuple[Cell, tuple[Output, ...]]]]:
     """The cells of a chapter with their outputs, by framework and by their line in the text."""
-    found = {}
+    by_framework = {}
     for framework in FRAMEWORKS if name in CHAPTERS else (None,):
-        left = {each.id: tuple(outputs(each)) for each in read(path_of(name, framework)).cells}
-        found[framework] = {each.line: (each, left[each.id]) for each in cells(name, framework)}
-    return found
+        nb = read(path_of(name, framework))
+        printed = {cell.id: tuple(outputs(cell)) for cell in nb.cells}
+        column = {cell.line: (cell, printed[cell.id]) for cell in cells(name, framework)}
+        by_framework[framework] = column
+    return by_framework
 
 
 class Only(SphinxDirective):
-    """What a chapter says to some frameworks."""
+    """The part of a chapter that is for some frameworks."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -92,48 +94,50 @@ class Code(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The code with its outputs, or a part for each framework."""
-        every = columns(PurePath(self.env.docname).name)
         only = self.env.temp_data.get("framework")
-        found = {
+        cells_here = {
             framework: column[self.lineno]
-            for framework, column in every.items()
+            for framework, column in columns(PurePath(self.env.docname).name).items()
             if only in (None, framework)
         }
-        made = self.made_with if self.name == "setup" else self.shown
-        shown = {framework: made(framework, *cell) for framework, cell in found.items()}
-        if len({(cell.text, left) for cell, left in found.values()}) == 1:
-            return next(iter(shown.values()))
-        return [nodes.container("", *some, framework=each) for each, some in shown.items()]
+        render = self.provenance if self.name == "setup" else self.code
+        parts = {framework: render(framework, *cell) for framework, cell in cells_here.items()}
+        if len({(cell.text, printed) for cell, printed in cells_here.values()}) == 1:
+            return next(iter(parts.values()))
+        return [nodes.container("", *part, framework=name) for name, part in parts.items()]
 
-    def shown(self, _: str | None, cell: Cell, left: tuple[Output, ...]) -> list[nodes.Node]:
+    def code(self, _: str | None, cell: Cell, printed: tuple[Output, ...]) -> list[nodes.Node]:
         """A cell with its outputs."""
-        made = [nodes.literal_block(cell.text, cell.text, language="python"), *map(box, left)]
-        return [dropdown("Solution", *made)] if self.name == "solution" else made
+        code = nodes.literal_block(cell.text, cell.text, language="python")
+        content = [code, *map(box, printed)]
+        return [dropdown("Solution", *content)] if self.name == "solution" else content
 
-    def made_with(
-        self, framework: str | None, _: Cell, left: tuple[Output, ...]
+    def provenance(
+        self, framework: str | None, _: Cell, printed: tuple[Output, ...]
     ) -> list[nodes.Node]:
-        """A note: with what and where the notebook was run, and where to have it."""
-        place = path_of(PurePath(self.env.docname).name, framework)
+        """A note: versions and machine of the notebook's run, and a link to download it."""
+        path = path_of(PurePath(self.env.docname).name, framework)
         words = nodes.inline("", "Download the notebook")
         link = addnodes.download_reference("", "", words, refdoc=self.env.docname)
-        link["reftarget"] = os.path.relpath(place, TEXTS)
-        texts = ("Run with " + "".join(text for _, text in left)).splitlines()
-        lines = [*(nodes.line("", each) for each in texts), nodes.line("", "", link)]
+        link["reftarget"] = os.path.relpath(path, TEXTS)
+        texts = ("Run with " + "".join(text for _, text in printed)).splitlines()
+        lines = [*(nodes.line("", text) for text in texts), nodes.line("", "", link)]
         return [nodes.container("", nodes.line_block("", *lines), classes=["made-with"])]
 
 
 def box(output: Output) -> nodes.Node:
-    """An output in a box of its own; markup as it is."""
+    """An output in a box; markup unchanged."""
     kind, text = output
     if kind == "markup":
-        return nodes.raw("", f'<div class="output">\n{unsearched(text)}\n</div>', format="html")
+        return nodes.raw(
+            "", f'<div class="output">\n{exclude_from_search(text)}\n</div>', format="html"
+        )
     text = text.rstrip("\n")
     return nodes.literal_block(text, text, language="text", classes=["output"])
 
 
 def dropdown(title: str, *content: nodes.Node) -> nodes.Node:
-    """What is folded at first, as by sphinx-design's directive."""
+    """Nodes that are folded at first, as by sphinx-design's directive."""
     classes = {"container_classes": ["sd-mb-3"], "title_classes": [], "body_classes": []}
     shape = {"type": "dropdown", "opened": False, "has_title": True, "icon": None, "chevron": None}
     children = [nodes.rubric(title, title), *content]
@@ -142,32 +146,32 @@ def dropdown(title: str, *content: nodes.Node) -> nodes.Node:
 
 def tab_set(parts: Mapping[str, Sequence[nodes.Node]]) -> nodes.Node:
     """A tab for each framework that has a part, as by sphinx-design's directives."""
-    made = create_component("tab-set", classes=["sd-tab-set"])
+    tabs = create_component("tab-set", classes=["sd-tab-set"])
     for framework, words in LABELS.items():
         if framework in parts:
             label = nodes.rubric(words, words, classes=["sd-tab-label"])
             label["sync_id"], label["sync_group"] = framework, "framework"
             inside = {"classes": ["sd-tab-content"], "children": parts[framework]}
             children = [label, create_component("tab-content", **inside)]
-            made += create_component("tab-item", ["sd-tab-item"], children=children, selected=False)
-    return made
+            tabs += create_component("tab-item", ["sd-tab-item"], children=children, selected=False)
+    return tabs
 
 
 def join_tabs(_app: Sphinx, document: nodes.document) -> None:
-    """Makes a set of tabs of all parts that follow one another, each for one framework."""
+    """Joins adjacent parts for single frameworks into a set of tabs."""
 
     def framework_of(node: nodes.Node) -> str:
         return str(getattr(node, "attributes", {}).get("framework", ""))
 
     parents = [part.parent for part in document.findall(nodes.container) if framework_of(part)]
     for parent in dict.fromkeys(parents):
-        made: list[nodes.Node] = []
-        for some, group in groupby(parent.children, lambda node: bool(framework_of(node))):
+        children: list[nodes.Node] = []
+        for tabbed, group in groupby(parent.children, lambda node: bool(framework_of(node))):
             tabs: dict[str, list[nodes.Node]] = {}
             for node in group:
-                tabs.setdefault(framework_of(node), []).extend(node.children if some else [node])
-            made += [tab_set(tabs)] if some else tabs[""]
-        parent[:] = made
+                tabs.setdefault(framework_of(node), []).extend(node.children if tabbed else [node])
+            children += [tab_set(tabs)] if tabbed else tabs[""]
+        parent[:] = children
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What Sphinx learns for this site: pictures, explorers, help of commands, maths without scripts.
+"""Directives for this site: pictures, explorers, help of commands, maths without scripts.
 
 Listed as an extension in docs/conf.py.
 """
@@ -21,14 +21,14 @@ from common.base.errors import RunError
 from notebooks.drawing import pictures
 from notebooks.drawing.explorers import explorer
 from notebooks.text.sources import ROOT
-from notebooks.web.chapters import unsearched
+from notebooks.web.chapters import exclude_from_search
 
 TYPES: Final = {
     "numpy.ndarray[tuple[Any, ...], numpy.dtype[Any]]": "Array",
     "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~typing.Any]]": "Array",
     "dict[str, Array]": "Weights",
 }
-"""Types as they are spelled out, and what common/base/arrays.py calls them."""
+"""Types as they are spelled out, and their names in common/base/arrays.py."""
 
 MATHML: Final = "http://www.w3.org/1998/Math/MathML"
 
@@ -42,8 +42,8 @@ class Picture(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        """The picture as it is, in the page."""
-        svg = unsearched(pictures.drawn(self.arguments[0]))
+        """The picture as SVG in the page."""
+        svg = exclude_from_search(pictures.draw(self.arguments[0]))
         return [nodes.raw("", f'<div class="shown-picture">\n{svg}\n</div>', format="html")]
 
 
@@ -53,13 +53,14 @@ class Explorer(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The figure; its scripts lie in the folder of assets."""
+        """The figure; its scripts are in the folder of assets."""
         assets = "../" * self.env.docname.count("/") + "_static"
-        return [nodes.raw("", unsearched(explorer(self.arguments[0], assets)), format="html")]
+        markup = exclude_from_search(explorer(self.arguments[0], assets))
+        return [nodes.raw("", markup, format="html")]
 
 
 class CommandHelp(Directive):
-    """What a command of the project says of its flags, when it is asked as the site is built."""
+    """The `--help` of a command, when the site is built."""
 
     required_arguments = 1
 
@@ -89,13 +90,13 @@ def shorter_signature(
     _app: Sphinx,
     kind: str,
     _name: str,
-    found: Any,
+    documented: Any,
     _options: Any,
     signature: str,
     result: str | None,
 ) -> tuple[str, str] | None:
     """A signature with the project's names of types; none for a protocol, which is not called."""
-    if kind == "class" and getattr(found, "_is_protocol", False):
+    if kind == "class" and getattr(documented, "_is_protocol", False):
         return "", ""
     return (_named(signature), _named(result)) if signature else None
 
@@ -109,34 +110,34 @@ def _named(signature: str | None) -> str:
 
 
 def inline_maths(translator: Any, node: nodes.math) -> None:
-    """A formula in a line, as MathML: the page needs no script for it."""
+    """A formula in a line, as MathML, which needs no script."""
     translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def displayed_maths(translator: Any, node: nodes.math_block) -> None:
-    """A formula of its own line."""
+    """A displayed formula."""
     formula = mathml(node.astext(), as_block=True)
     translator.body.append(f'<div class="formula">{formula}</div>')
     raise nodes.SkipNode
 
 
 def mathml(formula: str, *, as_block: bool = False) -> str:
-    """A formula of TeX as MathML; what stands at a brace below others stands under its middle."""
+    """A formula of TeX as MathML; the subscript of an underbrace goes under its middle."""
     ElementTree.register_namespace("", MATHML)
-    made = ElementTree.fromstring(tex2mathml(formula, as_block=as_block))
-    for each in made.iter(f"{{{MATHML}}}msub"):
-        if each[0].tag == f"{{{MATHML}}}munder" and each[0][-1].text == "⏟":
-            each.tag = f"{{{MATHML}}}munder"
-    return ElementTree.tostring(made, encoding="unicode")
+    tree = ElementTree.fromstring(tex2mathml(formula, as_block=as_block))
+    for node in tree.iter(f"{{{MATHML}}}msub"):
+        if node[0].tag == f"{{{MATHML}}}munder" and node[0][-1].text == "⏟":
+            node.tag = f"{{{MATHML}}}munder"
+    return ElementTree.tostring(tree, encoding="unicode")
 
 
 def bring_font(
     _app: Sphinx, _page: str, _template: str, context: dict[str, Any], document: Any
 ) -> None:
-    """Puts the font of formulas into a page that has some: most systems have none for them.
+    """Embeds the font of formulas into a page that has some: most systems have none.
 
-    As a part of the page it is there before the first layout, also from the disk.
+    Embedded, it is there before the first layout, also without a server.
     """
     if document and any(
         document.findall(lambda node: isinstance(node, nodes.math | nodes.math_block))
@@ -147,7 +148,7 @@ def bring_font(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Registers all of it."""
+    """Registers the directives and the renderer of formulas."""
     app.add_directive("picture", Picture)
     app.add_directive("explorer", Explorer)
     app.add_directive("command-help", CommandHelp)

@@ -26,14 +26,14 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
-def texts(found: Iterable[Cell], kind: str) -> list[str]:
-    return [cell.text for cell in found if cell.kind == kind]
+def texts(cells_read: Iterable[Cell], kind: str) -> list[str]:
+    return [cell.text for cell in cells_read if cell.kind == kind]
 
 
 def test_a_listing_brings_the_imports_that_none_before_it_has_brought(write: Write) -> None:
     listings = ["scratch.py get_params", "scratch.py loss", "kernels.py scatter"]
     listings += ["scratch.py split_batch"]
-    name = write("# T\n\n" + "\n\n".join(f"```{{listing}} {each}\n```" for each in listings))
+    name = write("# T\n\n" + "\n\n".join(f"```{{listing}} {words}\n```" for words in listings))
     first, second, _, last = texts(cells(name, "pytorch"), "listing")
     assert "import torch\n" in first.split("def ")[0]
     assert "Params = dict[str, Tensor]" in first

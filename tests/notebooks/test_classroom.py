@@ -16,14 +16,14 @@ from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Event
 from common.records.store import read_record, read_tensors
 from notebooks.classroom.experiment import Command, interpreters, read_runs, run
-from notebooks.classroom.runs import Member, in_processes
+from notebooks.classroom.runs import Rank, in_processes
 from notebooks.classroom.splits import Steps, passes, side_by_side
-from notebooks.classroom.tables import differences, multiple
+from notebooks.classroom.tables import best_factor, differences
 
 
 def test_the_environments_of_frameworks_are_found_by_either_name(tmp_path: Path) -> None:
     names = {"jax": "notebooks-jax", "pytorch": "pytorch"}
-    places = {each: tmp_path / ".nox" / name / "bin/python" for each, name in names.items()}
+    places = {key: tmp_path / ".nox" / name / "bin/python" for key, name in names.items()}
     for place in places.values():
         with pytest.raises(RequestError, match="it takes two frameworks"):
             interpreters(tmp_path)
@@ -51,21 +51,21 @@ def test_differences_tell_a_factor_in_the_order_of_computing(results: Path) -> N
     assert differences(runs["pytorch"], runs["tensorflow"]) == []
 
 
-def test_what_no_factor_explains_is_left() -> None:
-    right, other = np.random.RandomState(0).standard_normal((2, 1000))
-    assert multiple(3 * right, right) == pytest.approx((3, 0))
-    factor, left = multiple(other, right)
+def test_the_residual_is_what_no_factor_explains() -> None:
+    right, wrong = np.random.RandomState(0).standard_normal((2, 1000))
+    assert best_factor(3 * right, right) == pytest.approx((3, 0))
+    factor, residual = best_factor(wrong, right)
     assert abs(factor) < 0.2
-    assert left > 0.5
-    assert multiple(other, 0 * right)[0] == 0
+    assert residual > 0.5
+    assert best_factor(wrong, 0 * right)[0] == 0
 
 
-def test_predicted_and_counted_stand_side_by_side() -> None:
+def test_predicted_and_counted_are_side_by_side() -> None:
     options = StrategiesOptions("pipeline", microbatches=2)
     usage = options.usage(2, 10, 4)
-    found = Steps(options.plan(2), [2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
-    messages = replace(found.counted, messages=[2, 7])
-    lines = side_by_side(replace(found, counted=messages)).splitlines()
+    steps = Steps(options.plan(2), [2.0, 1.0], {"w": np.array([1.0, 2.0])}, usage, usage, [])
+    messages = replace(steps.counted, messages=[2, 7])
+    lines = side_by_side(replace(steps, counted=messages)).splitlines()
     cells = {line[:18].strip(): line[18:].replace("|", "").split() for line in lines}
     assert cells["bytes"] == ["predicted", "counted"]
     assert cells["messages"] == ["2", "2", "2", "7"]
@@ -73,7 +73,7 @@ def test_predicted_and_counted_stand_side_by_side() -> None:
     assert cells["keeps weights"] == ["800", "515,472"] * 2
     assert "sends weights" not in cells  # nothing of it is sent
     assert len({line.index("|") for line in lines}) == 1
-    assert found.apart(replace(found, weights={"w": np.array([1.5, 1.75])})) == 0.5
+    assert steps.difference(replace(steps, weights={"w": np.array([1.5, 1.75])})) == 0.5
 
 
 def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
@@ -89,20 +89,20 @@ def test_passes_are_in_the_order_in_which_a_device_did_them() -> None:
 def test_what_fails_is_an_error_and_nothing_hangs(
     status: int, kind: type[Exception], words: str
 ) -> None:
-    def work(member: Member) -> None:
-        member.tell("notice", "x" * 500_000)  # more than a pipe holds
+    def work(rank: Rank) -> None:
+        rank.send("notice", "x" * 500_000)  # more than a pipe holds
         if status:
             sys.exit(status)
-        member.line.send(("outcome", "done"))
+        rank.line.send(("outcome", "done"))
 
-    def launch(member: Member, *_: object) -> None:
-        process = get_context("fork").Process(target=work, args=(member,))
+    def launch(rank: Rank, *_: object) -> None:
+        process = get_context("fork").Process(target=work, args=(rank,))
         process.start()
         process.join(20)
         assert process.exitcode == status, "it hangs"
         if status:
             raise RunError("the process of device 0 was ended")
 
-    broken = Mock(hear=Mock(side_effect=ValueError("no room to draw")))
+    broken = Mock(receive=Mock(side_effect=ValueError("no room to draw")))
     with pytest.raises(kind, match=words):
         in_processes(Mock(launch=launch), MagicMock(), broken)

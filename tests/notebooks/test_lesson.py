@@ -1,4 +1,4 @@
-"""What a notebook asks of the project, in a program."""
+"""The interface of notebooks, called from a program."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ def train_batch(*arguments):
 if __name__ == "__main__":
     framework, chapter, settings = sys.argv[1:]
     lesson = Lesson(framework, chapter, device_kind="cpu")
-    book, calls = lesson.made.listing, []
+    book, calls = lesson.imported.listing, []
     outcome = lesson.train(**json.loads(settings))
     for setting in [("devices", 3), ("nonsense", 1), ("out", "x")]:
         try:
@@ -59,15 +59,15 @@ def test_a_cell_trains_as_the_command_line_does_by_the_functions_of_the_notebook
     if chapter == "scratch":
         save_weights(tmp_path / "given.safetensors", initial_weights(LENET, 5, "float32"))
         settings["init_weights"] = str(tmp_path / "given.safetensors")
-    program = tmp_path / "lesson_script.py"  # it lies anywhere, and is run from the root
+    program = tmp_path / "lesson_script.py"  # in any folder, run from the root
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), framework, chapter, json.dumps(settings)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    told, ended = ran.stdout.split("\nended ")
-    assert told.count("\ntest acc: ") == 1
-    refused = [line for line in told.splitlines() if line.startswith("refused RequestError ")]
-    assert [each[21:] for each in refused[::2]] == [
+    output, ended = ran.stdout.split("\nended ")
+    assert output.count("\ntest acc: ") == 1
+    refused = [line for line in output.splitlines() if line.startswith("refused RequestError ")]
+    assert [line[21:] for line in refused[::2]] == [
         "this notebook has 2 devices, not 3",
         "only the command line can set out",
     ]

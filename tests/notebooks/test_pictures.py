@@ -19,7 +19,7 @@ from common.parallel.pipelines import ORDERS, simulate
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
 from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, Curve
-from notebooks.drawing.shown import shown
+from notebooks.drawing.mime import mime_bundle
 
 SVG = "{http://www.w3.org/2000/svg}"
 ASSETS = Path(__file__).parents[2] / "docs" / "_static"
@@ -37,14 +37,14 @@ PICTURES: dict[str, Callable[[], str]] = {
 
 
 def of_class(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """What plays a part, in its order."""
-    for each in tree.iter():
-        if f"pic-{name}" in each.get("class", "").split():
-            yield each
+    """The elements of a class, in order."""
+    for element in tree.iter():
+        if f"pic-{name}" in element.get("class", "").split():
+            yield element
 
 
 def texts(tree: ElementTree.Element) -> list[str]:
-    return [each.text or "" for each in tree.iter(f"{SVG}text")]
+    return [element.text or "" for element in tree.iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -55,11 +55,11 @@ def test_a_picture_is_whole_says_what_it_shows_and_can_be_read_on_a_phone(name: 
     assert (title.tag, description.tag) == (f"{SVG}title", f"{SVG}desc")
     assert title.text
     assert len(description.text or "") > len(title.text)
-    assert [each for each in tree.iter() if each.get("id")] == []  # many stand on one page
-    drawn = {part for each in tree.iter() for part in each.get("class", "").split()} - {"picture"}
+    assert not any(element.get("id") for element in tree.iter())  # a page has several
+    drawn = {part for node in tree.iter() for part in node.get("class", "").split()} - {"picture"}
     assert drawn <= {f"pic-{part}" for part in (*theme.RULES, "panel", "box", "arrow")}
     width = float(tree.get("viewBox", "").split()[2])
-    sizes = [float(each.get("font-size", tree.get("font-size", 0))) for each in tree.iter()]
+    sizes = [float(node.get("font-size", tree.get("font-size", 0))) for node in tree.iter()]
     assert min(sizes) * 358 / width > 8.9  # of 390 pixels a page takes 16 at each side
 
 
@@ -78,7 +78,7 @@ def test_cells_say_what_the_devices_have(algorithm: str, k: int) -> None:
 
 def test_an_output_is_the_same_picture_in_every_form() -> None:
     svg = pictures.three_splits().replace("Three ways", '3 &lt; 4 "ways"')
-    forms = shown(svg)
+    forms = mime_bundle(svg)
     assert forms["image/svg+xml"] == svg
     (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', forms["text/html"])
     assert base64.b64decode(data).decode() == svg
@@ -91,12 +91,12 @@ def test_the_site_overrules_the_system_in_the_same_colours() -> None:
 
 
 @pytest.mark.parametrize(("p", "m"), [(4, 4), (2, 3), (3, 1)])
-def test_passes_stand_where_the_simulation_has_them(p: int, m: int) -> None:
+def test_passes_are_where_the_simulation_has_them(p: int, m: int) -> None:
     tree = ElementTree.fromstring(pictures.timelines(p, m))
     boxes = list(of_class(tree, "box"))
-    every = [simulate(made(p, m)) for made in ORDERS.values()]
-    unit = (480 - 2 * 16 - 62) / max(event.end for events in every for event in events)
-    for box, event in zip(boxes, (event for events in every for event in events), strict=True):
+    simulated = [simulate(order(p, m)) for order in ORDERS.values()]
+    unit = (480 - 2 * 16 - 62) / max(event.end for events in simulated for event in events)
+    for box, event in zip(boxes, (event for events in simulated for event in events), strict=True):
         x, width = (float(box[0].get(name, "")) for name in ("x", "width"))
         assert (x, width) == pytest.approx((16 + 62 + event.begin * unit, unit), abs=0.06)
         forward = "pic-cell" in box[0].get("class", "").split()
@@ -105,15 +105,15 @@ def test_passes_stand_where_the_simulation_has_them(p: int, m: int) -> None:
 
 def test_bars_are_as_long_as_what_a_device_keeps() -> None:
     tree = ElementTree.fromstring(pictures.memory(3, 60, "pipeline", "zero2", microbatches=4))
-    bars = [each for each in tree.iter(f"{SVG}rect") if each.get("rx") == "0"]
-    options = [StrategiesOptions(way, microbatches=4) for way in ("pipeline", "zero2")]
-    peaks = [each.usage(3, 60, 4).peak for each in options]
+    bars = [rect for rect in tree.iter(f"{SVG}rect") if rect.get("rx") == "0"]
+    options = [StrategiesOptions(name, microbatches=4) for name in ("pipeline", "zero2")]
+    peaks = [chosen.usage(3, 60, 4).peak for chosen in options]
     kept = [peak[kind][device] for peak in peaks for device in range(3) for kind in KEPT]
     widths = [float(bar.get("width", "")) for bar in bars]
     scale = max(widths) / max(kept)
     assert widths == pytest.approx([size * scale for size in kept], abs=0.1)
     totals = [f"{sum(kept[i : i + 4]) / 1e6:.2f} MB" for i in range(0, len(kept), 4)]
-    assert [each for each in texts(tree) if each.endswith(" MB")] == totals
+    assert [text for text in texts(tree) if text.endswith(" MB")] == totals
 
 
 def test_a_loss_that_diverges_stays_in_the_curve() -> None:

@@ -32,7 +32,7 @@ def test_sizes_are_in_proportion_to_speeds(examples: int, speeds: list[float]) -
     shares = [examples * (speed / sum(speeds)) for speed in speeds]
     over = [size - share for size, share in zip(sizes, shares, strict=True)]
     # What was rounded up had the larger remainder; 1e-6 is what `shares` may be off by.
-    assert all(abs(each) < 1 + 1e-6 for each in over)
+    assert all(abs(excess) < 1 + 1e-6 for excess in over)
     assert max(over) - min(over) <= 1 + 1e-6
     with pytest.raises(ValueError, match="no shards for devices of the speeds"):
         solutions.weighted_shard_sizes(10, [*speeds, -1])
@@ -62,9 +62,9 @@ def test_no_more_steps_are_under_way_than_may_be(ahead: int) -> None:
 def test_without_barriers_sums_are_wrong(algorithm: str, k: int) -> None:
     vectors = [10**device * np.arange(1, 8) for device in range(k)]
     schedule = SCHEDULES[algorithm](k)
-    np.testing.assert_array_equal(solutions.carried_out(schedule, vectors), [sum(vectors)] * k)
-    hurried = solutions.carried_out(solutions.without_barriers(schedule), vectors)
-    assert any((each != sum(vectors)).any() for each in hurried)
+    np.testing.assert_array_equal(solutions.carry_out(schedule, vectors), [sum(vectors)] * k)
+    hurried = solutions.carry_out(solutions.drop_barriers(schedule), vectors)
+    assert any((total != sum(vectors)).any() for total in hurried)
 
 
 @pytest.mark.parametrize("k", [2, 3, 16, 48])
@@ -82,7 +82,7 @@ def test_the_length_is_where_the_ring_begins_to_win(k: int) -> None:
 @pytest.mark.parametrize(("p", "m", "most"), [(2, 3, 0.5), (4, 4, 0.1), (5, 9, 0.2)])
 def test_the_bubble_is_that_of_the_formula(p: int, m: int, most: float) -> None:
     for schedule in ("gpipe", "1f1b"):
-        assert splits.waiting(schedule, p, m) == pytest.approx((p - 1) / (m + p - 1))
+        assert splits.bubble_share(schedule, p, m) == pytest.approx((p - 1) / (m + p - 1))
     assert splits.fewest_microbatches(p, most) == math.ceil((p - 1) * (1 - most) / most - 1e-9)
 
 
@@ -90,12 +90,12 @@ def test_the_bubble_is_that_of_the_formula(p: int, m: int, most: float) -> None:
 def test_a_bias_on_each_device_is_added_so_often(devices: int) -> None:
     random = np.random.default_rng(0)
     X, weight, bias = (random.normal(size=shape) for shape in ((4, 7), (7, 5), (5,)))
-    once, each = (
-        splits.cut_by_rows(X, weight, bias, devices, bias_on_each=on_each)
+    once, on_all = (
+        splits.row_parallel(X, weight, bias, devices, bias_on_each=on_each)
         for on_each in (False, True)
     )
     assert_allclose(once, X @ weight + bias, rtol=0, atol=1e-14)
-    assert_allclose(each - once, np.broadcast_to((devices - 1) * bias, (4, 5)), atol=1e-14)
+    assert_allclose(on_all - once, np.broadcast_to((devices - 1) * bias, (4, 5)), atol=1e-14)
 
 
 def test_weights_in_another_order_are_named_and_put_back(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ STALE = "from notebooks.build import stale; print(*stale(), sep='\\n')"
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of what notebooks are made of."""
+    """A copy of all sources of notebooks."""
     for room in ("common", "frameworks", "notebooks", "docs"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)
@@ -58,27 +58,27 @@ def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> Non
 
 def test_new_prose_keeps_the_outputs_and_new_code_does_not(clone: Path) -> None:
     path = clone / "notebooks/jax/multiple-gpus.ipynb"
-    before = [each.get("outputs") for each in read(path).cells]
+    before = [cell.get("outputs") for cell in read(path).cells]
     chapter = clone / "docs/chapters/multiple-gpus.md"
     change(chapter, "You need no GPU.", "No GPU is needed.")
     change(chapter, "## One step", "## A single step")
     change(clone / "frameworks/mxnet/scratch.py", "The logits (n, 10) of", "Logits (n, 10) of")
     assert python(clone, "-m", "notebooks.build").returncode == 0
-    assert [each.get("outputs") for each in read(path).cells] == before
+    assert [cell.get("outputs") for cell in read(path).cells] == before
     cells = read(clone / "notebooks/mxnet/multiple-gpus.ipynb").cells
     left = {output.output_type for cell in cells for output in cell.get("outputs", [])}
     assert left == {"display_data"}  # pictures need no run
-    found = python(clone, "-c", STALE).stdout
-    assert found == "notebooks/mxnet/multiple-gpus.ipynb: it has no outputs\n"
+    lines = python(clone, "-c", STALE).stdout
+    assert lines == "notebooks/mxnet/multiple-gpus.ipynb: it has no outputs\n"
 
 
 def test_outputs_of_other_code_or_another_run_are_named() -> None:
     wanted = notebook("allreduce", "jax")
     for spoil in ({"code": "0"}, {"outputs": "0"}, {}):
-        found = read(path_of("allreduce", "jax"))
-        found.metadata["executed"].update(spoil)
+        stored = read(path_of("allreduce", "jax"))
+        stored.metadata["executed"].update(spoil)
         problem = "its outputs are not those of a run of its code" if spoil else ""
-        assert difference(found, wanted) == problem
+        assert difference(stored, wanted) == problem
 
 
 def test_outputs_that_are_kept_are_those_of_the_run_and_a_cell_that_fails_is_named(
@@ -88,8 +88,8 @@ def test_outputs_that_are_kept_are_those_of_the_run_and_a_cell_that_fails_is_nam
     flags = ["jax", "--chapter=multiple-gpus", f"--out={tmp_path / 'out'}", "--write"]
     kept = tmp_path / "kept" / "jax" / "multiple-gpus.ipynb"
     for code, status in (("1 / 0", 1), ("print(6 * 7)", 0)):
-        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="only")])
-        monkeypatch.setattr("notebooks.execute.notebook", lambda *_, m=made: nbformat.from_dict(m))
+        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code, id="only")])
+        monkeypatch.setattr("notebooks.execute.notebook", lambda *_, nb=nb: nbformat.from_dict(nb))
         assert main(flags) == status
         assert kept.exists() == (status == 0)
     assert "cell only: ZeroDivisionError: division by zero" in capsys.readouterr().err

@@ -30,21 +30,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pages_have_every_output_and_every_notebook(site: Path) -> None:
-    every = [each for framework in (*FRAMEWORKS, None) for each in all_notebooks(framework)]
+    pairs = [pair for framework in (*FRAMEWORKS, None) for pair in all_notebooks(framework)]
     downloads = {path.read_bytes() for path in site.glob("_downloads/*/*.ipynb")}
-    assert downloads == {path_of(*each).read_bytes() for each in every}
-    for name, framework in every:
+    assert downloads == {path_of(*pair).read_bytes() for pair in pairs}
+    for name, framework in pairs:
         html = (site / "chapters" / f"{name}.html").read_text(encoding="utf-8")
         text = unescape(sub("<[^>]*>", "", html))
-        cells = [each for each in read(path_of(name, framework)).cells if each.id != "setup"]
-        left = [output for cell in cells for output in outputs(cell)]
-        assert all(words.rstrip("\n") in text for kind, words in left if kind == "text")
-        pictures = [words for kind, words in left if kind == "markup"]
+        cells = [cell for cell in read(path_of(name, framework)).cells if cell.id != "setup"]
+        printed = [output for cell in cells for output in outputs(cell)]
+        assert all(words.rstrip("\n") in text for kind, words in printed if kind == "text")
+        pictures = [words for kind, words in printed if kind == "markup"]
         assert all(
-            each.partition("<title")[2].partition(">")[2].partition("<")[0] in html
-            for each in pictures
+            svg.partition("<title")[2].partition(">")[2].partition("<")[0] in html
+            for svg in pictures
         )
-        assert len(left) > 5
+        assert len(printed) > 5
 
 
 @NEEDED
@@ -58,8 +58,8 @@ def test_what_frameworks_share_is_there_once_and_what_differs_in_tabs(site: Path
     said = tab.locator("p", has_text="In JAX arrays never change")
     for label in labels.all():
         label.click()
-        shown = [each.is_visible() for each in listings]
-        assert shown == [each == label.inner_text() for each in labels.all_inner_texts()]
+        shown = [listing.is_visible() for listing in listings]
+        assert shown == [text == label.inner_text() for text in labels.all_inner_texts()]
         assert said.is_visible() == (label.inner_text() == "JAX")
     solution = tab.locator("details", has_text="def scaled_batches(")
     assert solution.locator("pre").first.is_hidden()
@@ -73,13 +73,13 @@ def load(tab: Tab, site: Path, page: str, query: str = "") -> None:
 
 def chosen(tab: Tab) -> set[str]:
     """The tabs that are open, of the sets that have one for each framework."""
-    found: list[str] = tab.evaluate("""
+    names: list[str] = tab.evaluate("""
         () => [...document.querySelectorAll(".sd-tab-set")].filter(
             set => set.querySelectorAll(":scope > input").length === 4
         ).map(set => set.querySelector(":scope > input:checked + label").innerText)
     """)
-    assert len(found) > 3
-    return set(found)
+    assert len(names) > 3
+    return set(names)
 
 
 @NEEDED
@@ -129,7 +129,7 @@ def test_no_page_is_wider_than_the_window(site: Path, tab: Tab) -> None:
 
 @NEEDED
 def test_every_sign_of_a_formula_is_of_the_font_that_comes_with_it(site: Path, tab: Tab) -> None:
-    pages = [each for each in site.rglob("*.html") if "<math" in each.read_text(encoding="utf-8")]
+    pages = [page for page in site.rglob("*.html") if "<math" in page.read_text(encoding="utf-8")]
     assert len(pages) > 2
     browser = tab.context.new_cdp_session(tab)
     for page in pages:
