@@ -4,7 +4,7 @@ Only the standard library, as for `--help` and for the plan of runs.
 """
 
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -151,8 +151,7 @@ class ChapterSpec:
 
     `heading` is what a report calls it. A preset has settings, by the names of the flags; batch
     size and learning rate of those `per_device` are for one device. `without_gpu` names the preset
-    that `auto` is where there is no GPU; else it is "book". `of_weights` returns the options that
-    the shapes in a file of weights decide.
+    that `auto` is where there is no GPU; else it is "book".
     """
 
     name: str
@@ -164,7 +163,6 @@ class ChapterSpec:
     suites: tuple[Suite, ...]
     per_device: tuple[str, ...] = ()
     without_gpu: str = "book"
-    of_weights: Callable[[Callable[[str], tuple[int, ...]]], Settings] = lambda shape_in: {}
 
     def preset(self, name: str, devices: int) -> dict[str, Any]:
         """The settings of a preset on so many devices."""

@@ -67,14 +67,6 @@ def bfloat16_note(path: Path) -> str:
     return f"{path} has bfloat16, read as float32: {_listed(names)}" if names else ""
 
 
-def shape_in(path: Path, name: str) -> tuple[int, ...]:
-    """The shape of one tensor of a `.safetensors` file. Raises RequestError if it is not there."""
-    stored = _stored(path)
-    if name not in stored:
-        raise RequestError(f"cannot read weights from {path}: it has no {name}")
-    return tuple(stored[name]["shape"])
-
-
 def _stored(path: Path) -> dict[str, Any]:
     """The arrays of a `.safetensors` file as they are stored: dtype, shape and data of each."""
     content = b""

@@ -1,9 +1,13 @@
-"""The code and the packages that a run rests on."""
+"""The code, the packages and the GPUs that a run rests on."""
 
 import hashlib
+import os
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
+
+from common.backends.driver import count_cards, find_driver
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ROOMS: Final = (
@@ -11,6 +15,9 @@ ROOMS: Final = (
     *("hosts", "chapters", "settings", "records", "training"),
 )
 """The rooms of `common/` that decide a run's numbers."""
+
+VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
+"""As it was in the beginning: a run hides the GPUs that it does not use."""
 
 
 def source_digest(framework: str) -> str:
@@ -31,10 +38,15 @@ def sources(framework: str) -> list[Path]:
 
 def versions(distributions: tuple[str, ...]) -> dict[str, str]:
     """The installed version of each distribution; "none" where it is not installed."""
-    found: dict[str, str] = {}
+    installed = dict.fromkeys(distributions, "none")
     for name in distributions:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "none"
-    return found
+        with suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    return installed
+
+
+def gpus_here() -> dict[str, str | int]:
+    """The GPUs that a run could choose from, and NVIDIA's driver."""
+    if isinstance(driver := find_driver(VISIBLE), str):  # the framework may see more
+        return {"gpus": "unknown", "driver": "unknown"}
+    return {"gpus": count_cards(driver.cards), "driver": driver.version}

@@ -1,12 +1,17 @@
 """What a run leaves: a record, with its tensors in the `.safetensors` file beside it."""
 
 import re
-from typing import Final, Literal
+import sys
+import traceback
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from common.base.errors import RequestError, RunError
 from common.parallel.ledger import Event, Usage
+from common.records.fingerprint import ROOT
 from common.settings.config import Config, Count
+from common.terminal.text import gist, storable
 
 SCHEMA: Final = 8
 
@@ -35,6 +40,18 @@ class Failure(Strict):
     tensor: str = ""
     device: int | None = None
     traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """The error that ended a run, without the paths of a machine."""
+        ours = isinstance(error, RequestError | RunError)
+        message = str(error) if ours else f"{type(error).__name__}: {gist(str(error))}"
+        text = "".join(traceback.format_exception(error))
+        text = text.replace(str(ROOT), ".").replace(sys.prefix, "...")
+        failure = cls(message=storable(message), traceback=storable(text))
+        if isinstance(error, RunError):
+            failure.step, failure.tensor, failure.device = error.step, error.tensor, error.device
+        return failure
 
 
 class Resumption(Strict):

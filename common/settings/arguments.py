@@ -174,7 +174,7 @@ def _add_checkpoints(group: ArgumentGroup) -> None:
         "--resume",
         action="store_true",
         help="resume from the newest checkpoint there, or start from the beginning if there is "
-        "none: the run ends with the same bits as one that was never stopped",
+        "none: on the same setup, it ends with the same bits as a run that was never stopped",
     )
     _path(
         group,

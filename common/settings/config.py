@@ -107,7 +107,7 @@ class Config(BaseModel):
         `available` examples, for training and for testing. Raises RequestError.
         """
         spec, name = SPECS[settings["chapter"]], settings["preset"]
-        if reason := spec.options.idle(settings) or _idle(settings):
+        if reason := spec.options.idle(settings) or _idle(settings, kind):
             raise RequestError(reason)
         if name == "auto":  # the book's, where that is no matter of hours
             name = "book" if kind == "gpu" else spec.without_gpu
@@ -195,8 +195,10 @@ class Config(BaseModel):
         return min(steps * self.batch_size, self.train_examples)
 
 
-def _idle(settings: Mapping[str, Any]) -> str:
+def _idle(settings: Mapping[str, Any], kind: str) -> str:
     """Which flag means nothing beside the others, in every chapter; empty if none."""
+    if settings["tf32"] and kind == "cpu":
+        return "--tf32 needs GPUs: CPUs multiply all bits of the mantissa"
     if settings["deterministic"] and settings["device_kind"] == "cpu":
         return "--deterministic means nothing for --device-kind cpu: it is for GPUs"
     if settings["data_dir"] and settings["dataset"] == "synthetic":

@@ -3,50 +3,43 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from common.backends.devices import DeviceRequest, Process
-from common.backends.interface import Chapter
-from common.backends.loading import backend
+from common.backends.loading import backend, package
 from common.base.arrays import Weights, part
-from common.base.errors import RequestError, StoppedError
 from common.base.files import remove_temporaries
 from common.base.locks import held
-from common.base.machine import peak_memory
+from common.base.machine import describe_machine, peak_memory
 from common.base.signals import stoppable
 from common.chapters.chapters import SPECS
 from common.data.dataset import Dataset
 from common.models.initial import initial_weights
-from common.models.weights_file import save_weights
-from common.records.new import cluster, new_record
-from common.records.record import Record, files_of
+from common.models.weights_file import digest, load_weights, save_weights
+from common.records.fingerprint import gpus_here, source_digest, versions
+from common.records.record import Cluster, Record, files_of
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.files import Files
 from common.terminal.streams import open_streams
-from common.training.checkpoints import Checkpoint, Checkpoints
+from common.training.checkpoints import Checkpoints
 from common.training.loop import Outcome, Training
 from common.training.reporter import Reporter, closing_line, introduction
-from common.training.resume import (
-    choose_checkpoint,
-    require_same,
-    resumed_record,
-    resumption_notice,
-)
+from common.training.resume import choose_checkpoint, require_alike, resumed
 
 
 @dataclass(frozen=True)
 class Job:
     """A run, ready to start. It is plain data: it can be sent to another process.
 
-    `settings` are those of all flags. Without `weights` it starts from those of its seed.
-    `environment` has the variables that may change how it rounds.
+    `settings` are those of all flags. `environment` has the variables that may change how it
+    rounds.
     """
 
     settings: Mapping[str, Any]
     files: Files
     data: Dataset
-    weights: Weights | None
     command_line: list[str]
     started: str
     launcher: str = ""
@@ -58,68 +51,60 @@ class Job:
         A signal is noted from the first moment on, and minded between two steps.
         """
         open_streams()  # this may be a process of its own
+        first = process.rank == 0
         # Among several processes, a second signal ends the one that has started this one.
         with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
-            report = Reporter(quiet=self.files.quiet or process.rank > 0)
-            chapter = self.chapter()
+            report = Reporter(quiet=self.files.quiet or not first)
+            chapter = backend(self.framework, self.chapter)
             devices = chapter.devices(process, self.request.on_each(process))
-            config, data = self.settled(len(devices.names), devices.kind)
-            weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
-            about = self.command_line, self.started, self.environment
-            record = new_record(config, data, weights, devices.names, *about)
-            record = record.model_copy(update={"cluster": cluster(self.launcher, config, process)})
-            if process.rank == 0:
+            config, data, weights = self.settled(len(devices.names), devices.kind)
+            record = self.record(config, data, weights, devices.names, process)
+            if first:
                 self.files.require_output_paths(record.file_name())
                 self.hold(record, stack)
             # All look for checkpoints once no other run writes any: an earlier one may just end.
             process.anyone(stop.asked)
             found = choose_checkpoint(self.files, record, report)
-            require_same(record, found, process)
-            if found is not None:
-                record = resumed_record(record, found)
-            if process.rank == 0:
-                report.notice(introduction(config, self.settings["preset"], devices.names))
-                if found is not None:
-                    report.notice(resumption_notice(record, found))
+            require_alike(record, found, process)
+            report.notice(introduction(config, self.settings["preset"], devices.names))
+            if found:
+                record = resumed(record, found, report)
+            if first:
                 # It says "running" at once: should the run die, it is not taken for complete.
                 self.write(record)
+            checkpoints = None
+            if folder := self.files.checkpoint_dir:
+                last = found and found.path
+                checkpoints = Checkpoints(folder, self.files.checkpoint_every, record, first, last)
             training = Training(
                 chapter,
                 devices.local,
                 config,
                 data,
                 report,
-                self.checkpoints(record, found, process),
+                checkpoints,
                 found,
                 stop,
                 process,
-                # So whatever writes the record or a checkpoint tells how far the run has come.
+                # So whatever writes a checkpoint tells how far the run has come.
                 Outcome(record.losses, record.epochs),
             )
-            try:
-                outcome = training.train(weights)
-                process.gather(0)  # no record is complete before all processes are done
-            except StoppedError:
-                if process.rank == 0:
-                    self.write(record.model_copy(update={"status": "interrupted"}))
-                raise
-            if process.rank == 0:
+            outcome = training.train(weights)
+            process.gather(0)  # no record is complete before all processes are done
+            if first:
                 self.finish(record, outcome)
-
-    def checkpoints(
-        self, record: Record, found: Checkpoint | None, process: Process
-    ) -> Checkpoints | None:
-        """Where checkpoints go, if any are asked for."""
-        if (folder := self.files.checkpoint_dir) is None:
-            return None
-        every, last = self.files.checkpoint_every, found.path if found else None
-        return Checkpoints(folder, every, record, process.rank == 0, last)
 
     @property
     def framework(self) -> str:
         """The framework that trains."""
         framework: str = self.settings["framework"]
         return framework
+
+    @property
+    def chapter(self) -> str:
+        """The chapter that it trains."""
+        chapter: str = self.settings["chapter"]
+        return chapter
 
     @property
     def request(self) -> DeviceRequest:
@@ -129,21 +114,53 @@ class Job:
     @property
     def options(self) -> Any:
         """The chapter's own options, of which a preset may yet have to decide some."""
-        return SPECS[self.settings["chapter"]].chosen(self.settings)
+        return SPECS[self.chapter].chosen(self.settings)
 
-    def chapter(self) -> Chapter:
-        """The backend's module."""
-        return backend(self.framework, self.settings["chapter"])
-
-    def settled(self, devices: int, kind: str) -> tuple[Config, Dataset]:
-        """The configuration, now that the devices are known, and the data it takes.
+    def settled(self, devices: int, kind: str) -> tuple[Config, Dataset, Weights]:
+        """The configuration, now that the devices are known, its data and initial weights.
 
         Raises RequestError if they cannot do what is asked for.
         """
-        if self.settings["tf32"] and kind == "cpu":
-            raise RequestError("--tf32 needs GPUs: CPUs multiply all bits of the mantissa")
         config = Config.of(self.settings, devices, kind, self.data.name, self.data.sizes())
-        return config, self.data.first(config.train_examples, config.test_examples)
+        data = self.data.first(config.train_examples, config.test_examples)
+        return config, data, starting_weights(config, self.settings["init_weights"])
+
+    def record(
+        self,
+        config: Config,
+        data: Dataset,
+        weights: Weights,
+        devices: list[str],
+        process: Process,
+    ) -> Record:
+        """The record of the run, which is about to start."""
+        framework, chapter, kind = config.framework, config.chapter, config.device_kind
+        about, cluster = package(framework), None
+        if process.hosts:
+            settings = config.settings()
+            how = settings.get("allreduce") or settings.get("wrapper", "")
+            cluster = Cluster(
+                launcher=self.launcher,
+                hosts=list(process.hosts),
+                engine=about.ENGINES.get(how, about.ENGINES[chapter]),
+                transport=about.TRANSPORTS[kind],
+            )
+        return Record(
+            framework=framework,
+            chapter=chapter,
+            status="running",
+            command=["python", "-m", f"frameworks.{framework}.{chapter}", *self.command_line],
+            started=self.started,
+            machine=describe_machine() | (gpus_here() if kind == "gpu" else {}),
+            environment=self.environment,
+            versions=versions(("numpy", *about.DISTRIBUTIONS)),
+            source_sha256=source_digest(framework),
+            devices=devices,
+            config=config,
+            data_sha256=data.digest(),
+            initial_weights_sha256=digest(weights),
+            cluster=cluster,
+        )
 
     def hold(self, record: Record, stack: ExitStack) -> None:
         """Keeps other runs of this name out of its folders, and clears what killed ones left.
@@ -162,14 +179,17 @@ class Job:
         if self.files.save_weights is not None:
             with write_failure(self.files.save_weights):
                 save_weights(self.files.save_weights, part(outcome.tensors, "weights/"))
-        complete = {
-            "status": "complete",
-            "peak_memory": peak_memory(),
-            "split": outcome.split,
-        }
+        complete = {"status": "complete", "peak_memory": peak_memory(), "split": outcome.split}
         self.write(record.model_copy(update=complete), outcome.tensors)
         print(closing_line(outcome.epochs, record.devices), flush=True)
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
         """Writes the record, and its tensors before it. Raises RunError if it cannot."""
         write_record(self.files.out / record.file_name(), record, tensors)
+
+
+def starting_weights(config: Config, path: Path | None) -> Weights:
+    """The weights in the file at `path`, else those of the seed. Raises RequestError."""
+    if path:
+        return load_weights(path, config.shapes(), config.dtype)
+    return initial_weights(config.shapes(), config.seed, config.dtype)

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from common.backends.devices import DeviceRequest, Process
 from common.backends.loading import import_backend, package, variables_blamed
-from common.base.arrays import Weights
-from common.base.errors import RequestError, RunError, StoppedError, Terminated
+from common.base.errors import RequestError, StoppedError, Terminated
 from common.base.locks import held
 from common.base.machine import now
 from common.base.signals import stoppable
@@ -18,10 +17,9 @@ from common.data.dataset import load
 from common.hosts.connections import Meeting
 from common.hosts.launchers import launched
 from common.hosts.supervise import with_others
-from common.models.weights_file import bfloat16_note, load_weights, shape_in
+from common.models.weights_file import bfloat16_note
 from common.records.fingerprint import source_digest, versions
-from common.records.new import failure_of
-from common.records.record import ANY, Record, record_name
+from common.records.record import ANY, Failure, record_name
 from common.records.store import read_record
 from common.settings.config import Config
 from common.settings.files import Files
@@ -43,20 +41,20 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
     process, devices = here.process, settings["devices"]
     with first_speaks(process):
         DeviceRequest.of(settings).on_each(process)
-        Config.of(settings, 1 if devices is None else devices, "cpu")
+        kind = "gpu" if settings["tf32"] and settings["device_kind"] != "cpu" else "cpu"
+        Config.of(settings, 1 if devices is None else devices, kind)
         files = Files.of(settings)
         report = Reporter(quiet=files.quiet or process.rank > 0)
         if process.rank == 0:  # it writes for all
             way = SPECS[chapter].way(settings)
             files.require_output_paths(devices and record_name(framework, chapter, devices, way))
-        settings, weights = given_weights(settings)
         if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
             report.notice(note)
         first = settings["train_examples"], settings["test_examples"]
         data = load(settings["dataset"], settings["data_dir"], report.notice, first)
-        command = [storable(each) for each in command_line]
+        command = [storable(word) for word in command_line]
         variables = package(framework).ENVIRONMENT.given()
-        job = Job(settings, files, data, weights, command, now(), here.launcher, variables)
+        job = Job(settings, files, data, command, now(), here.launcher, variables)
         threads = cpu_threads(settings, report)
     if process.count == 1:
         with marked(job):
@@ -70,46 +68,34 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
 
 def launch(job: Job, threads: int, process: Process) -> None:
     """Runs the job in every process that it needs here, once all others are known."""
-    chapter = import_backend(job.framework, job.settings["chapter"], threads, job.request.tf32)
+    chapter = import_backend(job.framework, job.chapter, threads, job.request.tf32)
     chapter.launch(job, job.request.on_each(process), job.options, process)
 
 
 @contextmanager
 def marked(job: Job) -> Iterator[None]:
-    """If the job fails meanwhile, its record says so, unless that is complete or failed already."""
+    """If the job ends early meanwhile, its record says so, and why it failed."""
     try:
         with variables_blamed(job.framework):
             yield
     except BaseException as error:
-        mark_failed(job, error)
+        stopped = isinstance(error, StoppedError | KeyboardInterrupt)
+        failed = {"status": "failed", "failure": Failure.of(error)}
+        mark(job, {"status": "interrupted"} if stopped else failed)
         raise
 
 
-def mark_failed(job: Job, error: BaseException) -> None:
-    """Writes into the record that the run has left so far why it ended."""
-    stopped = isinstance(error, StoppedError | KeyboardInterrupt)
-    with suppress(Exception):  # what ended the run is what matters
-        if (record := begun(job)) is None:
-            return
-        # A process of this run may need a moment to let go.
-        with held(job.files.out, record.name()):
-            record = begun(job)
-            # All may have stopped in order but one that was lost meanwhile: its loss counts.
-            if record and record.status in ("running", "interrupted"):
-                ended = "interrupted" if stopped else "failed"
-                failure = None if stopped else failure_of(error)
-                job.write(record.model_copy(update={"status": ended, "failure": failure}))
-
-
-def begun(job: Job) -> Record | None:
-    """The record that the run has left so far."""
-    name = record_name(job.framework, job.settings["chapter"], ANY, job.options.way())
-    for path in job.files.out.glob(name):
-        with suppress(RunError):
-            found = read_record(path)
-            if (found.started, found.command[3:]) == (job.started, job.command_line):
-                return found
-    return None
+def mark(job: Job, end: Mapping[str, Any]) -> None:
+    """Changes the record that the run has left, unless that is complete or marked already."""
+    way = job.options.way()
+    for path in job.files.out.glob(record_name(job.framework, job.chapter, ANY, way)):
+        with suppress(Exception):  # what ended the run is what matters
+            if read_record(path).started == job.started:
+                # A process of this run may need a moment to release its lock.
+                with held(job.files.out, path.stem):
+                    record = read_record(path)
+                    if (record.started, record.status) == (job.started, "running"):
+                        job.write(record.model_copy(update=end))
 
 
 def alike(job: Job) -> dict[str, str]:
@@ -147,18 +133,8 @@ def first_speaks(process: Process) -> Iterator[None]:
 
 def cpu_threads(settings: Mapping[str, Any], report: Reporter) -> int:
     """The threads that a framework is loaded with; some may have but one for each device."""
-    framework, devices, asked = (settings[each] for each in ("framework", "devices", "threads"))
+    framework, devices, asked = (settings[k] for k in ("framework", "devices", "threads"))
     threads: int = 1 if devices != 1 and package(framework).ONE_THREAD_EACH else asked
     if threads < asked // (devices or 2):
         report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
     return threads
-
-
-def given_weights(settings: Mapping[str, Any]) -> tuple[Mapping[str, Any], Weights | None]:
-    """The weights of --init-weights, if any, and the settings with what they decide."""
-    if (path := settings["init_weights"]) is None:
-        return settings, None
-    spec = SPECS[settings["chapter"]]
-    if None in vars(spec.chosen(settings)).values():
-        settings = {**settings, **spec.of_weights(partial(shape_in, path))}
-    return settings, load_weights(path, spec.chosen(settings).shapes(), settings["dtype"])

@@ -24,8 +24,8 @@ from common.records.fingerprint import versions
 from common.settings.arguments import all_settings
 from common.settings.config import Config
 from common.terminal.values import path
+from common.training.job import starting_weights
 from common.training.loop import Outcome
-from common.training.run import given_weights
 from notebooks.classroom.live import Live, show
 from notebooks.classroom.runs import Work, in_processes
 
@@ -110,7 +110,7 @@ class Lesson:
             raise RequestError(f"only the command line can set {', '.join(sorted(fixed))}")
         settings = {"preset": "quick", "threads": self.threads, **settings}
         settings |= {name: path(str(settings[name])) for name in PATHS & settings.keys()}
-        asked, weights = given_weights(all_settings(self.framework, self.name, settings))
+        asked = all_settings(self.framework, self.name, settings)
         data = loaded(asked["dataset"], asked["data_dir"])
         devices = len(self.devices) if asked["devices"] is None else asked["devices"]
         config = Config.of(asked, devices, self.kind, data.name, data.sizes())
@@ -118,6 +118,7 @@ class Lesson:
             raise RequestError(f"this notebook has {len(self.devices)} devices, not {devices}")
         live = Live(quiet=asked["quiet"])
         examples = data.first(config.train_examples, config.test_examples)
+        weights = starting_weights(config, asked["init_weights"])
         work = Work(config, asked["preset"], examples, weights)
         native = config.options.native and self.imported.native_launch
         if native or config.options.in_processes():

@@ -12,7 +12,6 @@ from common.backends.interface import Chapter
 from common.backends.loading import backend
 from common.base.arrays import Weights
 from common.data.dataset import Dataset
-from common.models.initial import initial_weights
 from common.settings.config import Config
 from common.training.loop import Outcome, Training
 from common.training.reporter import closing_line, introduction
@@ -26,15 +25,15 @@ class Work:
     config: Config
     preset: str
     data: Dataset
-    weights: Weights | None = None
+    weights: Weights
 
     def train(self, chapter: Chapter, devices: Any, names: list[str], notify: Notify) -> Outcome:
         """Trains on these devices, and calls `notify` with each event."""
         config = self.config
         notify("notice", introduction(config, self.preset, names))
         notify("begin", config.epochs or 1)
-        weights = self.weights or initial_weights(config.shapes(), config.seed, config.dtype)
-        outcome = Training(chapter, devices, config, self.data, Forwarder(notify)).train(weights)
+        training = Training(chapter, devices, config, self.data, Forwarder(notify))
+        outcome = training.train(self.weights)
         notify("finish", closing_line(outcome.epochs, names), outcome.losses)
         return outcome
 

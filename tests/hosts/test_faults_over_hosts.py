@@ -138,7 +138,7 @@ def test_a_run_that_loses_a_process_or_a_host_ends_soon(
     if fault.rank == 0:
         runner.finish("alone", f"--resume-from={newest}")
         differences = runner.record("alone").resumed[-1].differences
-        assert "devices by host 1 + 1 + 1 there, 3 here" in differences
+        assert "devices 1 + 1 + 1 there, 3 here" in differences
     if fault == SAME_BITS:
         with Hosts(HOSTS) as hosts:
             run = RunOverHosts(runner, hosts)

@@ -10,11 +10,11 @@ import pytest
 from agreement import edit, failed, failures, judge, make, rewrite
 from numpy_chapter import NumpyChapter
 
-from common.records.new import failure_of
+from common.records.record import Failure
 from common.records.store import read_record, read_tensors
 
 Spoil = Callable[[Path], object]
-FAILURE = failure_of(OSError("worse\nmore of it")).model_dump()
+FAILURE = Failure.of(OSError("worse\nmore of it")).model_dump()
 
 
 def edited(**changes: Any) -> Spoil:

@@ -12,7 +12,7 @@ from numpy_chapter import NumpyConcise, WrongEpsilon
 from common.base.errors import RunError
 from common.compare.folder import examine, verdict_on
 from common.parity import main
-from common.records.new import failure_of
+from common.records.record import Failure
 from common.report.page import page
 from common.terminal.text import printable
 
@@ -116,7 +116,7 @@ def test_a_run_that_failed_comes_after_one_that_is_wrong_and_then_records_that_l
     results: Path,
 ) -> None:
     make(results / "float64", "mxnet", chapters.WrongFlattenOrder(), 2)
-    failure = failure_of(BrokenPipeError("[Errno 32] Broken pipe")).model_dump()
+    failure = Failure.of(BrokenPipeError("[Errno 32] Broken pipe")).model_dump()
     edit(results / "float64/jax-scratch-1dev.json", status="failed", failure=failure)
     with pytest.raises(RunError):
         make(results / "float64", "tensorflow", chapters.StaleReplica(), 2)

@@ -71,11 +71,10 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     given = all_settings(framework, config.chapter, {"devices": devices})
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
-    about = data, weights, flags, now()
-    job = Job(given, Files(folder, quiet=True), *about)
+    job = Job(given, Files(folder, quiet=True), data, flags, now())
     # The chapter need be no module, and no flags need ask for the configuration.
-    instead: dict[str, Any] = {"chapter": lambda _: backend, "settled": lambda *_: (config, data)}
-    with patch.multiple(Job, **instead), marked(job):
+    settled = patch.object(Job, "settled", lambda *_: (config, data, weights))
+    with settled, patch("common.training.job.backend", lambda *_: backend), marked(job):
         backend.launch(job, job.request, job.options)
     return folder / record_name(framework, config.chapter, devices, config.options.way())
 

@@ -49,7 +49,7 @@ def test_a_signal_ends_a_run_after_its_step(
     assert status == (130 if number == signal.SIGINT else 143)
     line = "stopped after step 2 of 7, and kept no checkpoint"
     assert capsys.readouterr().err == f"python -m frameworks.pytorch.scratch: error: {line}\n"
-    assert (written()["status"], written()["losses"]) == ("interrupted", [1, 1 / 2])
+    assert written()["status"] == "interrupted"
 
 
 def test_a_signal_that_is_ignored_ends_nothing(
@@ -77,7 +77,7 @@ def test_two_checkpoints_stay_and_no_parts_of_others(start: CommandLine) -> None
 
 
 def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
-    start: CommandLine,
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert start(*EVERY, loss=stopping(3)) == 143
     found = read_checkpoint(KEPT / f"{NAME}-step3.json")
@@ -96,10 +96,11 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
     assert (again["framework"], written()["losses"][:3]) == ("jax", [1, 1 / 2, 1 / 3])
     assert again["differences"] == [
         "framework jax there, pytorch here",
+        "devices 2 + 1 there, 3 here",
         "allreduce star there, ring here",
-        "devices by host 2 + 1 there, 3 here",
         f"processor Z80 there, {processor} here",
     ]
+    assert f"it may round otherwise: {again['differences'][0]}, " in capsys.readouterr().err
     steps = [
         len(read_checkpoint(path).record.losses) for path in checkpoints_in(Path("other"), NAME)
     ]
@@ -124,7 +125,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
     for step in (6, 7):
         damage(step)
     assert start(*EVERY, "--resume") == 2
-    assert "no checkpoint in kept is whole: remove them to" in capsys.readouterr().err
+    assert "there is no checkpoint to resume from: kept/" in capsys.readouterr().err
     assert len(list(KEPT.iterdir())) == 4
 
 
@@ -140,13 +141,8 @@ def changed(**changes: Any) -> Callable[[], object]:
         (Path, ["--resume", "--lr=0.5"], "computes other numbers: lr 0.2 there, 0.5 here"),
         (changed(initial_weights_sha256="0"), ["--resume"], "numbers: initial weights 0 there, "),
         (changed(source_sha256="0"), ["--resume"], "numbers: code stale there, current here"),
-        (Path, ["--resume", "--allreduce=ring"], "another setup: allreduce star there, ring here"),
-        (Path, ["--resume", "--threads=1000"], "there, 1000 here"),
-        (changed(versions={"numpy": "0"}), ["--resume"], "another setup: numpy 0 there"),
-        (changed(devices=["a x", "b x", "b y"]), ["--resume"], "by host 1 + 2 there, 3 here"),
-        (Path, ["--resume", "--devices=2"], "another setup: devices 3 there, 2 here"),
         (Path, ["--resume", "--device-kind=cpu", "--tf32"], "--tf32 needs GPUs: CPUs multiply all"),
-        (Path, ["--resume-from=nowhere"], "--resume-from: nowhere.json cannot be read"),
+        (Path, ["--resume-from=nowhere"], "checkpoint to resume from: nowhere.json cannot be read"),
         (Path, [f"--resume-from={RECORD}"], "no checkpoint to resume from: the run is interrupted"),
     ],
 )
@@ -166,11 +162,6 @@ def test_what_a_run_may_not_resume_from_is_refused_and_stays(
     (line,) = capsys.readouterr().err.splitlines()
     assert why in line
     assert {path: path.read_bytes() for path in (RECORD, *KEPT.iterdir())} == files
-
-
-def test_runs_on_other_devices_share_a_folder_once_none_has_steps_left(start: CommandLine) -> None:
-    assert start(*EVERY) == 0
-    assert start(*EVERY, "--resume", "--devices=2") == 0
 
 
 @pytest.mark.parametrize(
