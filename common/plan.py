@@ -19,7 +19,6 @@ from common.chapters.spec import Flags, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing.plans import step
 from common.parallel import strategies
-from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net, dense, lenet, resnet18
 from common.parallel.pipelines import bubble
@@ -111,7 +110,7 @@ class Scenario(Flags):
         """The traffic and the peak memory of a step."""
         item, state, master = PRECISIONS[self.precision]
         per_weight = master + OPTIMIZERS[self.optimizer] * state
-        return predicted(self.plan(), self.examples, item, per_weight)
+        return self.plan().usage(self.examples, item, per_weight)
 
 
 def lines_of(net: str, plan: Plan, usage: Usage) -> Iterator[str]:

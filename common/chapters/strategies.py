@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 from common.backends.frameworks import NO_NATIVE
 from common.chapters.spec import Options, option, told
 from common.parallel import strategies
-from common.parallel.costs import predicted
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net, lenet
 from common.parallel.plans import Plan
@@ -153,7 +152,7 @@ class StrategiesOptions(Options):
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
         """What a step on so many examples sends and keeps, by formula."""
-        return predicted(self.plan(devices), examples, itemsize)
+        return self.plan(devices).usage(examples, itemsize)
 
     def parts(self, devices: int) -> int:
         """Into how many parts a minibatch is cut, each of which has to get an example."""

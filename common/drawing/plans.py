@@ -7,7 +7,7 @@ from typing import Final
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
 from common.parallel.ledger import KEPT, Usage
-from common.parallel.pipelines import ORDERS, TimedPass, bubble, most_live, simulate
+from common.parallel.pipelines import IN_FLIGHT, TimedPass, bubble, most_live, order, simulate
 from common.parallel.plans import Part, Plan
 
 WIDTH: Final = 480
@@ -92,13 +92,13 @@ def _filled(part: Part, shape: tuple[int, ...], place: tuple[float, float, float
 
 def timelines(stages: int = 4, microbatches: int = 4) -> str:
     """Every order of a pipeline on one scale: when each device works, and when it waits."""
-    orders = {name: made(stages, microbatches) for name, made in ORDERS.items()}
-    events = {name: simulate(order) for name, order in orders.items()}
+    orders = {name: order(name, stages, microbatches) for name in IN_FLIGHT}
+    events = {name: simulate(passes) for name, passes in orders.items()}
     longest = max(event.end for each in events.values() for event in each)
     parts: list[str] = []
     y = 8.0
-    for name, order in orders.items():
-        live = ", ".join(str(most_live(passes)) for passes in order)
+    for name, stage_passes in orders.items():
+        live = ", ".join(str(most_live(passes)) for passes in stage_passes)
         note = f"{_planned(events[name], stages)} Most live microbatches: {live}."
         parts += _lanes(y, TITLES[name], note, stages, events[name], longest)
         y += HEADING + 20 + stages * LANE + 8

@@ -2,10 +2,11 @@
 
 import math
 import time
-from collections import Counter, UserDict
+from collections import UserDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 MOVED: Final = ("activations", "gradients", "weights")
@@ -47,72 +48,66 @@ class Event:
     end: float
 
 
-@dataclass
 class Ledger:
     """Counts for `devices`, known by their numbers; an element has `itemsize` bytes."""
 
-    devices: int
-    itemsize: int
-    sent: Counter[tuple[str, int]] = field(default_factory=Counter)
-    received: Counter[tuple[str, int]] = field(default_factory=Counter)
-    messages: Counter[int] = field(default_factory=Counter)
-    kept: Counter[tuple[str, int]] = field(default_factory=Counter)
-    peak: Counter[tuple[str, int]] = field(default_factory=Counter)
-    live: Counter[int] = field(default_factory=Counter)
-    events: list[Event] = field(default_factory=list)
-    began: float = 0.0
+    def __init__(self, devices: int, itemsize: int) -> None:
+        self.devices, self.itemsize = devices, itemsize
+        self.kept = self._zeros(KEPT)
+        self.begin()
+
+    def _zeros(self, kinds: Sequence[str]) -> dict[str, list[int]]:
+        return {kind: [0] * self.devices for kind in kinds}
 
     def begin(self) -> None:
         """Begins a step: counts start at 0, but memory stays."""
-        for counter in (self.sent, self.received, self.messages, self.live):
-            counter.clear()
-        self.peak = Counter(self.kept)
-        self.events, self.began = [], time.perf_counter()
+        self.sent, self.received = self._zeros(MOVED), self._zeros(MOVED)
+        self.messages, self.live = [0] * self.devices, [0] * self.devices
+        self.peak = deepcopy(self.kept)
+        self.events: list[Event] = []
+        self.began = time.perf_counter()
 
     def bytes(self, value: Any) -> int:
         """The bytes of a tensor, or of several in a list."""
         if isinstance(value, list | tuple):
             return sum(map(self.bytes, value))
-        size: int = math.prod(value.shape) * self.itemsize
-        return size
+        return int(math.prod(value.shape)) * self.itemsize
 
     def send(self, size: int, source: int, target: int, kind: str, messages: int = 1) -> None:
         """Counts messages of `size` bytes together."""
-        self.sent[kind, source] += size
-        self.received[kind, target] += size
+        self.sent[kind][source] += size
+        self.received[kind][target] += size
         self.messages[source] += messages
+
+    def allreduce(self, size: int, group: Sequence[int], kind: str, times: int = 1) -> None:
+        """Counts all-reduces of `size` bytes together, by a star around the first device."""
+        for device in group[1:]:
+            self.send(size, device, group[0], kind, times)
+            self.send(size, group[0], device, kind, times)
 
     def keep(self, kind: str, device: int, size: int) -> None:
         """Counts bytes that a device keeps from now on; negative: that it frees."""
-        self.kept[kind, device] += size
-        self.peak[kind, device] = max(self.peak[kind, device], self.kept[kind, device])
+        kept, peak = self.kept[kind], self.peak[kind]
+        kept[device] += size
+        peak[device] = max(peak[device], kept[device])
 
     def usage(self, examples: int) -> Usage:
         """The counts of a step on so many examples."""
-
-        def listed(counts: Counter[Any], kinds: Sequence[str]) -> dict[str, list[int]]:
-            return {kind: [counts[kind, i] for i in range(self.devices)] for kind in kinds}
-
-        return Usage(
-            examples=examples,
-            sent=listed(self.sent, MOVED),
-            received=listed(self.received, MOVED),
-            messages=[self.messages[i] for i in range(self.devices)],
-            live=[self.live[i] for i in range(self.devices)],
-            peak=listed(self.peak, KEPT),
-        )
+        counts = self.sent, self.received, self.messages, self.live, self.peak
+        return Usage(examples, *deepcopy(counts))
 
 
 class Kept(UserDict[Any, Any]):
-    """Tensors of one kind that a device keeps, by name or by microbatch; it counts their bytes."""
+    """Tensors of one kind that a device keeps, by name or by microbatch; it counts their bytes.
+
+    A value may be a list of tensors.
+    """
 
     def __init__(self, kind: str, device: int, ledger: Ledger) -> None:
-        """Begins empty."""
         super().__init__()
         self.kind, self.device, self.ledger = kind, device, ledger
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Keeps a tensor, or several in a list, in place of one of that name."""
         freed = self.ledger.bytes(self.data[key]) if key in self.data else 0
         self.ledger.keep(self.kind, self.device, self.ledger.bytes(value) - freed)
         super().__setitem__(key, value)
@@ -120,7 +115,6 @@ class Kept(UserDict[Any, Any]):
             self.ledger.live[self.device] = max(self.ledger.live[self.device], len(self))
 
     def __delitem__(self, key: Any) -> None:
-        """Frees a tensor."""
         self.ledger.keep(self.kind, self.device, -self.ledger.bytes(self.data[key]))
         super().__delitem__(key)
 
@@ -158,11 +152,10 @@ class Group:
 
 def mesh(devices: Sequence[Any], replicas: int, ledger: Ledger) -> tuple[list[Group], list[Group]]:
     """The rows and the columns of a mesh: model-parallel and data-parallel groups."""
+
+    def group(numbers: Sequence[int]) -> Group:
+        return Group([devices[i] for i in numbers], numbers, ledger)
+
     length, numbers = len(devices) // replicas, range(len(devices))
-    rows = [numbers[row * length : (row + 1) * length] for row in range(replicas)]
-    columns = [numbers[column::length] for column in range(length)]
-
-    def groups(of: Sequence[Sequence[int]]) -> list[Group]:
-        return [Group([devices[i] for i in numbers], numbers, ledger) for numbers in of]
-
-    return groups(rows), groups(columns)
+    rows = [group(numbers[row * length :][:length]) for row in range(replicas)]
+    return rows, [group(numbers[column::length]) for column in range(length)]

@@ -32,10 +32,10 @@ class Net:
     @cached_property
     def tensors(self) -> Mapping[str, list[str]]:
         """The names of each layer's parameters."""
-        found: dict[str, list[str]] = {name: [] for name in self.layers}
+        names: dict[str, list[str]] = {layer: [] for layer in self.layers}
         for name in self.shapes:
-            found[name.rpartition(".")[0]].append(name)
-        return found
+            names[name.rpartition(".")[0]].append(name)
+        return names
 
     @cached_property
     def unpaired(self) -> list[str]:
@@ -54,7 +54,7 @@ class Net:
     def work(self, layer: str) -> int:
         """The multiplications of a layer's forward pass for each example."""
         shapes = [self.shapes[name] for name in self.tensors[layer]]
-        return self.positions[layer] * sum(math.prod(each) for each in shapes if len(each) > 1)
+        return self.positions[layer] * sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
 def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int]) -> Net:
@@ -68,10 +68,9 @@ def lenet(depth: int) -> Net:
     """LeNet with `depth` more dense layers of 128 before the last one."""
     shapes = lenet_shapes(depth)
     layers = [name.removesuffix(".weight") for name in shapes if name.endswith(".weight")]
-    places, inputs = {"conv1": 26 * 26, "conv2": 9 * 9}, [28 * 28, 20 * 13 * 13, 50 * 4 * 4]
-    inputs += [128] * (len(layers) - len(inputs))
-    positions = {name: places.get(name, 1) for name in layers}
-    return chain(shapes, positions, dict(zip(layers, inputs, strict=True)))
+    positions = dict.fromkeys(layers, 1) | {"conv1": 26 * 26, "conv2": 9 * 9}
+    inputs = {"conv1": 28 * 28, "conv2": 20 * 13 * 13, "fc1": 50 * 4 * 4}
+    return chain(shapes, positions, dict.fromkeys(layers, 128) | inputs)
 
 
 def dense(parameters: int, layers: int) -> Net:
@@ -91,18 +90,17 @@ def resnet18(width: int) -> Net:
     count. A shortcut's convolution belongs to the second layer of its block, and tensor parallelism
     replicates it. The two layers of a block are a pair, and no pipeline cuts between them.
     """
-    made = layer_shapes(width)
+    outputs = layer_shapes(width)
     shapes: Shapes = {}
     for name, shape in resnet18_shapes(width).items():
         if trainable(name):
-            layer, kind = name.rsplit(".", 1)
-            block, _, of = layer.rpartition(".")
-            number = of[-1] if of.startswith("bn") else "2" if of == "conv3" else ""
-            home = f"{block}.conv{number}".lstrip(".") if number else layer
-            shapes[f"{home}.{kind}" if home == layer else f"{home}.{of}_{kind}"] = shape
+            for part, layer in (("bn1", "conv1"), ("bn2", "conv2"), ("conv3", "conv2")):
+                name = name.replace(f"{part}.", f"{layer}.{part}_")
+            shapes[name] = shape
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in shapes))
-    positions = {name: math.prod(made[name][1:]) for name in layers}
-    inputs = dict(zip(layers, [28 * 28, *(math.prod(made[x]) for x in layers[:-1])], strict=True))
-    inputs["fc"] = made[layers[-2]][0]  # pooled: one element for each channel
-    pairs = [(a, b) for a, b in zip(layers[1:-1:2], layers[2:-1:2], strict=True)]
-    return Net(shapes, positions, inputs, pairs, [layers[:1], *map(list, pairs), layers[-1:]])
+    positions = {name: math.prod(outputs[name][1:]) for name in layers}
+    sizes = [28 * 28, *(math.prod(outputs[name]) for name in layers[:-1])]
+    inputs = dict(zip(layers, sizes, strict=True))
+    inputs["fc"] = outputs[layers[-2]][0]  # pooled: one element for each channel
+    pairs = list(zip(layers[1:-1:2], layers[2:-1:2], strict=True))
+    return Net(shapes, positions, inputs, pairs, [layers[:1], *pairs, layers[-1:]])

@@ -5,7 +5,7 @@ A run carries out an order, and `simulate` predicts when each pass begins and en
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, combinations
 from typing import Final, NamedTuple
 
 
@@ -21,46 +21,31 @@ Order = Sequence[Sequence[Pass]]
 """The passes of each device, in order; a device has one stage."""
 
 
-def naive(stages: int, microbatches: int) -> Order:
-    """Each microbatch goes forward and back before the next one: one stage works at a time."""
-    return [
-        [Pass(stage, i, forward) for i in range(microbatches) for forward in (True, False)]
-        for stage in range(stages)
-    ]
+IN_FLIGHT: Final[dict[str, Callable[[int, int], int]]] = {
+    "naive": lambda stages, microbatches: 1,
+    "gpipe": lambda stages, microbatches: microbatches,
+    "1f1b": lambda stages, microbatches: stages,
+}
+"""How many microbatches a stage has in flight, given the number of stages from it to the last."""
 
 
-def gpipe(stages: int, microbatches: int) -> Order:
-    """All microbatches go forward, then all go back, as in GPipe (Huang et al., 2019)."""
-    return [
-        [Pass(stage, i, forward) for forward in (True, False) for i in range(microbatches)]
-        for stage in range(stages)
-    ]
+def order(schedule: str, stages: int, microbatches: int) -> Order:
+    """The passes of each stage: forward until `IN_FLIGHT` are, then backward as soon as it can.
 
-
-def one_forward_one_backward(stages: int, microbatches: int) -> Order:
-    """1F1B: each stage has as many microbatches in flight as there are stages from it to the last.
-
-    As in PipeDream (Narayanan et al., 2019), but all passes end before the update (Narayanan et
-    al., 2021).
+    GPipe is that of Huang et al. (2019), 1F1B that of PipeDream (Narayanan et al., 2019), but all
+    passes end before the update (Narayanan et al., 2021).
     """
-    return [list(_alternating(stage, stages - stage, microbatches)) for stage in range(stages)]
+    in_flight = [IN_FLIGHT[schedule](stages - stage, microbatches) for stage in range(stages)]
+    return [list(_passes(stage, most, microbatches)) for stage, most in enumerate(in_flight)]
 
 
-def _alternating(stage: int, ahead: int, microbatches: int) -> Iterator[Pass]:
-    """The passes of a stage with at most `ahead` microbatches in flight."""
-    for i in range(microbatches + ahead - 1):
+def _passes(stage: int, most: int, microbatches: int) -> Iterator[Pass]:
+    """The passes of a stage with at most `most` microbatches in flight."""
+    for i in range(microbatches + most - 1):
         if i < microbatches:
             yield Pass(stage, i, forward=True)
-        if 0 <= i - ahead + 1 < microbatches:
-            yield Pass(stage, i - ahead + 1, forward=False)
-
-
-ORDERS: Final[dict[str, Callable[[int, int], Order]]] = {
-    "naive": naive,
-    "gpipe": gpipe,
-    "1f1b": one_forward_one_backward,
-}
-"""The orders that runs carry out."""
+        if 0 <= i - most + 1 < microbatches:
+            yield Pass(stage, i - most + 1, forward=False)
 
 
 class TimedPass(NamedTuple):
@@ -71,12 +56,12 @@ class TimedPass(NamedTuple):
     end: float
 
 
-def needed(one: Pass, stages: int) -> list[Pass]:
+def needed(step: Pass, stages: int) -> list[Pass]:
     """The passes whose results a pass needs."""
-    if one.forward:
-        return [one._replace(stage=one.stage - 1)] if one.stage else []
-    after = [one._replace(stage=one.stage + 1)] if one.stage + 1 < stages else []
-    return [one._replace(forward=True), *after]
+    if step.forward:
+        return [step._replace(stage=step.stage - 1)] if step.stage else []
+    after = [step._replace(stage=step.stage + 1)] if step.stage + 1 < stages else []
+    return [step._replace(forward=True), *after]
 
 
 def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> list[TimedPass]:
@@ -88,7 +73,7 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
     events = []
     waiting = [list(reversed(passes)) for passes in order]
     free = [0.0] * len(order)
-    stages = 1 + max(one.stage for passes in order for one in passes)
+    stages = 1 + max(step.stage for passes in order for step in passes)
     while any(waiting):
         ready = []
         for device, passes in enumerate(waiting):
@@ -98,9 +83,9 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
                 ready.append((begin, passes[-1], device))
         if not ready:
             raise ValueError("these stages wait for each other for ever")
-        begin, one, device = min(ready)
-        free[device] = ends[one] = begin + seconds(one)
-        events.append(TimedPass(one, begin, ends[one]))
+        begin, step, device = min(ready)
+        free[device] = ends[step] = begin + seconds(step)
+        events.append(TimedPass(step, begin, ends[step]))
         waiting[device].pop()
     return events
 
@@ -113,11 +98,11 @@ def bubble(events: Sequence[TimedPass], devices: int) -> float:
 
 def most_live(passes: Sequence[Pass]) -> int:
     """The most microbatches in flight: passed forward, not yet back."""
-    return max(accumulate((1 if one.forward else -1 for one in passes), initial=0))
+    return max(accumulate((1 if step.forward else -1 for step in passes), initial=0))
 
 
-def balanced(work: Sequence[float], stages: int) -> list[range]:
-    """The layers of each stage, such that the most work of a stage is least.
+def balanced(work: Sequence[float], stages: int) -> list[int]:
+    """The number of layers of each stage, such that the most work of a stage is least.
 
     Of equals, the first stages have the fewest layers. Raises ValueError if there are fewer layers
     than stages.
@@ -126,20 +111,16 @@ def balanced(work: Sequence[float], stages: int) -> list[range]:
         raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
     before = list(accumulate(work, initial=0))
 
-    def cut(limit: float) -> list[int]:
-        """Where the stages begin and end, filled from the last one on; no start at 0: too much."""
-        cuts = [len(work)]
+    def sizes(limit: float) -> list[int]:
+        """The stages, filled from the last one on; the first layers are left over: too much."""
+        counts, stop = [], len(work)
         for stage in reversed(range(stages)):  # each of those before takes a layer at least
-            begins = range(stage, cuts[0])
-            fits = (begin for begin in begins if before[cuts[0]] - before[begin] <= limit)
-            cuts.insert(0, next(fits, cuts[0]))
-        return cuts
+            starts = (i for i in range(stage, stop) if before[stop] - before[i] <= limit)
+            start = next(starts, stop)
+            counts.append(stop - start)
+            stop = start
+        return counts[::-1]
 
     limits = sorted({b - a for a, b in combinations(before, 2)})
-    limit = limits[bisect_left(limits, True, key=lambda limit: cut(limit)[0] == 0)]
-    return [range(a, b) for a, b in pairwise(cut(limit))]
-
-
-def by_hand(counts: Sequence[int]) -> list[range]:
-    """The layers of each stage, from their numbers."""
-    return [range(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
+    least = bisect_left(limits, True, key=lambda limit: sum(sizes(limit)) == len(work))
+    return sizes(limits[least])

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
-from common.parallel.ledger import Ledger
+from common.parallel.ledger import Ledger, Usage
 from common.parallel.nets import Net
-from common.parallel.pipelines import ORDERS, Order, Pass, TimedPass, balanced, by_hand, simulate
-from common.parallel.shards import shard_bounds
+from common.parallel.pipelines import Order, Pass, TimedPass, balanced, order, simulate
+from common.parallel.shards import shard_bounds, shard_sizes
 
 
 @dataclass(frozen=True)
@@ -71,39 +72,35 @@ class Plan(Net):
     @cached_property
     def stages(self) -> list[list[str]]:
         """The layers of each stage of a pipeline."""
-        if self.sizes:
-            ranges = by_hand(self.sizes)
-        else:
-            ranges = balanced([sum(map(self.work, unit)) for unit in self.units], self.devices)
-        return [[name for i in each for name in self.units[i]] for each in ranges]
+        work = [sum(map(self.work, unit)) for unit in self.units]
+        bounds = pairwise(accumulate(self.sizes or balanced(work, self.devices), initial=0))
+        return [[name for unit in self.units[a:b] for name in unit] for a, b in bounds]
 
     def rows_of(self, examples: int) -> list[slice]:
         """The examples of each replica; the last ones may have none."""
-        return [slice(*each) for each in shard_bounds(examples, self.replicas)]
+        return [slice(*bounds) for bounds in shard_bounds(examples, self.replicas)]
 
     def microbatches_of(self, examples: int) -> list[slice]:
         """The examples of each microbatch: sizes differ by at most one, none is empty.
 
         Of no examples, one microbatch without any.
         """
-        bounds = shard_bounds(examples, max(1, min(self.microbatches, examples)))
-        return [slice(*each) for each in bounds]
+        parts = max(1, min(self.microbatches, examples))
+        return [slice(*bounds) for bounds in shard_bounds(examples, parts)]
 
     def shards_of(self, examples: int) -> list[list[slice]]:
         """For each microbatch, the examples of each device: its shard if sharded, else all."""
         if not self.sharded:
             return [[rows] * self.devices for rows in self.microbatches_of(examples)]
-        bounds = shard_bounds(examples, self.devices)
-        count = max(1, min(self.microbatches, bounds[0][1]))
-        cut = [shard_bounds(stop - start, count) for start, stop in bounds]
-        return [
-            [slice(start + a, start + b) for (start, _), (a, b) in zip(bounds, each, strict=True)]
-            for each in zip(*cut, strict=True)
-        ]
+        sizes = shard_sizes(examples, self.devices)
+        count = max(1, min(self.microbatches, sizes[0]))
+        parts = [part for size in sizes for part in shard_sizes(size, count)]
+        rows = [slice(*bounds) for bounds in pairwise(accumulate(parts, initial=0))]
+        return [rows[microbatch::count] for microbatch in range(count)]
 
     def order(self, microbatches: int) -> Order:
         """The passes of each device of a pipeline, in order."""
-        return ORDERS[self.schedule](self.devices, microbatches)
+        return order(self.schedule, self.devices, microbatches)
 
     def passes(self, microbatches: int) -> list[Pass]:
         """All passes of a pipeline, each after those that it needs."""
@@ -138,23 +135,51 @@ class Plan(Net):
 
     def in_flight(self, examples: int, device: int) -> tuple[int, int]:
         """The most examples and microbatches of which a device keeps activations."""
-        shards = [each[device] for each in self.shards_of(examples)]
+        shards = [rows[device] for rows in self.shards_of(examples)]
         return max(rows.stop - rows.start for rows in shards), 1
 
     def activations_kept(self, device: int) -> int:
         """The elements that a device keeps for each example in flight: inputs of its layers."""
         return sum(self.inputs.values())
 
-    def elements_updated(self, device: int) -> dict[str, int]:
-        """The number of elements that a device updates, of each weight of which it has a part."""
-        held = {name: layout[device] for name, layout in self.updated.items()}
-        return {k: part.size(self.shapes[k]) for k, part in held.items() if part is not None}
+    def sizes_of(self, layouts: Layouts, device: int) -> dict[str, int]:
+        """The number of elements of each tensor of which a device has a part."""
+        parts = {name: layout[device] for name, layout in layouts.items()}
+        return {name: part.size(self.shapes[name]) for name, part in parts.items() if part}
+
+    def elements_updated(self, device: int) -> int:
+        """The number of elements of weights that a device updates."""
+        return sum(self.sizes_of(self.updated, device).values())
 
     def weights_kept(self, device: int) -> int:
         """The most elements of weights that a device keeps."""
-        held = [(self.shapes[name], layout[device]) for name, layout in self.weights.items()]
-        return sum(part.size(shape) for shape, part in held if part is not None)
+        return sum(self.sizes_of(self.weights, device).values())
 
     def gradients_kept(self, device: int, examples: int) -> int:
         """The most elements of gradients that a device keeps in a step on `examples`."""
-        return sum(self.elements_updated(device).values())
+        return self.elements_updated(device)
+
+    def usage(self, examples: int, itemsize: int, state: int | None = None) -> Usage:
+        """Predicts the traffic and the memory of a step; a run has to count the same.
+
+        An element has `itemsize` bytes. The optimizer keeps `state` bytes for each element that it
+        updates; None: one element, as SGD with momentum does.
+        """
+        state = itemsize if state is None else state
+        ledger = Ledger(self.replicas * self.devices, itemsize)
+        for replica, rows in enumerate(self.rows_of(examples)):
+            group = range(replica * self.devices, (replica + 1) * self.devices)
+            here = rows.stop - rows.start
+            self.count_sends(here, group, ledger)
+            for device, number in enumerate(group):
+                most, ledger.live[number] = self.in_flight(here, device)
+                inputs = most * self.activations_kept(device)
+                ledger.peak["activations"][number] = itemsize * inputs
+                ledger.peak["weights"][number] = itemsize * self.weights_kept(device)
+                ledger.peak["gradients"][number] = itemsize * self.gradients_kept(device, here)
+                ledger.peak["momentum"][number] = state * self.elements_updated(device)
+        for device in range(self.devices):  # and each column of the mesh sums its gradients
+            column = range(device, ledger.devices, self.devices)
+            sizes = self.sizes_of(self.updated, device).values()
+            ledger.allreduce(itemsize * sum(sizes), column, "gradients", len(sizes))
+        return ledger.usage(examples)

@@ -11,7 +11,6 @@ from common.drawing.plans import (
     who_has_what as who_has_what,
 )
 from common.drawing.theme import style
-from common.parallel.costs import predicted
 from common.parallel.nets import dense
 from common.parallel.strategies import split
 from notebooks.drawing.storyboard import allreduce as allreduce
@@ -20,7 +19,7 @@ from notebooks.drawing.storyboard import allreduce as allreduce
 def planned_pipeline() -> str:
     """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
     plan = split(dense(100_000_000, 32), "pipeline", 4, microbatches=8)
-    return step(plan, predicted(plan, 8192, 4))
+    return step(plan, plan.usage(8192, 4))
 
 
 def three_splits() -> str:

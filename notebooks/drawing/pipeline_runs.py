@@ -17,7 +17,7 @@ from typing import Any, Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import write_text
-from common.parallel.pipelines import ORDERS
+from common.parallel.pipelines import IN_FLIGHT
 from common.records.record import Record
 from common.records.store import read_record
 from common.terminal.command import status
@@ -60,7 +60,7 @@ def write(paths: Sequence[Path]) -> None:
     if not paths:
         raise RequestError("name the records of runs")
     runs = [pipeline_run(read_record(path)) for path in paths]
-    orders = list(ORDERS)
+    orders = list(IN_FLIGHT)
     runs.sort(key=lambda run: (FRAMEWORKS.index(run["framework"]), orders.index(run["schedule"])))
     lines = ",\n".join(json.dumps(run, separators=(",", ":")) for run in runs)
     write_text(RUNS, f"[\n{lines}\n]\n")

@@ -9,7 +9,7 @@ import numpy  # `np` is MXNet's in its notebooks
 from common.base.arrays import Array, Weights
 from common.chapters.splitting import BySplitting
 from common.chapters.strategies import StrategiesOptions
-from common.parallel.pipelines import ORDERS, balanced, bubble, simulate
+from common.parallel.pipelines import balanced, bubble, order, simulate
 from common.parallel.plans import Plan
 from common.parallel.shards import shard_bounds
 
@@ -20,15 +20,15 @@ def balance(plan: Plan, cost: Callable[[str], int]) -> tuple[tuple[int, ...], fl
     And this cost, as a share of the total. `cost` takes the name of a layer.
     """
     costs = [cost(layer) for layer in plan.layers]
-    stages = balanced(costs, plan.devices)
-    largest = max(sum(costs[i] for i in layers) for layers in stages)
-    return tuple(map(len, stages)), largest / sum(costs)
+    counts = balanced(costs, plan.devices)
+    bounds = pairwise(accumulate(counts, initial=0))
+    return tuple(counts), max(sum(costs[a:b]) for a, b in bounds) / sum(costs)
 
 
 def bubble_share(schedule: str, stages: int, microbatches: int) -> float:
     """The bubble of a pipeline whose backward passes take twice as long as forward ones."""
-    order = ORDERS[schedule](stages, microbatches)
-    return bubble(simulate(order, lambda step: 1 if step.forward else 2), stages)
+    passes = order(schedule, stages, microbatches)
+    return bubble(simulate(passes, lambda step: 1 if step.forward else 2), stages)
 
 
 def fewest_microbatches(stages: int, most: float) -> int:

@@ -16,12 +16,7 @@ from playwright.sync_api import Page as Tab
 
 from common.chapters.strategies import SCHEDULES
 from common.parallel.ledger import KEPT, MOVED
-from common.parallel.pipelines import (
-    ORDERS,
-    bubble,
-    most_live,
-    simulate,
-)
+from common.parallel.pipelines import bubble, most_live, order, simulate
 from common.parallel.schedules import SCHEDULES as ALLREDUCES
 from common.plan import NETS, OPTIMIZERS, PRECISIONS, Scenario
 from notebooks.drawing.explorers import STRATEGIES
@@ -48,7 +43,7 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
     "pipeline": {
         "stages": [1, 2, 3, 4, 7, 8, 16],
         "microbatches": [1, 5, 8, 16, 21, 24, 48, 64],
-        "schedule": list(ORDERS),
+        "schedule": list(SCHEDULES),
         "forward": [0.5, 1, 2.5, 8],
         "backward": [0.5, 1, 2, 7.5],
     },
@@ -147,9 +142,9 @@ def check_pipeline(tab: Tab) -> None:
     settings = drawn("pipeline")
     for values, shown in zip(settings, each_of(tab, "pipeline", settings, PIPELINE), strict=True):
         stages, microbatches, schedule, forward, backward = values.values()
-        order = ORDERS[schedule](stages, microbatches)
+        stage_passes = order(schedule, stages, microbatches)
         times = {True: forward, False: backward}
-        events = simulate(order, lambda one, times=times: times[one.forward])  # type: ignore[misc]
+        events = simulate(stage_passes, lambda step, times=times: times[step.forward])  # type: ignore[misc]
         assert shown["events"] == [
             [event.done.stage, *event.done, event.begin, event.end] for event in events
         ]
@@ -158,7 +153,7 @@ def check_pipeline(tab: Tab) -> None:
         assert float(whole.removesuffix(" units")) == max(event.end for event in events)
         assert near(waits, bubble(events, stages))
         assert theory == waits
-        for passes, (_, now, most, of_all) in zip(order, shown["devices"], strict=True):
+        for passes, (_, now, most, of_all) in zip(stage_passes, shown["devices"], strict=True):
             assert (now, most) == ("0", str(most_live(passes)))
             assert near(of_all, most_live(passes) / microbatches)
 

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page as Tab
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.strategies import StrategiesOptions
 from common.parallel.ledger import Event
-from common.parallel.pipelines import ORDERS, simulate
+from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
 from common.records.record import Record, Split
 from common.settings.config import Config
@@ -234,12 +234,12 @@ def test_words_say_what_a_pass_waits_for(pages: dict[str, str], tab: Tab) -> Non
 
 def test_a_kept_run_stands_beside_its_plan_alone(pages: dict[str, str], tab: Tab) -> None:
     runs = json.loads(RUNS.read_text(encoding="utf-8"))
-    assert [(r["framework"], r["schedule"]) for r in runs] == list(product(FRAMEWORKS, ORDERS))
+    assert [(r["framework"], r["schedule"]) for r in runs] == list(product(FRAMEWORKS, IN_FLIGHT))
     for run in runs:
         done: list[list[Any]] = [[] for _ in range(4)]
         for device, forward, microbatch, *_ in run["events"]:
             done[device].append((device, microbatch, bool(forward)))
-        assert done == [[tuple(one) for one in each] for each in ORDERS[run["schedule"]](4, 8)]
+        assert done == [[tuple(one) for one in each] for each in order(run["schedule"], 4, 8)]
     tab.goto(pages["pipeline"])
     tab.locator("[name=stages]").fill("5")
     tab.locator("[name=beside]").select_option("tensorflow")
@@ -264,7 +264,7 @@ def a_record(schedule: str) -> dict[str, Any]:
     events = [
         Event(p.stage, "forward" if p.forward else "backward", p.microbatch, begin, end)
         for p, begin, end in (
-            (each.done, each.begin, each.end) for each in simulate(ORDERS[schedule](3, 5))
+            (each.done, each.begin, each.end) for each in simulate(order(schedule, 3, 5))
         )
     ]
     assert {"devices", "device_kind", "options"} <= Config.model_fields.keys()

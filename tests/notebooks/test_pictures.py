@@ -15,7 +15,7 @@ import walked
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import theme
 from common.parallel.ledger import KEPT
-from common.parallel.pipelines import ORDERS, simulate
+from common.parallel.pipelines import IN_FLIGHT, order, simulate
 from common.parallel.schedules import SCHEDULES
 from notebooks.drawing import pictures
 from notebooks.drawing.curve import HEIGHT, TOP, WIDTH, Curve
@@ -94,7 +94,7 @@ def test_the_site_overrules_the_system_in_the_same_colours() -> None:
 def test_passes_are_where_the_simulation_has_them(p: int, m: int) -> None:
     tree = ElementTree.fromstring(pictures.timelines(p, m))
     boxes = list(of_class(tree, "box"))
-    simulated = [simulate(order(p, m)) for order in ORDERS.values()]
+    simulated = [simulate(order(name, p, m)) for name in IN_FLIGHT]
     unit = (480 - 2 * 16 - 62) / max(event.end for events in simulated for event in events)
     for box, event in zip(boxes, (event for events in simulated for event in events), strict=True):
         x, width = (float(box[0].get(name, "")) for name in ("x", "width"))

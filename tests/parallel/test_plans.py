@@ -137,6 +137,6 @@ def test_bytes_count_as_long_as_tensors_are_kept() -> None:
     kept[1] = np.zeros(1)
     del kept[0]
     kept.clear()
-    assert ledger.kept["activations", 1] == 0
+    assert ledger.kept["activations"][1] == 0
     usage: Usage = ledger.usage(4)
     assert (usage.peak["activations"], usage.live) == ([0, 8 * 12], [0, 2])

@@ -42,7 +42,7 @@ class Pipeline(Plan):
         """Those that have passed forward, and are not yet back."""
         sizes = [rows.stop - rows.start for rows in self.microbatches_of(examples)]
         passes = self.order(len(sizes))[device]
-        changes = ((1 if one.forward else -1) * sizes[one.microbatch] for one in passes)
+        changes = ((1 if step.forward else -1) * sizes[step.microbatch] for step in passes)
         return max(accumulate(changes)), most_live(passes)
 
     def activations_kept(self, device: int) -> int:

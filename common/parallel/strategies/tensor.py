@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from common.parallel.costs import count_allreduce
 from common.parallel.ledger import Ledger
 from common.parallel.nets import Net
 from common.parallel.plans import Layouts, Plan
@@ -37,9 +36,10 @@ class Tensor(Plan):
         """Counts the all-reduces of the pairs."""
         times = len(self.microbatches_of(examples))
         for column, row in self.pairs:
-            count_allreduce(ledger, group, examples * self.output(row), "activations", times)
+            size = examples * ledger.itemsize
+            ledger.allreduce(size * self.output(row), group, "activations", times)
             if column != self.layers[0]:
-                count_allreduce(ledger, group, examples * self.inputs[column], "gradients", times)
+                ledger.allreduce(size * self.inputs[column], group, "gradients", times)
 
     def activations_kept(self, device: int) -> int:
         """Of a pair: its input, the slice of the first layer's output, and the sum of both."""

@@ -1,11 +1,9 @@
 """The plans of ZeRO: devices share the examples, and each updates a slice of each weight."""
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from common.parallel.costs import count_scatter_and_gather
 from common.parallel.ledger import Ledger
 from common.parallel.plans import Layouts, Plan
 
@@ -24,8 +22,15 @@ class Zero1(Plan):
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         """Counts reduce-scatters and all-gathers."""
         scatters, gathers = self.collectives(len(self.shards_of(examples)))
-        for size in map(math.prod, self.shapes.values()):
-            count_scatter_and_gather(ledger, group, size, scatters, gathers)
+        whole, others = sum(map(self.size, self.layers)), len(group) - 1
+        for device, number in enumerate(group):  # each exchanges its slices with all others
+            own = self.elements_updated(device)
+            rest, slices = ((whole - own) * ledger.itemsize, others * own * ledger.itemsize)
+            ledger.sent["gradients"][number] += scatters * rest
+            ledger.received["gradients"][number] += scatters * slices
+            ledger.sent["weights"][number] += gathers * slices
+            ledger.received["weights"][number] += gathers * rest
+            ledger.messages[number] += (scatters + gathers) * others * len(self.shapes)
 
     def collectives(self, microbatches: int) -> tuple[int, int]:
         """The number of reduce-scatters and of all-gathers of each tensor in a step."""
@@ -33,7 +38,7 @@ class Zero1(Plan):
 
     def gradients_kept(self, device: int, examples: int) -> int:
         """All gradients, and the slices of their sum."""
-        return sum(map(self.size, self.layers)) + sum(self.elements_updated(device).values())
+        return sum(map(self.size, self.layers)) + self.elements_updated(device)
 
 
 class Zero2(Zero1):
@@ -50,8 +55,8 @@ class Zero2(Zero1):
 
         Of several microbatches, an earlier one has left all slices.
         """
-        own, layers = self.elements_updated(device), self.layers[::-1]
-        left = list(accumulate(sum(own[name] for name in self.tensors[each]) for each in layers))
+        own, layers = self.sizes_of(self.updated, device), self.layers[::-1]
+        left = list(accumulate(sum(own[name] for name in self.tensors[layer]) for layer in layers))
         if len(self.shards_of(examples)) > 1:
             left = left[-1:] * len(layers)
         return max(slices + self.size(name) for slices, name in zip(left, layers, strict=True))
