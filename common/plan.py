@@ -8,7 +8,6 @@ python -m common.plan --net dense --parameters 7e9 --layers 32 --strategy tensor
 Nothing is trained: the numbers are computed from the plan that a run would execute.
 """
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -25,7 +24,7 @@ from common.parallel.pipelines import bubble
 from common.parallel.plans import Plan
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
-from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, path
+from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, WIDTH, above_zero, count, path
 
 NETS: Final[dict[str, tuple[Callable[..., Net], tuple[str, ...]]]] = {
     "lenet": (lenet, ("depth",)),
@@ -48,10 +47,7 @@ PARAMETERS: Final = 10**13
 
 def large(text: str) -> int:
     """A number of parameters, as 7e9 or 7000000000."""
-    found = above_zero(text)
-    if found > PARAMETERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is more than {PARAMETERS:,}")
-    return int(found)
+    return int(count(PARAMETERS)(f"{above_zero(text):.0f}"))
 
 
 def size(default: int, text: str, most: int, metavar: str = "N", **about: Any) -> Any:
@@ -113,15 +109,18 @@ class Scenario(Flags):
         return self.plan().usage(self.examples, item, per_weight)
 
 
-def lines_of(net: str, plan: Plan, usage: Usage) -> Iterator[str]:
-    """The lines that are printed of a step of a plan."""
+def of_one(scenario: Scenario) -> Iterator[str]:
+    """A step of one plan, device by device."""
+    plan, usage = scenario.plan(), scenario.usage()
     groups = f", {plan.replicas} groups of {plan.devices}" if plan.replicas > 1 else ""
-    yield f"{net}, {plan.strategy}{groups}; a step, examples: {usage.examples}; in bytes:"
+    how = f"{plan.strategy}{groups}; a step, examples: {usage.examples}"
+    yield f"{scenario.title()}, {how}; in bytes:"
     yield ""
-    rows, sent = [], list(zip(*usage.sent.values(), strict=True))
-    for device, sizes in enumerate(zip(*usage.peak.values(), strict=True)):
-        numbers = [*sizes, sum(sizes), sum(sent[device]), usage.messages[device]]
-        rows.append([str(device), *(f"{each:,}" for each in numbers), str(usage.live[device])])
+    columns = *usage.peak.values(), usage.kept(), usage.all_sent(), usage.messages, usage.live
+    rows = [
+        [str(device), *(f"{number:,}" for number in numbers)]
+        for device, numbers in enumerate(zip(*columns, strict=True))
+    ]
     kinds = ("weights", "gradients", "optimizer", "activations")
     yield from markdown(["device", *kinds, "kept", "sent", "messages", "live"], rows)
     if plan.strategy == "pipeline":
@@ -129,68 +128,65 @@ def lines_of(net: str, plan: Plan, usage: Usage) -> Iterator[str]:
         for stage, names in enumerate(plan.stages):
             yield f"stage {stage}: {', '.join(names)}"
         events = plan.simulated(usage.examples)
-        end, waits = max(each.end for each in events), bubble(events, plan.devices)
-        yield f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting"
+        end, waits = max(event.end for event in events), bubble(events, plan.devices)
+        yield (
+            f"{plan.schedule}: {end:.0f} units of time, {waits:.1%} of it waiting, "
+            f"which is {waits / (1 - waits):.1%} of the ideal time"
+        )
 
 
-def side_by_side(given: Scenario) -> Iterator[str]:
-    """All strategies, as a table."""
-    yield f"{given.title()}, devices: {given.devices}; a step, examples: {given.examples}:"
+def of_all(scenario: Scenario) -> Iterator[str]:
+    """All strategies, side by side."""
+    yield f"{scenario.title()}, devices: {scenario.devices}; a step, examples: {scenario.examples}:"
     yield ""
     rows = []
     for name in STRATEGIES:
-        each = replace(given, strategy=name)
-        cells = [each.refusal(), "", ""]
+        chosen = replace(scenario, strategy=name)
+        cells = [chosen.refusal(), "", "", ""]
         if not cells[0]:
-            usage = each.usage()
-            kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
-            sent = sum(map(sum, usage.sent.values()))
-            cells = [f"{kept:,}", f"{sent:,}", f"{sum(usage.messages):,}"]
+            usage = chosen.usage()
+            sent = usage.all_sent()
+            numbers = max(usage.kept()), max(sent), sum(sent), sum(usage.messages)
+            cells = [f"{number:,}" for number in numbers]
         rows.append([name, *cells])
-    headings = ["strategy", "bytes kept by the fullest device", "sent by all", "messages"]
+    kept = "bytes kept by the fullest device"
+    headings = ["strategy", kept, "sent by the busiest", "sent by all", "messages"]
     yield from markdown(headings, rows)
-
-
-def parser() -> Parser:
-    """The flags."""
-    made = Parser("python -m common.plan", __doc__)
-    made.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
-    Scenario.add_flags(made.add_argument_group("the plan"), "")
-    return made
 
 
 def idle(given: Mapping[str, Any]) -> str:
     """Which of the given flags means nothing beside the others; empty if none."""
     net, strategy = given.get("net", Scenario.net), given.get("strategy")
-    for other, (_, sizes) in NETS.items():
-        for name in sizes:
-            if name in given and other != net:
-                return f"--{name} means nothing for --net {net}: it is for {other}"
-    wrong = {"schedule": strategy not in (None, "pipeline"), "replicas": strategy == "data"}
-    names = [name for name in wrong if wrong[name] and name in given]
-    return f"--{names[0]} means nothing for --strategy {strategy}" if names else ""
+    nets = {flag: name for name, (_, sizes) in NETS.items() for flag in sizes}
+    strategies = {"schedule": strategy in (None, "pipeline"), "replicas": strategy != "data"}
+    for flag in given:
+        if nets.get(flag, net) != net:
+            return f"--{flag} means nothing for --net {net}: it is for {nets[flag]}"
+        if not strategies.get(flag, True):
+            return f"--{flag} means nothing for --strategy {strategy}"
+    return ""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints what was asked for, and draws it. Raises RequestError or OSError."""
-    made = parser()
-    flags = vars(made.parse_args(argv))
+    parser = Parser("python -m common.plan", __doc__)
+    parser.add_argument("--out", type=path, metavar="FILE.svg", help="draw the step as SVG")
+    Scenario.add_flags(parser.add_argument_group("the plan"), "")
+    flags = vars(parser.parse_args(argv))
     out = flags.pop("out")
-    given = {k: value for k, value in flags.items() if value != made.get_default(k)}
+    given = {k: value for k, value in flags.items() if value != parser.get_default(k)}
+    scenario, chosen = Scenario(**given), "strategy" in given
     if out is not None:
         require_svg(out, "--out")
-    scenario, chosen = Scenario(**given), "strategy" in given
-    if refusal := idle(given) or (scenario.refusal() if chosen else ""):
+    unnamed = "--out draws one --strategy: name it" if out else ""
+    if refusal := idle(given) or (scenario.refusal() if chosen else unnamed):
         raise RequestError(refusal)
     if not chosen:
-        if out is not None:
-            raise RequestError("--out draws one --strategy: name it")
-        print("\n".join(side_by_side(scenario)))
+        print("\n".join(of_all(scenario)))
         return
-    plan, usage = scenario.plan(), scenario.usage()
-    print("\n".join(lines_of(scenario.title(), plan, usage)))
+    print("\n".join(of_one(scenario)))
     if out is not None:
-        write_text(out, step(plan, usage))
+        write_text(out, step(scenario.plan(), scenario.usage()))
 
 
 if __name__ == "__main__":

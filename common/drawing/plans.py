@@ -1,12 +1,12 @@
 """Pictures of plans: the layout of weights, the timeline of a pipeline, the memory of devices."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from common.chapters.strategies import StrategiesOptions
 from common.drawing import svg
-from common.parallel.ledger import KEPT, Usage
+from common.parallel.ledger import Usage
 from common.parallel.pipelines import IN_FLIGHT, TimedPass, bubble, most_live, order, simulate
 from common.parallel.plans import Part, Plan
 
@@ -31,6 +31,9 @@ and the width of layers' names."""
 
 Style = tuple[str, float]
 """The class of a shape, and the share of its colour."""
+
+Block = tuple[float, Sequence[str]]
+"""A part of a picture: its height, and its shapes, from 0 downwards."""
 
 KINDS: Final[dict[str, Style]] = {
     "weights": ("cell", 0.9),
@@ -67,14 +70,11 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
                 drawn.append(svg.rect(left, top, wide, HIGH, "ghost", radius=2))
                 if (part := plan.weights[name][number % plan.devices]) is not None:
                     drawn.append(_filled(part, plan.shapes[name], (left, top, wide)))
-    kept = [
-        sum(part.size(plan.shapes[k]) for k, lay in plan.weights.items() if (part := lay[i]))
-        for i in range(plan.devices)
-    ]
+    kept = [f"{sum(plan.sizes_of(plan.weights, i).values()):,}" for i in range(plan.devices)]
     rows = f" in {replicas} rows" if replicas > 1 else ""
     described = (
         f"Each of {devices} devices keeps a part of the weight and the bias of each layer. The way "
-        f"to split is {strategy}. Numbers kept: {', '.join(f'{each:,}' for each in kept)}."
+        f"to split is {strategy}. Numbers kept: {', '.join(kept)}."
     )
     title = f"Who has what: {strategy}, {devices} devices{rows}"
     return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
@@ -94,62 +94,55 @@ def timelines(stages: int = 4, microbatches: int = 4) -> str:
     """Every order of a pipeline on one scale: when each device works, and when it waits."""
     orders = {name: order(name, stages, microbatches) for name in IN_FLIGHT}
     events = {name: simulate(passes) for name, passes in orders.items()}
-    longest = max(event.end for each in events.values() for event in each)
-    parts: list[str] = []
-    y = 8.0
+    longest = max(event.end for timed in events.values() for event in timed)
+    blocks = []
     for name, stage_passes in orders.items():
         live = ", ".join(str(most_live(passes)) for passes in stage_passes)
         note = f"{_planned(events[name], stages)} Most live microbatches: {live}."
-        parts += _lanes(y, TITLES[name], note, stages, events[name], longest)
-        y += HEADING + 20 + stages * LANE + 8
+        blocks.append(_lanes(TITLES[name], note, stages, events[name], longest))
     described = (
         f"{microbatches} microbatches go through {stages} devices, forward and backward. Each pass "
         "takes one unit of time. Empty places in a device's row are times in which it waits."
     )
-    return _finished(y, "Orders of a pipeline", described, [*parts, *_legend(y, PASSES)])
+    return _stacked("Orders of a pipeline", described, *blocks, _legend(PASSES))
 
 
 def step(plan: Plan, usage: Usage) -> str:
     """A step of a plan: each device's memory and, of a pipeline, the passes of the first group."""
-    parts: list[str] = []
-    y = 8.0
+    blocks = []
     if plan.strategy == "pipeline":
         events = plan.simulated(usage.examples)
         note, longest = f"By plan: {_planned(events, plan.devices)}", max(e.end for e in events)
-        parts += _lanes(y, TITLES[plan.schedule], note, plan.devices, events, longest)
-        y += HEADING + 20 + plan.devices * LANE + 8
-        parts += _legend(y, PASSES)
-        y += 32
-    count = plan.devices * plan.replicas
-    totals = [sum(each) for each in zip(*usage.peak.values(), strict=True)]
-    parts += _bars(y, "Memory", usage.peak, max(totals))
-    y += HEADING + count * LANE
+        blocks.append(_lanes(TITLES[plan.schedule], note, plan.devices, events, longest))
+        blocks.append(_legend(PASSES))
     kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
+    blocks += [_bars("Memory", usage, max(usage.kept())), _legend(kinds)]
     described = "When each device passes which microbatch, and bytes at their most, by kind."
-    title = f"A step: {plan.strategy}, {count} devices"
-    return _finished(y, title, described, [*parts, *_legend(y, kinds)])
+    title = f"A step: {plan.strategy}, {plan.devices * plan.replicas} devices"
+    return _stacked(title, described, *blocks)
 
 
 def memory(devices: int, examples: int, *strategies: str, microbatches: int = 1) -> str:
     """The memory of each device in a float32 step, for some strategies."""
     options = [StrategiesOptions(name, microbatches=microbatches) for name in strategies]
-    peaks = [each.usage(devices, examples, 4).peak for each in options]
-    most = max(sum(peak[kind][i] for kind in KEPT) for peak in peaks for i in range(devices))
-    parts: list[str] = []
-    y = 8.0
-    for name, peak in zip(strategies, peaks, strict=True):
-        parts += _bars(y, name, peak, most)
-        y += HEADING + devices * LANE + 6
+    usages = [chosen.usage(devices, examples, 4) for chosen in options]
+    most = max(max(usage.kept()) for usage in usages)
+    blocks = [_bars(name, usage, most) for name, usage in zip(strategies, usages, strict=True)]
     described = (
         f"Bytes of weights, gradients, momentum and activations at their most, on {devices} "
         f"devices, in a step on {examples} examples, for {', '.join(strategies)}."
     )
-    return _finished(y, f"Memory of {devices} devices", described, [*parts, *_legend(y, KINDS)])
+    return _stacked(f"Memory of {devices} devices", described, *blocks, _legend(KINDS))
 
 
-def _finished(y: float, title: str, described: str, parts: Sequence[str]) -> str:
-    """A picture whose last legend begins at `y`."""
-    return svg.picture(WIDTH, y + 32, title, described, parts)
+def _stacked(title: str, described: str, *blocks: Block) -> str:
+    """A picture of blocks below each other."""
+    parts: list[str] = []
+    y = 8.0
+    for height, shapes in blocks:
+        parts.append(svg.lowered(y, shapes))
+        y += height
+    return svg.picture(WIDTH, y, title, described, parts)
 
 
 def _planned(events: Sequence[TimedPass], stages: int) -> str:
@@ -158,57 +151,59 @@ def _planned(events: Sequence[TimedPass], stages: int) -> str:
     return f"{end:.0f} units of time, {waits:.0%} of it waiting."
 
 
-def _heading(y: float, name: str) -> str:
-    return svg.text(MARGIN, y + 18, name, "bold", size=14, anchor="start")
+def _label(y: float, text: str) -> str:
+    return svg.text(MARGIN, y, text, "muted", anchor="start")
 
 
-def _label(top: float, text: str) -> str:
-    return svg.text(MARGIN, top + 13, text, "muted", anchor="start")
+def _heading(name: str) -> str:
+    return svg.text(MARGIN, 18, name, "bold", size=14, anchor="start")
 
 
-def _lanes(
-    y: float, name: str, note: str, stages: int, events: Sequence[TimedPass], longest: float
-) -> Iterator[str]:
+def _lanes(name: str, note: str, stages: int, events: Sequence[TimedPass], longest: float) -> Block:
     """The passes of each device with their microbatches; `longest` takes the whole width."""
-    yield from (_heading(y, name), _label(y + 23, note))
-    top, unit = y + HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
+    shapes = [_heading(name), _label(36, note)]
+    top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     end = max(event.end for event in events)
     for stage in range(stages):
-        yield _label(top + stage * LANE, f"device {stage}")
-        yield svg.rect(LEFT, top + stage * LANE, end * unit, LANE - 3, "ghost", radius=2)
+        y = top + stage * LANE
+        shapes.append(_label(y + 13, f"device {stage}"))
+        shapes.append(svg.rect(LEFT, y, end * unit, LANE - 3, "ghost", radius=2))
     for (stage, microbatch, forward), begin, end in events:
         wide = (end - begin) * unit
         label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
         place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
-        yield svg.box(*place, label, *PASSES["forward" if forward else "backward"])
+        shapes.append(svg.box(*place, label, *PASSES["forward" if forward else "backward"]))
+    return top + stages * LANE + 8, shapes
 
 
-def _bars(y: float, name: str, peak: Mapping[str, Sequence[int]], most: int) -> Iterator[str]:
+def _bars(name: str, usage: Usage, most: int) -> Block:
     """Each device's memory by kind, and the sum behind it; `most` is the largest sum."""
-    kept = list(zip(*(peak[kind] for kind in KEPT), strict=True))
-    yield _heading(y, name)
+    shapes = [_heading(name)]
     unit = (WIDTH - MARGIN - LEFT - TOTAL) / most
-    for device, sizes in enumerate(kept):
-        x, top = float(LEFT), y + HEADING + device * LANE
-        yield _label(top, f"device {device}")
-        for kind, size in zip(KEPT, sizes, strict=True):
-            part, share = KINDS[kind]
-            yield svg.rect(x, top, size * unit, LANE - 3, part, radius=0, share=share)
-            x += size * unit
-        yield svg.text(x + 6, top + 13, _size(sum(sizes)), anchor="start")
+    for device, total in enumerate(usage.kept()):
+        x, y = float(LEFT), HEADING + device * LANE
+        shapes.append(_label(y + 13, f"device {device}"))
+        for kind, (part, share) in KINDS.items():
+            wide = usage.peak[kind][device] * unit
+            shapes.append(svg.rect(x, y, wide, LANE - 3, part, radius=0, share=share))
+            x += wide
+        shapes.append(svg.text(x + 6, y + 13, _size(total), anchor="start"))
+    return HEADING + len(usage.live) * LANE + 6, shapes
 
 
 def _size(count: int) -> str:
     """A number of bytes in megabytes, gigabytes or terabytes."""
     units = (1e12, "TB"), (1e9, "GB"), (1e6, "MB")
-    unit, name = next((each for each in units if count >= each[0]), units[-1])
+    unit, name = next((unit for unit in units if count >= unit[0]), units[-1])
     value = count / unit
     return f"{value:.2f} {name}" if value < 100 else f"{value:.0f} {name}"
 
 
-def _legend(y: float, kinds: Mapping[str, Style]) -> Iterator[str]:
+def _legend(kinds: Mapping[str, Style]) -> Block:
     """The meaning of colours."""
+    shapes = []
     for place, (kind, (part, share)) in enumerate(kinds.items()):
         x = MARGIN + 112 * place
-        yield svg.rect(x, y + 5, 22, 14, part, share=share)
-        yield svg.text(x + 28, y + 16, kind, anchor="start")
+        shapes.append(svg.rect(x, 5, 22, 14, part, share=share))
+        shapes.append(svg.text(x + 28, 16, kind, anchor="start"))
+    return 32, shapes

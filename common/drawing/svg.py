@@ -85,6 +85,11 @@ def group(parts: Iterable[str], *names: str) -> str:
     return f"<g {classes(*names)}>{''.join(parts)}</g>"
 
 
+def lowered(y: float, parts: Iterable[str]) -> str:
+    """Shapes, moved down."""
+    return f'<g transform="translate(0 {number(y)})">{"".join(parts)}</g>'
+
+
 def dot(x: float, y: float, part: str) -> str:
     """A small disc."""
     return f'<circle {classes(part)} cx="{number(x)}" cy="{number(y)}" r="2"/>'

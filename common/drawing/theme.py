@@ -49,36 +49,22 @@ FONT: Final = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 
 def style() -> str:
     """The style sheet of pictures; every rule names the class `picture`, and does nothing else."""
-    light, dark = (_properties(index) for index in (0, 1))
-    rules = [f".picture .pic-{name}{{{_rule(each)}}}" for name, each in RULES.items()]
+    light, dark = (
+        ";".join(f"--pic-{name}:{pair[i]}" for name, pair in COLOURS.items()) for i in (0, 1)
+    )
     return "\n".join(
         [
             f".picture{{{light}}}",
             f"@media (prefers-color-scheme:dark){{.picture{{{dark}}}}}",
             f".picture text{{font-family:{FONT};{_rule(RULES['ink'])}}}",
-            *rules,
+            *(f".picture .pic-{name}{{{_rule(rule)}}}" for name, rule in RULES.items()),
         ]
     )
-
-
-def overrides() -> str:
-    """The rules by which a page chooses, if its body's `data-theme` is light or dark."""
-    themes = (("light", 0), ("dark", 1))
-    lines = [f'body[data-theme="{name}"] .picture {{{_properties(i)}}}' for name, i in themes]
-    return "\n".join(lines) + "\n"
-
-
-def _properties(index: int) -> str:
-    return ";".join(f"--pic-{name}:{each[index]}" for name, each in COLOURS.items())
 
 
 def _rule(template: str) -> str:
     """A rule, first in light colours: a viewer that knows no custom properties takes those."""
     plain = template.format_map({name: light for name, (light, _) in COLOURS.items()})
     themed = template.format_map({name: f"var(--pic-{name})" for name in COLOURS})
-    coloured = [
-        f"{new};"
-        for old, new in zip(plain.split(";"), themed.split(";"), strict=True)
-        if old != new
-    ]
-    return f"{plain};{''.join(coloured)}".rstrip(";")
+    pairs = zip(plain.split(";"), themed.split(";"), strict=True)
+    return ";".join([plain, *(new for old, new in pairs if old != new)])

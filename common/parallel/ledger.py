@@ -34,6 +34,14 @@ class Usage:
     live: list[int]
     peak: dict[str, list[int]]
 
+    def kept(self) -> list[int]:
+        """The peak memory of each device, all kinds together."""
+        return list(map(sum, zip(*self.peak.values(), strict=True)))
+
+    def all_sent(self) -> list[int]:
+        """The bytes that each device sends, all kinds together."""
+        return list(map(sum, zip(*self.sent.values(), strict=True)))
+
 
 @dataclass(frozen=True)
 class Event:

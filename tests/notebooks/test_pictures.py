@@ -87,7 +87,10 @@ def test_an_output_is_the_same_picture_in_every_form() -> None:
 
 
 def test_the_site_overrules_the_system_in_the_same_colours() -> None:
-    assert theme.overrides() in (ASSETS / "pictures.css").read_text(encoding="utf-8")
+    page = (ASSETS / "pictures.css").read_text(encoding="utf-8")
+    light, dark = re.findall("{(--pic-card:[^}]+)", theme.style())
+    for name, colours in (("light", light), ("dark", dark)):
+        assert f'body[data-theme="{name}"] .picture {{{colours}}}' in page
 
 
 @pytest.mark.parametrize(("p", "m"), [(4, 4), (2, 3), (3, 1)])

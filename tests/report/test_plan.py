@@ -22,9 +22,12 @@ def test_all_ways_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None
     assert [row[0] for row in found] == list(STRATEGIES)
     for name, *cells in found:
         usage = StrategiesOptions(name, microbatches=1).usage(3, 31, 8)
-        kept = max(map(sum, zip(*usage.peak.values(), strict=True)))
-        sent = sum(map(sum, usage.sent.values()))
-        assert cells == [str(kept), str(sent), str(sum(usage.messages))]
+        kept, sent = (
+            [sum(sizes) for sizes in zip(*by_kind.values(), strict=True)]
+            for by_kind in (usage.peak, usage.sent)
+        )
+        numbers = max(kept), max(sent), sum(sent), sum(usage.messages)
+        assert cells == [str(number) for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -53,10 +56,9 @@ def test_a_step_is_told_by_device_and_drawn(
         sent = sum(each[device] for each in usage.sent.values())
         counts = [usage.messages[device], usage.live[device]]
         assert row == [str(each) for each in (device, *sizes, sum(sizes), sent, *counts)]
-    assert "1f1b: 22 units of time, 27.3% of it waiting" in said
-    assert [each.get("class") for each in ElementTree.parse(path).iter()].count(
-        "pic-box"
-    ) == 2 * 4 * 8
+    # (p - 1) / (m + p - 1) of the whole, (p - 1) / m of the ideal time
+    assert "1f1b: 22 units of time, 27.3% of it waiting, which is 37.5% of the ideal time" in said
+    assert len(ElementTree.parse(path).findall(".//*[@class='pic-box']")) == 2 * 4 * 8
 
 
 @pytest.mark.parametrize(
