@@ -110,9 +110,9 @@ def test_an_address_alone_replaces_that_of_slurm() -> None:
 @pytest.mark.parametrize(
     ("name", "found", "why"),
     [
-        ("jax", SRUN | {"SLURM_PROCID": "4"}, "SLURM_PROCID '4' of SLURM_STEP_NUM_TASKS '4'"),
-        ("jax", SRUN | {"SLURM_STEP_NODELIST": "n[1-"}, "SLURM_STEP_NODELIST 'n.1-' and .* do not"),
-        ("jax", MPI, "Open MPI does not say where the first process is: give --coordinator"),
+        ("jax", SRUN | {"SLURM_PROCID": "4"}, "Slurm says rank '4' of '4', which is no process"),
+        ("jax", SRUN | {"SLURM_STEP_NODELIST": "n[1-"}, "SLURM_STEP_NODELIST 'n.1-' does not name"),
+        ("jax", MPI, "_SIZE is set, but not --coordinator HOST:PORT: set both"),
         ("pytorch", PLAIN | {"MASTER_ADDR": "http://n1" * 99}, "'http.* is not HOST:PORT"),
         ("pytorch", PLAIN | told("MASTER_ADDR="), "not MASTER_ADDR"),
         ("tensorflow", {"TF_CONFIG": '{"cluster": 3, "task": 4}'}, "is not a cluster"),
