@@ -9,7 +9,7 @@ from multiprocessing.context import SpawnProcess
 
 from common.backends.devices import Process
 from common.base.children import begin, end_with
-from common.base.control import Channel, Child, Group, Member, Supervisor, start_member
+from common.base.control import Channel, Child, Group, Member, start_member
 from common.base.failures import raise_failure
 from common.base.signals import Stop, leave_to_parent, stoppable
 
@@ -43,14 +43,13 @@ def serve(
     leave_to_parent()
     for module in preload:
         importlib.import_module(module)
-    children = {
-        each.rank: start_member(f"the process of device {each.rank}", partial(as_one, work, each))
-        for each in processes
-    }
+    children = {}
+    for process in processes:  # they gather by their framework
+        name = f"the process of device {process.rank}"
+        children[process.rank] = start_member(name, partial(work_alone, work, process))
     end_with(parent)
-    Supervisor(children, Stop(), Channel(connection), "its parent").run()
+    Group(children, Stop(), Channel(connection), "its parent").run()
 
 
-def as_one(work: Work, process: Process, member: Member) -> None:
-    """Does the work as one of the processes, which gather by their framework."""
+def work_alone(work: Work, process: Process, member: Member) -> None:
     work(process)

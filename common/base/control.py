@@ -39,13 +39,7 @@ GRACE: Final = 3
 """Seconds that other processes have to end by themselves once one has failed."""
 
 FROZEN: Final = f"has not answered for {LIMIT} seconds: it is frozen"
-"""What is said of a process that has missed LIMIT heartbeats."""
-
-SILENT: Final = f"{FROZEN}, or its host is gone"
-"""What is said of one that may be on another host."""
-
-GONE: Final = "is gone: it was killed, or its host is off"
-"""What is said of a process on another host once its connection has ended."""
+FROZEN_OR_GONE: Final = f"{FROZEN}, or its host is gone"
 
 UPLINK: Final = -1
 """In the place of a rank: the process to which this one tells of its group."""
@@ -60,7 +54,6 @@ class Channel:
     """One end of a connection that carries messages; any thread may send."""
 
     def __init__(self, connection: Connection) -> None:
-        """Takes over a connection."""
         self.connection, self.lock = connection, threading.Lock()
 
     def send(self, **message: Any) -> None:
@@ -71,29 +64,27 @@ class Channel:
     def receive(self) -> Message | None:
         """Waits for the next message; None if the other end is gone, or sends something else."""
         try:
-            found = json.loads(self.connection.recv_bytes(LONGEST))
+            message = json.loads(self.connection.recv_bytes(LONGEST))
         except (OSError, EOFError, ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return message if isinstance(message, dict) else None
 
 
-class Member:
-    """A process at work that another one listens to."""
+class Member(Channel):
+    """In a process at work: its connection to the process that listens to it."""
 
-    def __init__(self, channel: Channel) -> None:
-        """Begins to listen to the other process."""
-        self.channel = channel
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def gather(self, value: Any) -> list[Any]:
         """What each process has given, by rank."""
-        self.channel.send(give=value)
-        found: list[Any] = self.inbox.get()
-        return found
+        self.send(give=value)
+        return list(self.inbox.get())
 
     def _listen(self) -> None:
-        while (message := self.channel.receive()) is not None:
+        while (message := self.receive()) is not None:
             if "got" in message:
                 self.inbox.put(message["got"])
             elif "stop" in message:  # again and again: the run notes it only once it has begun
@@ -117,8 +108,8 @@ def start_member(name: str, work: Callable[[Member], object]) -> Child:
 
 
 def _be_member(connection: Connection, work: Callable[[Member], object]) -> None:
-    member = Member(channel := Channel(connection))
-    channel.send(ended=failure_of(lambda: work(member)))
+    member = Member(connection)
+    member.send(ended=failure_of(lambda: work(member)))
     while is_stopped(os.getppid()):  # no other process may end it
         time.sleep(BEAT / 4)
 
@@ -126,21 +117,30 @@ def _be_member(connection: Connection, work: Callable[[Member], object]) -> None
 class Group:
     """Processes by rank, of which some may be children of this one: listens until all have ended.
 
-    `stop` is whether a signal has asked this process, and so all of them, to stop.
+    `stop` is whether a signal has asked this process, and so all of them, to stop. With an
+    `uplink`, the process `above` hears of the group by it: it asks all to stop, hands on what they
+    gather, and says when and how all have ended.
     """
 
-    def __init__(self, children: Mapping[int, Child], stop: Stop) -> None:
+    def __init__(
+        self,
+        children: Mapping[int, Child],
+        stop: Stop,
+        uplink: Channel | None = None,
+        above: str = "",
+    ) -> None:
         """Begins to listen; from now on this process has threads, and forks no more."""
-        self.count, self.children, self.stop = len(children), children, stop
+        self.count, self.children, self.stop, self.uplink = len(children), children, stop, uplink
         self.mail: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self.names, self.channels = dict[int, str](), dict[int, Channel]()
         self.ends: dict[int, Failure | None] = {}
         self.missed = dict.fromkeys(children, 0)
-        self.counted, self.limit = time.monotonic(), math.inf
-        self.asked = self.stopping = False
+        self.counted, self.limit, self.stopping = time.monotonic(), math.inf, False
         for rank, child in children.items():
             self.channels[rank] = child.channel
             self.listen_to(rank, child.channel, child.name)
+        if uplink:
+            self.listen_to(UPLINK, uplink, above)
 
     def listen_to(self, rank: int, channel: Channel, name: str) -> None:
         """Collects what comes, by a thread."""
@@ -154,13 +154,19 @@ class Group:
         threading.Thread(target=listen, daemon=True).start()
 
     def run(self) -> Failure | None:
-        """Why they have failed, once all children are gone; None if all went well."""
+        """Why the run has failed, once all children are gone; None if all went well."""
         try:
             while not self.settled():
                 self.listen()
         finally:
             end(child.process for child in self.children.values())
-        return self.cause()[1]
+        _, failure = self.cause()
+        if self.uplink:
+            self.uplink.send(ended=failure)
+            while UPLINK not in self.ends:
+                self.listen()
+            return self.ends[UPLINK]
+        return failure
 
     def listen(self) -> None:
         """Waits a moment for a message, counts missed heartbeats, and sees whether all stop."""
@@ -170,8 +176,7 @@ class Group:
         if time.monotonic() - self.counted >= BEAT:
             self.counted = time.monotonic()
             self.beat()
-        if self.stop.asked and not self.asked:
-            self.asked = True
+        if self.stop.asked:
             self.ask_to_stop()
         if self.stopping:  # each time: a run notes it only once it has begun
             self.tell(stop=True)
@@ -186,15 +191,23 @@ class Group:
             self.end(rank, message["ended"] and Failure(*message["ended"]))
         elif "alive" in message:  # those that send no heartbeats are not watched
             self.missed[rank] = 0
+        elif self.uplink and "give" in message:
+            self.uplink.send(**message)
+        elif rank == UPLINK and "stop" in message:
+            self.stopping = True
+        elif rank == UPLINK:
+            self.tell(**message)
 
     def beat(self) -> None:
         """Called once a BEAT: counts missed heartbeats; a child only misses them if frozen."""
         for rank in [*self.missed]:
             child = self.children.get(rank)
-            there = child and not is_stopped(child.process.pid or 0)
-            self.missed[rank] = 0 if there else self.missed[rank] + 1
+            runs = child and not is_stopped(child.process.pid or 0)
+            self.missed[rank] = 0 if runs else self.missed[rank] + 1
             if self.missed[rank] >= LIMIT:
-                self.end(rank, killed(f"{self.names[rank]} {FROZEN if child else SILENT}"))
+                self.end(rank, killed(f"{self.names[rank]} {FROZEN if child else FROZEN_OR_GONE}"))
+        if self.uplink:
+            self.uplink.send(alive=True)
 
     def end(self, rank: int, failure: Failure | None) -> None:
         """A process has ended; None: it went well."""
@@ -208,20 +221,23 @@ class Group:
 
     def cause(self) -> tuple[int, Failure | None]:
         """The rank and the failure that caused the others; no failure if there is none."""
-        found = [(rank, failure) for rank, failure in self.ends.items() if failure]
-        return min(found, key=lambda each: each[1].order, default=(0, None))
+        failed = [(rank, failure) for rank, failure in self.ends.items() if failure]
+        return min(failed, key=lambda end: end[1].order, default=(0, None))
 
     def settled(self) -> bool:
-        """Whether it is certain how all have ended."""
-        return len(self.ends) == self.count or time.monotonic() > self.limit
+        """Whether it is certain how all have ended, or the process above has said so."""
+        certain = len(self.ends) == self.count or time.monotonic() > self.limit
+        return certain or UPLINK in self.ends
 
     def lost(self, rank: int) -> Failure:
         """Why a process failed that has not told it."""
         if child := self.children.get(rank):
             child.process.join(GRACE)  # it may not come to its end by itself
             return killed_with(child.name, child.process)
-        frozen = self.missed.get(rank, 0) > LIMIT / 2  # and so its own host has ended it
-        return killed(f"{self.names[rank]} {SILENT if frozen else GONE}")
+        # After half of the heartbeats, its own host has ended it.
+        frozen = self.missed.get(rank, 0) > LIMIT / 2
+        gone = "is gone: it was killed, or its host is off"
+        return killed(f"{self.names[rank]} {FROZEN_OR_GONE if frozen else gone}")
 
     def tell(self, **message: Any) -> None:
         """Sends a message to all of them."""
@@ -230,49 +246,7 @@ class Group:
 
     def ask_to_stop(self) -> None:
         """Asks all processes of the run to stop in order, after the same step."""
-        self.stopping = True
-
-
-class Supervisor(Group):
-    """A group of children of which another process, `above`, hears by the channel `uplink`.
-
-    That one asks them to stop, hands on what they gather, and says when and how all have ended.
-    """
-
-    def __init__(
-        self, children: Mapping[int, Child], stop: Stop, uplink: Channel, above: str
-    ) -> None:
-        """Begins to listen to the children and to the process above."""
-        super().__init__(children, stop)
-        self.uplink = uplink
-        self.listen_to(UPLINK, uplink, above)
-
-    def run(self) -> Failure | None:
-        """Why the run has failed, once the process above has said so; None if it went well."""
-        self.uplink.send(ended=super().run())
-        while UPLINK not in self.ends:
-            self.listen()
-        return self.ends[UPLINK]
-
-    def settled(self) -> bool:
-        """Whether the children have ended, or have to."""
-        return UPLINK in self.ends or super().settled()
-
-    def hear(self, rank: int, message: Message | None) -> None:
-        """Hands on what is gathered, either way."""
-        super().hear(rank, message)
-        if message and rank == UPLINK:
-            self.stopping = self.stopping or "stop" in message
-            if "got" in message:
-                self.tell(**message)
-        elif message and "give" in message:
-            self.uplink.send(**message)
-
-    def ask_to_stop(self) -> None:
-        """Asks the process above to ask all."""
-        self.uplink.send(stop=True)
-
-    def beat(self) -> None:
-        """Also tells that this process lives."""
-        super().beat()
-        self.uplink.send(alive=True)
+        if self.uplink:
+            self.uplink.send(stop=True)
+        else:
+            self.stopping = True

@@ -6,23 +6,14 @@ from multiprocessing.process import BaseProcess
 from signal import Signals
 from typing import Any, Final, NamedTuple
 
-from common.base.errors import (
-    BusyError,
-    RequestError,
-    RunError,
-    StoppedError,
-    UnforeseenError,
-)
+from common.base.errors import BusyError, RequestError, RunError, StoppedError, UnforeseenError
 from common.base.signals import Stop
 
 CRASHES: Final = {Signals[f"SIG{name}"] for name in ("ABRT", "BUS", "FPE", "ILL", "SEGV")}
 """The signals by which the system ends a process for what it has done itself."""
 
-KINDS: Final = {
-    kind.__name__: kind
-    for kind in (RequestError, BusyError, RunError, UnforeseenError, StoppedError)
-}
-"""The errors that processes tell each other of, by name."""
+ERRORS: Final = (RequestError, BusyError, RunError, UnforeseenError, StoppedError)
+"""The errors that processes tell each other of, by their names."""
 
 SAID, KILLED, STOPPED, REST = range(4)
 
@@ -42,7 +33,8 @@ class Failure(NamedTuple):
 
     def error(self) -> RequestError | RunError:
         """The error that ended it."""
-        error = KINDS[self.kind](self.message)
+        (kind,) = (error for error in ERRORS if error.__name__ == self.kind)
+        error = kind(self.message)
         vars(error).update(self.about)
         return error
 
@@ -67,9 +59,9 @@ def said(error: RequestError | RunError, order: int = SAID, details: str = "") -
     return Failure(order, type(error).__name__, str(error), vars(error), details)
 
 
-def killed(message: str, kind: type[RunError] = RunError) -> Failure:
+def killed(message: str) -> Failure:
     """The failure of a process that cannot tell of it."""
-    return Failure(KILLED, kind.__name__, message, {}, "it did not say")
+    return said(RunError(message), KILLED, "it did not say")
 
 
 def killed_with(name: str, process: BaseProcess) -> Failure:
@@ -79,7 +71,7 @@ def killed_with(name: str, process: BaseProcess) -> Failure:
         return killed(f"{name} says nothing more")
     how = f"by {Signals(-status).name}" if status < 0 else f"with status {status}"
     kind = UnforeseenError if -status in CRASHES else RunError
-    return killed(f"{name} was ended {how}", kind)
+    return said(kind(f"{name} was ended {how}"), KILLED, "it did not say")
 
 
 def raise_failure(failure: Failure | None, stop: Stop) -> None:

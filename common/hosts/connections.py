@@ -6,7 +6,7 @@ without a word. So `require_reach` tries that before.
 
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Final
@@ -48,12 +48,12 @@ class Meeting:
         return f", as the environment says ({self.here.launcher}); --launcher none ignores it"
 
     def hello(self) -> Message:
-        """What the process says of itself when it comes."""
-        hello = {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
-        return hello if self.here.process.rank else {**hello, "address": LOOPBACK}
+        """What the process says of itself when it comes; the first one adds others' addresses."""
+        about = {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
+        return {**about, "address": LOOPBACK}
 
     def listener(self) -> socket.socket:
-        """What takes connections. Raises RequestError if the port is in use."""
+        """Takes the connections of others. Raises RequestError if the port is in use."""
         _, port = self.here.coordinator
         try:
             return socket.create_server(("", port))
@@ -69,16 +69,16 @@ class Meeting:
         Raises RunError if there is none in time, RequestError if it refuses, and StoppedError.
         """
         host, port = self.here.coordinator
-        began = time.monotonic()
+        limit = time.monotonic() + self.limit
         while not stop.asked:
             try:
                 channel = channel_by(socket.create_connection((host, port), ENOUGH))
                 channel.send(**self.hello())
-                there = channel.connection.poll(CONNECT_TIMEOUT)
-                if not there or (answer := channel.receive()) is None:
+                answers = channel.connection.poll(CONNECT_TIMEOUT)
+                if not answers or (answer := channel.receive()) is None:
                     raise OSError("no process of a run answers")
             except OSError as error:
-                if time.monotonic() - began > self.limit:
+                if time.monotonic() > limit:
                     raise RunError(
                         f"{name_of(self.here.process.rank, socket.gethostname())} cannot reach "
                         f"the first process at {host}:{port} ({error.strerror or error}) within "
@@ -92,21 +92,13 @@ class Meeting:
         raise StoppedError("stopped before all had started", status=stop.status)
 
 
-def channel_by(taken: socket.socket) -> Channel:
-    """A channel by a connection."""
-    taken.settimeout(None)
-    taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Channel(Connection(taken.detach()))
-
-
-def reachable(address: str, seen: Iterable[str]) -> str:
-    """An address, or the first one that others see if no other host can reach this one by it."""
-    outside = (each for each in seen if not each.startswith("127."))
-    return next(outside, address) if address.startswith("127.") else address
+def channel_by(connection: socket.socket) -> Channel:
+    connection.settimeout(None)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Channel(Connection(connection.detach()))
 
 
 def name_of(rank: int, host: str) -> str:
-    """What a process is called."""
     return f"process {rank} on {host}"
 
 
@@ -117,24 +109,26 @@ def require_reach(process: Process) -> None:
     """
     if len(set(process.hosts)) == 1:
         return
-    here, mine = process.addresses[process.rank], process.hosts[process.rank]
+    address = process.addresses[process.rank]
     try:
-        taking = socket.create_server((here, 0), backlog=process.count)
+        server = socket.create_server((address, 0), backlog=process.count)
     except OSError as error:
         raise RunError(
-            f"others see this host at {here}, which is not its own ({error.strerror}): "
+            f"others see this host at {address}, which is not its own ({error.strerror}): "
             "give in --coordinator an address of the network that the hosts share"
         ) from None
-    with taking:
-        ports = process.gather(taking.getsockname()[1])
-        for host in sorted({*process.hosts} - {mine}):
-            rank = process.hosts.index(host)
-            there = process.addresses[rank], ports[rank]
+    with server:
+        ports = process.gather(server.getsockname()[1])
+        first_on = {host: process.hosts.index(host) for host in process.hosts}
+        for host, rank in sorted(first_on.items()):
+            if host == process.hosts[process.rank]:
+                continue
+            target = process.addresses[rank], ports[rank]
             try:
-                socket.create_connection(there, timeout=CONNECT_TIMEOUT).close()
+                socket.create_connection(target, timeout=CONNECT_TIMEOUT).close()
             except OSError as error:
                 raise RunError(
-                    f"cannot reach {name_of(rank, host)} at {there[0]}, port {there[1]} "
+                    f"cannot reach {name_of(rank, host)} at {target[0]}, port {target[1]} "
                     f"({error.strerror or error}): open all ports between the hosts"
                 ) from None
         process.gather(None)  # until then, others may still try to reach this one

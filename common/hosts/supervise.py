@@ -1,21 +1,35 @@
 """Every process that a launcher has started: it meets the others, and has a child do the work.
 
-So it hears that another one is lost, whatever a framework waits for, and ends its child then.
+So it hears that another one is lost, whatever a framework waits for, and ends its child then. All
+hear of each other through the first one.
 """
 
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any, Final
 
 from common.backends.devices import Process
 from common.base.children import end, end_frozen
-from common.base.control import Group, Member, Supervisor, start_member
-from common.base.failures import raise_failure
-from common.base.signals import stoppable
-from common.hosts.connections import Meeting, name_of, require_reach
-from common.hosts.hub import Hub
+from common.base.control import Channel, Child, Group, Member, Message, start_member
+from common.base.errors import RequestError, RunError, StoppedError
+from common.base.failures import KILLED, Failure, raise_failure, said
+from common.base.signals import Stop, stoppable
+from common.hosts.connections import Meeting, channel_by, name_of, require_reach
+
+FAREWELL: Final = 5
+"""Seconds in which all others take note of the end."""
+
+NOTICE: Final = 2
+"""Seconds after which the first process says which ones are missing."""
+
+NEW: Final = -1
+"""In the place of a rank: a process that has come."""
 
 Work = Callable[[Process], None]
 
@@ -32,12 +46,11 @@ def with_others(meeting: Meeting, work: Work) -> None:
         name = name_of(process.rank, socket.gethostname())
         child = start_member(name, partial(train, process, work))  # before there are threads
         try:
-            group: Group
             if listener:
-                group = Hub(meeting, listener, child, stop)
+                group: Group = Hub(meeting, listener, child, stop)
             else:
                 first = name_of(0, meeting.here.coordinator[0])
-                group = Supervisor({process.rank: child}, stop, meeting.reach(stop), first)
+                group = Group({process.rank: child}, stop, meeting.reach(stop), first)
             raise_failure(group.run(), stop)
         finally:
             end([child.process])
@@ -47,8 +60,8 @@ def train(process: Process, work: Work, member: Member) -> None:
     """What the child does, once all others are known and can be reached."""
     parent = os.getppid()
     end_frozen(parent, lambda: os.getppid() == parent)
-    there = member.inbox.get()
-    hosts, addresses = tuple(there["hosts"]), tuple(there["addresses"])
+    met = member.inbox.get()
+    hosts, addresses = tuple(met["hosts"]), tuple(met["addresses"])
     here = hosts[process.rank]  # no launcher has to tell which processes share a host
     process = replace(
         process,
@@ -60,3 +73,136 @@ def train(process: Process, work: Work, member: Member) -> None:
     )
     require_reach(process)
     work(process)
+
+
+class Hub(Group):
+    """All processes of a run, of which the first one is a child of this process.
+
+    It lets them in until all have come, hands on what they gather, and sends and hears heartbeats.
+    Once one process has failed, or is silent, it tells all others why they have to end.
+    """
+
+    def __init__(self, meeting: Meeting, listener: socket.socket, child: Child, stop: Stop) -> None:
+        """The first process is there; all others come by the listener."""
+        super().__init__({0: child}, stop)
+        self.meeting, self.listener, self.began = meeting, listener, time.monotonic()
+        self.count = self.noticed = meeting.here.process.count
+        self.hellos: dict[int, Message] = {0: meeting.hello()}
+        self.values: dict[int, list[Any]] = {0: []}
+        self.open: set[int] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def run(self) -> Failure | None:
+        """Why the run has failed, once all others know; None if it went well."""
+        failure, (culprit, _) = super().run(), self.cause()
+        named = failure
+        if failure and failure.order != KILLED and culprit in self.names:
+            named = failure._replace(message=f"{self.names[culprit]}: {failure.message}")
+        for rank, channel in self.channels.items():  # the one that failed says so itself
+            channel.send(ended=failure if rank == culprit else named)
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        limit = time.monotonic() + FAREWELL
+        while self.open and time.monotonic() < limit:  # else they would take this one for lost
+            self.listen()
+        return failure if culprit == 0 else named
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # no more are let in
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._admit, args=(connection,), daemon=True).start()
+
+    def _admit(self, connection: socket.socket) -> None:
+        """Asks who has come; a stranger may keep this thread waiting."""
+        with suppress(OSError):
+            ends = {"address": connection.getpeername()[0], "seen": connection.getsockname()[0]}
+            channel = channel_by(connection)
+            if hello := channel.receive():
+                self.mail.put((NEW, {**hello, **ends, "channel": channel}))
+
+    def hear(self, rank: int, message: Message | None) -> None:
+        """Lets a process in, or hands on what all of them have given."""
+        if rank == NEW and message:
+            self._welcome(message)
+            return
+        super().hear(rank, message)
+        if message is None:
+            self.open.discard(rank)
+        elif "stop" in message:
+            self.ask_to_stop(rank)
+        elif "give" in message:
+            self.values[rank].append(message["give"])
+            if all(self.values.values()):
+                self.tell(got=[self.values[rank].pop(0) for rank in range(self.count)])
+
+    def _welcome(self, hello: Message) -> None:
+        """Lets a process in that belongs to the run, and tells another one why not."""
+        channel: Channel = hello["channel"]
+        if refusal := self._refusal(hello):
+            channel.send(ended=said(RequestError(refusal)))
+            return
+        rank = hello["rank"]
+        self.channels[rank], self.hellos[rank], self.values[rank] = channel, hello, []
+        self.missed[rank] = 0
+        self.open.add(rank)
+        channel.send(alive=True)  # it is let in
+        self.listen_to(rank, channel, name_of(rank, hello["host"]))
+        if not self._missing():
+            self._begin()
+
+    def _refusal(self, hello: Message) -> str:
+        """Why a process does not belong to the run; empty if it does."""
+        rank, theirs, ours = hello.get("rank"), hello.get("asked"), self.meeting.asked
+        host, here = hello.get("host"), self.hellos[0]["host"]
+        if rank not in range(self.count) or not isinstance(theirs, dict):
+            return f"there is no process {rank} of {self.count} here"
+        if rank in self.hellos:
+            return f"process {rank} has come already, on {self.hellos[rank]['host']}"
+        for name in {**ours, **theirs}:
+            if (asked := theirs.get(name)) != (known := ours.get(name)):
+                unlike = f"{name} is {asked} on {host}, and {known} on {here}"
+                return f"{unlike}: start all processes alike"
+        return ""
+
+    def _begin(self) -> None:
+        """All have come: each is told of all others."""
+        hellos = [self.hellos[rank] for rank in range(self.count)]
+        hosts = [hello["host"] for hello in hellos]
+        if len({hosts.count(host) for host in hosts}) > 1:
+            counts = ", ".join(f"{hosts.count(host)} on {host}" for host in dict.fromkeys(hosts))
+            error = RequestError(f"processes: {counts}: start the same number on each host")
+            self.end(NEW, said(error))  # by the fault of none of them
+            return
+        # Others reach a process of this very host at the address that they see.
+        seen = [hello["seen"] for hello in hellos[1:] if not hello["seen"].startswith("127.")]
+        addresses = [hello["address"] for hello in hellos]
+        if seen:
+            addresses = [seen[0] if each.startswith("127.") else each for each in addresses]
+        self.tell(got={"hosts": hosts, "addresses": addresses})
+
+    def _missing(self) -> list[int]:
+        return [rank for rank in range(self.count) if rank not in self.hellos]
+
+    def beat(self) -> None:
+        """Also tells all that this process lives, and the user which are missing."""
+        super().beat()
+        self.tell(alive=True)
+        if not (missing := self._missing()):
+            return
+        ranks, seconds = ", ".join(map(str, missing)), time.monotonic() - self.began
+        if seconds > NOTICE and len(missing) < self.noticed:
+            self.noticed = len(missing)
+            come = f"{self.count - len(missing)} of {self.count} processes have come"
+            self.meeting.notice(f"{come}; waiting for {ranks}{self.meeting.asked_by}")
+        if seconds > self.meeting.limit:
+            late = f"process {ranks} of {self.count} did not start in time: start all"
+            self.end(NEW, said(RunError(f"{late}{self.meeting.asked_by}")))
+
+    def ask_to_stop(self, rank: int = 0) -> None:
+        """Asks all to stop in order; if not all have come, they need not wait any longer."""
+        if not self._missing():
+            self.stopping = True
+        elif rank not in self.ends:
+            self.end(rank, said(StoppedError("stopped before all had started")))

@@ -34,7 +34,7 @@ FAST: Final = {
     "common.base.control.BEAT": BEAT,
     "common.base.control.GRACE": 1.0,
     "common.base.children.FREEZE": 14 * BEAT,
-    "common.hosts.hub.NOTICE": 0.5,
+    "common.hosts.supervise.NOTICE": 0.5,
 }
 """Heartbeats five times as fast."""
 
