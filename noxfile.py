@@ -15,14 +15,14 @@ from common.chapters.chapters import CHAPTERS
 from notebooks.text.chapter import SHARED
 from sessions import checks as checks, environments as python_of
 from sessions.accelerators import Choice
-from sessions.environments import RESULTS, available, kept_programs, require_known
-from sessions.proofs import number, on_gpus, pythons_of_bench
+from sessions.environments import RESULTS, available, compilation_cache, require_known
+from sessions.proofs import common_gpus, on_gpus, pythons_of_bench
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = [*FRAMEWORKS, "parity"]
-# With it, what a session starts would not find the modules of this folder.
+# With it, processes of a session would not find the modules of this folder.
 os.environ.pop("PYTHONSAFEPATH", None)
-# Then nox ends what it has started, as after Ctrl-C.
+# Then nox ends its processes, as after Ctrl-C.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 # Else each of a thousand processes would compile all sources that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -55,15 +55,15 @@ def run_chapter(session: nox.Session, framework: str) -> None:
 def run_grid(session: nox.Session, framework: str, *flags: str) -> None:
     """Runs the grid of a framework, also on GPUs where there are any."""
     choice = python_of.choice(session, framework)
-    command = [python_of.made(session, choice), "-m", "common.grid", framework]
+    command = [python_of.chosen(session, choice), "-m", "common.grid", framework]
     command += [f"--out={RESULTS}", *flags]
-    session.run(*command, env=kept_programs(choice.name))
+    session.run(*command, env=compilation_cache(choice.name))
     if choice.cards:
-        session.run(*command, f"--gpus={number(python_of.choices(session))}")
+        session.run(*command, f"--gpus={common_gpus(python_of.choices(session))}")
 
 
 def compare(session: nox.Session, *flags: str) -> None:
-    """Compares what the flags say; without a folder among them, what plain `nox` has run."""
+    """Compares as the flags say; without a folder among them, the runs of plain `nox`."""
     if missing := python_of.mxnet_is_missing():
         session.log(f"without MXNet, which cannot be had here: {missing}")
     if not flags or flags[0].startswith("-"):
@@ -72,24 +72,24 @@ def compare(session: nox.Session, *flags: str) -> None:
     run_common(session, "common.parity", *flags)
 
 
-for each in FRAMEWORKS:
+for name in FRAMEWORKS:
 
-    def _run(session: nox.Session, framework: str = each) -> None:
+    def _run(session: nox.Session, framework: str = name) -> None:
         run_chapter(session, framework)
 
-    _run.__doc__ = f"Run {each}; or e.g. `-- scratch --devices 4 --epochs 3`."
-    nox.session(name=each, venv_backend="none")(_run)
+    _run.__doc__ = f"Run {name}; or e.g. `-- scratch --devices 4 --epochs 3`."
+    nox.session(name=name, venv_backend="none")(_run)
 
 
 @nox.session(venv_backend="none")
 def parity(session: nox.Session) -> None:
-    """Compare what is in results/; other folders and frameworks after `--`."""
+    """Compare the runs in results/; other folders and frameworks after `--`."""
     compare(session, *session.posargs)
 
 
 @nox.session(venv_backend="none")
 def grid(session: nox.Session) -> None:
-    """Add runs on 3 and more devices to plain `nox`'s and compare them; `-- jax`: JAX alone."""
+    """Add runs on 3 and more devices to plain `nox`'s and compare them; `-- jax`: only JAX."""
     chosen = session.posargs or available()
     require_known(session, chosen, FRAMEWORKS)
     for framework in chosen:
@@ -101,8 +101,8 @@ def grid(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run every test, on every framework; some shared ones run on NumPy 1.23, too."""
     session.env.update(python_of.NO_GPUS)
-    # Tests of a file share what they set up; long files are first, so that no core is idle at the
-    # end. Some tests wait, so there is one process more than there are cores.
+    # Tests of a file share fixtures; long files are first, so that no core is idle at the end. Some
+    # tests wait, so there is one process more than there are cores.
     at_once = (os.cpu_count() or 1) + 1
     command = ["pytest", f"--numprocesses={at_once}", "--dist=loadfile", "--no-loadscope-reorder"]
     command += session.posargs
@@ -111,16 +111,16 @@ def tests(session: nox.Session) -> None:
         jupyter = f"--jupyter={python_of.notebook(session, 'jax')}"
         session.run(python_of.site(session), "-m", *command, "tests/site", jupyter)
     shutil.rmtree(HANDOVER, ignore_errors=True)  # its old checkpoints would be in the way
-    pythons = {each: python_of.framework(session, each) for each in available()}
+    pythons = {name: python_of.framework(session, name) for name in available()}
     for framework, python in pythons.items():
-        # Each leaves weights for the tests of the others.
-        made = ["tests/support/handover.py", framework, str(HANDOVER)]
-        session.run(python, *made, env={"PYTHONPATH": "."})
+        # Weights of each framework for the tests of the others.
+        script = ["tests/support/handover.py", framework, str(HANDOVER)]
+        session.run(python, *script, env={"PYTHONPATH": "."})
     command.append(f"--handover={HANDOVER}")
     for framework, python in pythons.items():
-        if framework == "mxnet" and all(each.startswith("-") for each in session.posargs):
-            session.run(python, "-m", *command, *(f"tests/{each}" for each in OLD_NUMPY))
-        env = python_of.less_compiling(framework)
+        if framework == "mxnet" and all(flag.startswith("-") for flag in session.posargs):
+            session.run(python, "-m", *command, *(f"tests/{name}" for name in OLD_NUMPY))
+        env = python_of.fast_compilation(framework)
         session.run(python, "-m", *command, "--framework", framework, env=env)
 
 
@@ -128,22 +128,22 @@ def tests(session: nox.Session) -> None:
 def hosts(session: nox.Session) -> None:
     """Run both chapters over 2 and 3 hosts and compare; `-- jax`; `-- --few`: only on 2."""
     session.env.update(python_of.NO_GPUS)
-    chosen = [each for each in session.posargs if each != "--few"] or available()
+    chosen = [name for name in session.posargs if name != "--few"] or available()
     require_known(session, chosen, FRAMEWORKS)
     most, out = f"--over-hosts={2 if '--few' in session.posargs else 4}", f"--out={RESULTS}"
     common = python_of.common(session)
-    for each in chosen:
-        python, kept = python_of.framework(session, each), kept_programs(each)
-        session.run(python, "-m", "common.grid", each, most, out, env=kept)
-        grid = ["tests/support/hosts_grid.py", each, python, most, out]
-        session.run(common, *grid, env={"PYTHONPATH": ".", **kept})
+    for framework in chosen:
+        python, cache = python_of.framework(session, framework), compilation_cache(framework)
+        session.run(python, "-m", "common.grid", framework, most, out, env=cache)
+        grid = ["tests/support/hosts_grid.py", framework, python, most, out]
+        session.run(common, *grid, env={"PYTHONPATH": ".", **cache})
     plan = [str(RESULTS), most, "--suites", "--frameworks", *chosen]
     session.run(common, "-m", "common.parity", *plan)
 
 
 @nox.session(venv_backend="none")
 def d2l(session: nox.Session) -> None:
-    """Compare every framework with the book's own package, in environments that have it."""
+    """Compare every framework with the book's package, in environments that have it."""
     session.env.update(python_of.NO_GPUS)
     tests = ["-m", "pytest", "-Wdefault", "tests/book_package", *session.posargs, "--framework"]
     for framework in available():
@@ -188,8 +188,8 @@ def seeds(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
-    """Time every framework and what its users would run instead; `-- --gpus 2`: on GPUs."""
-    gpus = any(each.startswith("--gpus") for each in session.posargs)
+    """Time every framework and the usual high-level loops; `-- --gpus 2`: on GPUs."""
+    gpus = any(flag.startswith("--gpus") for flag in session.posargs)
     choices = [python_of.choice(session, x) if gpus else Choice(x, False, "") for x in available()]
     pythons = pythons_of_bench(session, choices, gpus=gpus)
     run_common(session, "bench", *pythons, f"--out={RESULTS}", *session.posargs)
@@ -197,15 +197,15 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def notebooks(session: nox.Session) -> None:
-    """Run every notebook; `-- jax`: JAX's alone, `-- --write`: keep the outputs."""
-    flags = [each for each in session.posargs if each.startswith("-")]
-    chosen = [each for each in session.posargs if each not in flags]
+    """Run every notebook; `-- jax`: only JAX's, `-- --write`: keep the outputs."""
+    flags = [word for word in session.posargs if word.startswith("-")]
+    chosen = [word for word in session.posargs if word not in flags]
     require_known(session, chosen, [*FRAMEWORKS, SHARED])
-    for each in chosen or [*available(), SHARED]:
-        # The time of an epoch, in outputs that are kept, includes what JAX compiles.
-        kept = {} if "--write" in flags else kept_programs(each)
-        command = "-m", "notebooks.execute", each, *flags
-        session.run(python_of.notebook(session, each), *command, env=kept)
+    for name in chosen or [*available(), SHARED]:
+        # In outputs that are kept, the time of an epoch includes JAX's compilation.
+        cache = {} if "--write" in flags else compilation_cache(name)
+        command = "-m", "notebooks.execute", name, *flags
+        session.run(python_of.notebook(session, name), *command, env=cache)
 
 
 @nox.session(venv_backend="none")

@@ -1,1 +1,1 @@
-"""How fast the four frameworks train here, and how fast the usual tools do."""
+"""Times the four frameworks here, and the usual high-level loops."""

@@ -1,4 +1,4 @@
-"""Times every framework and what its users would run instead; writes bench.json after each round.
+"""Times every framework and the usual high-level loops; writes bench.json after each round.
 
 python -m bench --python jax=.nox/bench-jax/bin/python --out results
 """
@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.plan import WORKLOADS, Entry, entries
-from bench.report import HEADINGS, Bench, gathered
+from bench.report import HEADINGS, Bench, collect
 from common.backends.frameworks import FRAMEWORKS, framework_and_python
 from common.base.errors import RunError
 from common.base.files import require_file, write_text
@@ -28,13 +28,13 @@ from common.terminal.tables import table
 from common.terminal.values import DEVICES, REPEATS, count, path
 
 Sample = tuple[Entry, dict[str, Any]]
-"""What was measured, and what the process that measured it printed."""
+"""An entry, and the output of the process that measured it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures and writes. Returns 0, 1 (a measurement failed), 2 (a bad request), 130 or 143."""
-    made = parser()
-    return status(made.prog, lambda: measure_all(made.parse_args(argv)))
+    parser = make_parser()
+    return status(parser.prog, lambda: measure_all(parser.parse_args(argv)))
 
 
 def measure_all(flags: argparse.Namespace) -> None:
@@ -44,49 +44,49 @@ def measure_all(flags: argparse.Namespace) -> None:
     plan = entries(frameworks, tuple(flags.chapters), flags.gpus)
     path = flags.out / "bench.json"
     require_file(path, "--out")
-    found: list[Sample] = []
+    samples: list[Sample] = []
     failed: dict[Entry, str] = {}
     for number in range(1, flags.rounds + 1):
-        left = [each for each in plan if each not in failed]
-        found += one_round(left, pythons, f"round {number}/{flags.rounds}", failed)
-        found = [(entry, each) for entry, each in found if entry not in failed]
-        if not found:
+        left = [entry for entry in plan if entry not in failed]
+        samples += measure_round(left, pythons, f"round {number}/{flags.rounds}", failed)
+        samples = [(entry, output) for entry, output in samples if entry not in failed]
+        if not samples:
             raise RunError("; ".join(failed.values()))
         # If the benchmark is stopped, the finished rounds stay.
-        bench = results(found, number, failed)
+        bench = results(samples, number, failed)
         write_text(path, bench.model_dump_json(by_alias=True, indent=2) + "\n")
     show(bench)
     if failed:
         raise RunError(f"{len(failed)} of {len(plan)} could not be timed, see above")
 
 
-def results(found: Sequence[Sample], rounds: int, failed: Mapping[Entry, str]) -> Bench:
+def results(samples: Sequence[Sample], rounds: int, failed: Mapping[Entry, str]) -> Bench:
     """The content of bench.json."""
     return Bench(
         created=now(),
-        machine=describe_machine() | (gpus_here() if found[0][0].kind == "gpu" else {}),
-        versions={entry.framework: each["versions"] for entry, each in found},
-        data=found[0][1]["data"],
+        machine=describe_machine() | (gpus_here() if samples[0][0].kind == "gpu" else {}),
+        versions={entry.framework: output["versions"] for entry, output in samples},
+        data=samples[0][1]["data"],
         rounds=rounds,
-        failed=[each.key() for each in failed],
-        samples=gathered((entry, each["figures"]) for entry, each in found),
+        failed=[entry.key() for entry in failed],
+        samples=collect((entry, output["figures"]) for entry, output in samples),
     )
 
 
 def show(bench: Bench) -> None:
     """Prints the table."""
     console = Console(highlight=False)
-    made = table(HEADINGS, bench.rows(), left=range(3))
-    for column in made.columns[:3]:
+    rows = table(HEADINGS, bench.rows(), left=range(3))
+    for column in rows.columns[:3]:
         column.no_wrap = True
-    console.print(made)
+    console.print(rows)
     console.print(bench.provenance(), soft_wrap=True)
 
 
-def one_round(
+def measure_round(
     plan: Sequence[Entry], pythons: Mapping[str, str], name: str, failed: dict[Entry, str]
 ) -> Iterator[Sample]:
-    """Measures the plan, each entry in a process of its own; `failed` gets reasons of failures."""
+    """Measures each entry in a new process; adds the reasons of failures to `failed`."""
     for number, entry in enumerate(plan, start=1):
         begun = time.perf_counter()
         reason = ""
@@ -115,30 +115,29 @@ def measure(entry: Entry, python: str) -> dict[str, Any]:
     if done.returncode or not lines:
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise RunError(f"{entry.key()} failed: {last.removeprefix('bench.measure: error: ')}")
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    output: dict[str, Any] = json.loads(lines[-1])
+    return output
 
 
-def parser() -> Parser:
-    """The command line."""
-    made = Parser("python -m bench", __doc__)
-    add = made.add_argument
+def make_parser() -> Parser:
+    parser = Parser("python -m bench", __doc__)
+    add = parser.add_argument
     add(
         "--python",
         type=framework_and_python,
         action="append",
         required=True,
         metavar="FRAMEWORK=PYTHON",
-        help="the Python that has a framework and its rivals; once for each framework",
+        help="a framework, and the Python that has it and its rivals; repeat it for others",
     )
-    gpus = "time ours on 1 and N GPUs, and rivals on one, in place of CPU devices"
+    gpus = "time ours on 1 and N GPUs, and rivals on one, instead of CPU devices"
     add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
-    add("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), help="these only")
-    rounds = "how often everything is timed (%(default)s)"
+    add("--chapters", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), help="only these")
+    rounds = "number of rounds; each times everything (%(default)s)"
     add("--rounds", type=count(REPEATS), default=3, metavar="N", help=rounds)
     place = "where bench.json is written (%(default)s)"
     add("--out", type=path, default=Path("results"), metavar="DIR", help=place)
-    return made
+    return parser
 
 
 if __name__ == "__main__":

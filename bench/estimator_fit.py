@@ -14,7 +14,7 @@ from common.data.minibatches import pixels
 
 
 class Fit:
-    """What a user of Gluon would write: a DataLoader, a hybridized net, `Estimator.fit`."""
+    """The code of a Gluon user: a DataLoader, a hybridized net, `Estimator.fit`."""
 
     def __init__(self, workload: Workload) -> None:
         self.batch_size = workload.batch_size

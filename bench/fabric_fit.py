@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-# Imported while a group is up, its default arguments would hold that group past its end.
+# Imported while a group is up, its default arguments would keep that group alive.
 import torch.distributed.nn
 from lightning_fabric import Fabric
 from torch import distributed as dist

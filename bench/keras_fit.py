@@ -1,4 +1,4 @@
-"""The same nets in Keras 3, on whatever backend KERAS_BACKEND names, trained by `fit`."""
+"""The same nets in Keras 3, on the backend that KERAS_BACKEND names, trained by `fit`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from common.data.minibatches import pixels
 
 
 class Fit:
-    """What a user of Keras would write: images in memory, `compile`, `fit`."""
+    """The code of a Keras user: images in memory, `compile`, `fit`."""
 
     def __init__(self, workload: Workload) -> None:
         self.batch_size = workload.batch_size
@@ -65,5 +65,5 @@ def residual(X: Any, channels: int, stride: int) -> Any:
 
 
 def norm() -> Any:
-    """Batch normalization as everywhere else here."""
+    """Batch normalization with the book's momentum and epsilon."""
     return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)

@@ -1,4 +1,4 @@
-"""One measurement, in a process of its own: it prints a line of JSON.
+"""One measurement in its process, which prints a line of JSON.
 
 python -m bench.measure jax scratch ours 2
 """
@@ -78,7 +78,7 @@ class Measurement:
 
 
 def rival(entry: Entry) -> Contender:
-    """The loop of others that an entry names. Raises RunError if it needs a GPU and sees none."""
+    """The rival's loop that an entry names. Raises RunError if it needs a GPU and sees none."""
     os.environ["KERAS_BACKEND"] = entry.framework.removeprefix("py")  # Keras reads it once
     set_tf32(False)  # as in ours
     if entry.kind == "gpu" and not gpus_seen(entry.framework):
@@ -119,8 +119,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     entry = Entry(flags.framework, flags.chapter, flags.contender, flags.devices, flags.kind)
     work = Measurement(entry, load("auto", None, lambda _: None), flags.started)
     if entry.contender == "ours":
-        one = entry.devices > 1 and package(entry.framework).ONE_THREAD_EACH
-        threads = 1 if one else cores()
+        single = entry.devices > 1 and package(entry.framework).ONE_THREAD_EACH
+        threads = 1 if single else cores()
         chapter = import_backend(entry.framework, entry.chapter, threads)
         chapter.launch(work, entry.request, entry.options)
     else:

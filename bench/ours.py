@@ -12,7 +12,7 @@ from common.models.initial import initial_weights
 
 
 class Ours:
-    """Training as `common.training.loop` does it: losses stay on the device until the end."""
+    """Training as `common.training.loop` does it: losses stay on the device."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What is timed: which contender, in which framework, on which devices."""
+"""The plan of a benchmark: contender, framework and devices of each measurement."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -42,12 +42,12 @@ HIGH_LEVEL: Final = {
     "jax": "keras",
     "mxnet": "estimator",
 }
-"""The high-level loop that a framework's users would pick instead: Keras's, or Gluon's."""
+"""The high-level loop that a framework's users would choose: Keras's, or Gluon's."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing to be timed, in a process of its own, on devices of a kind: "cpu" or "gpu"."""
+    """One measurement, in a new process, on devices of a kind: "cpu" or "gpu"."""
 
     framework: str
     chapter: str
@@ -77,25 +77,24 @@ class Entry:
     @property
     def options(self) -> Options:
         """The options of our own chapter: the book's preset with the framework's defaults."""
-        found: Options = SPECS[self.chapter].chosen(
-            all_settings(self.framework, self.chapter, {}), "book"
-        )
-        return found
+        settings = all_settings(self.framework, self.chapter, {})
+        options: Options = SPECS[self.chapter].chosen(settings, "book")
+        return options
 
 
 def entries(frameworks: tuple[str, ...], chapters: tuple[str, ...], gpus: int = 0) -> list[Entry]:
-    """All entries of one round; those that are compared are neighbours.
+    """All entries of one round; compared ones are adjacent.
 
     Ours is timed on 1 and 2 CPU devices, or on 1 and `gpus` GPUs. Rivals are timed on one device,
     except for Lightning Fabric on CPUs, which is timed on two.
     """
     kind, most = ("gpu", gpus) if gpus else ("cpu", 2)
-    found = []
+    plan = []
     for chapter in chapters:
         for framework in frameworks:
             contenders = [("ours", k) for k in sorted({1, most})]
             contenders.append((HIGH_LEVEL[framework], 1))
             if framework == "pytorch":
                 contenders.append(("fabric", 1 if gpus else 2))
-            found += [Entry(framework, chapter, *each, kind) for each in contenders]
-    return found
+            plan += [Entry(framework, chapter, *rest, kind) for rest in contenders]
+    return plan

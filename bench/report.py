@@ -52,7 +52,7 @@ class Bench(BaseModel):
         for ours in self.samples:
             key = ours.framework, ours.chapter, ours.devices
             if ours.contender == "ours" != samples.contender and key == chosen:
-                both = (each.figures["images_per_second"] for each in (ours, samples))
+                both = (loop.figures["images_per_second"] for loop in (ours, samples))
                 ratios: list[float] = [a / b for a, b in zip(*both, strict=True)]
                 return median(ratios)
         return None
@@ -61,17 +61,17 @@ class Bench(BaseModel):
         """A row for each loop: medians over the rounds."""
         return [
             [
-                SPECS[each.chapter].net,
-                each.framework,
-                each.contender,
-                f"{each.devices}{' GPU' if each.kind == 'gpu' else ''}",
-                f"{each.median('images_per_second'):,.0f}",
-                f"{speedup:.2f}" if (speedup := self.speedup(each)) else "",
-                f"{each.median('first_step'):.1f}",
-                f"{each.median('peak_memory') / 2**20:,.0f}",
+                SPECS[loop.chapter].net,
+                loop.framework,
+                loop.contender,
+                f"{loop.devices}{' GPU' if loop.kind == 'gpu' else ''}",
+                f"{loop.median('images_per_second'):,.0f}",
+                f"{speedup:.2f}" if (speedup := self.speedup(loop)) else "",
+                f"{loop.median('first_step'):.1f}",
+                f"{loop.median('peak_memory') / 2**20:,.0f}",
             ]
-            for each in self.samples
-            if each.chapter  # not the machine itself, which older files have
+            for loop in self.samples
+            if loop.chapter  # not the machine itself, which older files have
         ]
 
     def provenance(self) -> str:
@@ -87,10 +87,10 @@ class Bench(BaseModel):
         return "; ".join(parts)
 
 
-def gathered(found: Iterable[tuple[Entry, dict[str, Any]]]) -> list[Samples]:
+def collect(samples: Iterable[tuple[Entry, dict[str, Any]]]) -> list[Samples]:
     """The figures of all rounds, entry by entry."""
     figures: dict[Entry, dict[str, list[float]]] = {}
-    for entry, values in found:
+    for entry, values in samples:
         for name, value in values.items():
             figures.setdefault(entry, {}).setdefault(name, []).append(value)
-    return [Samples(**vars(entry), figures=each) for entry, each in figures.items()]
+    return [Samples(**vars(entry), figures=lists) for entry, lists in figures.items()]

@@ -1,4 +1,4 @@
-"""The same nets in PyTorch, of its own layers."""
+"""The same nets in PyTorch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which build of a framework the sessions install: that for CUDA where driver and cards suit it.
+"""The build of a framework that sessions install: for CUDA where driver and cards support it.
 
 `ACCELERATOR=cpu` forbids it, `ACCELERATOR=cuda` demands it.
 """
@@ -38,24 +38,24 @@ class Build:
 
     def cards(self) -> str:
         """The capabilities of cards that it has code for."""
-        first, last = (each and f"{each[0]}.{each[1]}" for each in (self.oldest, self.newest))
+        first, last = (x and f"{x[0]}.{x[1]}" for x in (self.oldest, self.newest))
         return f"{first} to {last}" if last else f"from {first} on"
 
-    def trouble(self, found: Driver | str) -> str:
+    def refusal(self, driver: Driver | str) -> str:
         """Why it cannot run on this system, driver and cards; empty if it can, or without any."""
         if sys.platform != "linux" or platform.machine() not in self.machines:
             return f"it has no build for GPUs for {sys.platform} on {platform.machine()}"
-        if isinstance(found, str):
+        if isinstance(driver, str):
             return ""
-        there, least = (tuple(map(int, x.split("."))) for x in (found.version, self.driver))
-        if there < least:
+        version, least = (tuple(map(int, x.split("."))) for x in (driver.version, self.driver))
+        if version < least:
             wants = f"{self.cuda}, which takes {self.driver} or later"
-            return f"the driver {found.version} is too old for {wants}"
-        if not all(map(self.serves, found.cards)):
-            known = sorted({card.capability for card in found.cards if card.capability})
-            told = f"{count_cards(found.cards)} ({', '.join('{}.{}'.format(*x) for x in known)})"
-            cards = f"compute capability {self.cards()}"
-            return f"its build of {self.cuda} is for {cards}, and not for {told}"
+            return f"the driver {driver.version} is too old for {wants}"
+        if not all(map(self.serves, driver.cards)):
+            known = sorted({card.capability for card in driver.cards if card.capability})
+            present = ", ".join("{}.{}".format(*x) for x in known)
+            cards = f"compute capability {self.cards()}, and not for {count_cards(driver.cards)}"
+            return f"its build of {self.cuda} is for {cards} ({present})"
         return ""
 
 
@@ -74,7 +74,7 @@ The wheels name the cards, NVIDIA's table the driver that each major version of 
 
 @dataclass(frozen=True)
 class Choice:
-    """The build of a framework that sessions install, why, and the cards that it can use."""
+    """The build of a framework that sessions install, the reason, and the cards that it can use."""
 
     framework: str
     cuda: bool
@@ -88,22 +88,22 @@ class Choice:
 
     @property
     def line(self) -> str:
-        """What a session says of it."""
+        """The line that a session prints."""
         return f"{self.framework} runs in .nox/{self.name}: {self.why}"
 
 
 def choice(framework: str) -> Choice:
     """The build for this machine. Raises NoAcceleratorError."""
-    return choose(framework, os.environ.get("ACCELERATOR", ""), driver())
+    return choose(framework, os.environ.get("ACCELERATOR", ""), driver_here())
 
 
 @cache
-def driver() -> Driver | str:
-    """NVIDIA's driver here, or why there is none; asked for once."""
+def driver_here() -> Driver | str:
+    """NVIDIA's driver here, or why there is none; looked up once."""
     return find_driver(os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
-def choose(framework: str, asked: str, found: Driver | str) -> Choice:
+def choose(framework: str, asked: str, driver: Driver | str) -> Choice:
     """The build for a driver, where `asked` is the value of `ACCELERATOR`.
 
     Raises NoAcceleratorError if CUDA is asked for, and cannot be.
@@ -113,12 +113,13 @@ def choose(framework: str, asked: str, found: Driver | str) -> Choice:
     if asked == "cpu":
         return Choice(framework, False, "ACCELERATOR=cpu")
     build = BUILDS[framework]
-    if trouble := build.trouble(found):
+    if reason := build.refusal(driver):
         if asked:
-            raise NoAcceleratorError(f"{framework}: {trouble}; ACCELERATOR=cpu does without GPUs")
-        return Choice(framework, False, trouble)
-    if isinstance(found, str):
-        # An image may be made for another machine than the one that makes it.
-        return Choice(framework, bool(asked), f"ACCELERATOR=cuda, but {found}" if asked else found)
-    why = f"{count_cards(found.cards)}, driver {found.version}"
-    return Choice(framework, True, why, found.cards)
+            raise NoAcceleratorError(f"{framework}: {reason}; ACCELERATOR=cpu does without GPUs")
+        return Choice(framework, False, reason)
+    if isinstance(driver, str):
+        # An image may be built on another machine than it runs on.
+        why = f"ACCELERATOR=cuda, but {driver}" if asked else driver
+        return Choice(framework, bool(asked), why)
+    why = f"{count_cards(driver.cards)}, driver {driver.version}"
+    return Choice(framework, True, why, driver.cards)

@@ -1,4 +1,4 @@
-"""The sessions that check style, types, and what is installed."""
+"""The sessions that check style, types and installed packages."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ LICENCES: Final = (
     *("Apache", "BSD", "ISC", "MIT", "MPL", "Mozilla Public License", "PSF"),
     *("Python Software Foundation", "Zlib", "NVIDIA"),
 )
-"""Parts of the names of licences that let a package be used and passed on with its notice.
+"""Parts of the names of licences that allow use and distribution with a notice.
 
 NVIDIA's come with builds for GPUs only.
 """
@@ -78,7 +78,7 @@ def audit(session: nox.Session) -> None:
         return str(session.run(*command, silent=True))  # a failure is printed
 
     with ThreadPoolExecutor(AT_ONCE) as pool:  # they wait for the network
-        said = "".join(pool.map(look_up, pin_files.PINS))
-    unknown = said.count("could not be audited")
+        output = "".join(pool.map(look_up, pin_files.PINS))
+    unknown = output.count("could not be audited")
     if unknown:
         session.warn(f"NOT AUDITED: {unknown} packages cannot be looked up from here")

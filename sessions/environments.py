@@ -1,4 +1,4 @@
-"""The environments that sessions run in: which pinned files each has, and how it is installed.
+"""The environments of sessions: the pinned files that each has, and how it is installed.
 
 Sessions share them, so that no framework is installed twice.
 """
@@ -91,8 +91,8 @@ def new_environment(session: nox.Session, folder: Path) -> list[str]:
     That is uv's, or pip's where there is no uv, or pip has another index, which uv does not know.
     """
     python = folder / "bin/python"
-    told = re.search(r"\.(index-url|no-index)=", output_of_pip("config", "list"))
-    if find_spec("uv") and not told:
+    other_index = re.search(r"\.(index-url|no-index)=", output_of_pip("config", "list"))
+    if find_spec("uv") and not other_index:
         uv = [sys.executable, "-m", "uv", "--quiet"]
         session.run_install(*uv, "venv", "--clear", f"--python={sys.executable}", str(folder))
         return [*uv, "pip", "install", f"--python={python}"]
@@ -131,7 +131,7 @@ def available() -> list[str]:
     return [name for name in FRAMEWORKS if name != "mxnet" or not mxnet_is_missing()]
 
 
-def less_compiling(framework: str) -> dict[str, str]:
+def fast_compilation(framework: str) -> dict[str, str]:
     """Variables that halve the time of JAX's tests, which compile more than they compute.
 
     The grid and the notebooks compile as users do.
@@ -141,7 +141,7 @@ def less_compiling(framework: str) -> dict[str, str]:
     return {"XLA_FLAGS": flags} if framework == "jax" else {}
 
 
-def kept_programs(framework: str) -> dict[str, str]:
+def compilation_cache(framework: str) -> dict[str, str]:
     """Variables that make runs of JAX share compiled programs on disk."""
     if framework != "jax":
         return {}
@@ -151,37 +151,37 @@ def kept_programs(framework: str) -> dict[str, str]:
 
 def require_known(session: nox.Session, chosen: Iterable[str], known: Sequence[str]) -> None:
     """Ends the session with one line if a name is not known."""
-    if unknown := [each for each in chosen if each not in known]:
+    if unknown := [name for name in chosen if name not in known]:
         session.error(f"there is no {' '.join(unknown)}: choose from {', '.join(known)}")
 
 
 def choice(session: nox.Session, framework: str, *, quiet: bool = False) -> Choice:
-    """Whether a framework gets its build for GPUs; unless `quiet`, the session says so, and why.
+    """The build of a framework; unless `quiet`, the session logs it with the reason.
 
     Skips the session without the framework. Ends it if `ACCELERATOR` cannot be satisfied.
     """
     if framework not in available():
         session.skip(f"MXNet 1.9.1 cannot be had here: {mxnet_is_missing()}")
     try:
-        found = accelerators.choice(framework)
+        build = accelerators.choice(framework)
     except NoAcceleratorError as error:
         session.error(str(error))
     if not quiet:
-        session.log(found.line)
-    return found
+        session.log(build.line)
+    return build
 
 
 def choices(session: nox.Session) -> list[Choice]:
     """The choices of all frameworks that can be installed."""
-    return [choice(session, each, quiet=True) for each in available()]
+    return [choice(session, name, quiet=True) for name in available()]
 
 
 def framework(session: nox.Session, name: str) -> str:
     """The Python of a framework's environment; ends or skips the session as `choice` does."""
-    return made(session, choice(session, name))
+    return chosen(session, choice(session, name))
 
 
-def made(session: nox.Session, choice: Choice) -> str:
+def chosen(session: nox.Session, choice: Choice) -> str:
     """The Python of the environment of a choice."""
     return environment(session, choice.name, pins_of(choice))
 
@@ -195,7 +195,7 @@ def pins_of(choice: Choice) -> list[str]:
 
 
 def bench(session: nox.Session, choice: Choice) -> str:
-    """The Python of an environment with a framework and what the benchmark compares it with."""
+    """The Python of an environment with a framework and its rivals in the benchmark."""
     return environment(session, f"bench-{choice.name}", pins_of_bench(choice))
 
 
@@ -206,11 +206,11 @@ def pins_of_bench(choice: Choice) -> list[str]:
 
 
 def notebook(session: nox.Session, name: str) -> str:
-    """The Python of an environment with Jupyter, and with a framework if `name` is one's."""
+    """The Python of an environment with Jupyter, and with the framework `name`, if it is one."""
     if name not in FRAMEWORKS:
         return site(session)
-    found = choice(session, name)
-    return environment(session, f"notebooks-{found.name}", [*pins_of(found), "notebooks"])
+    build = choice(session, name)
+    return environment(session, f"notebooks-{build.name}", [*pins_of(build), "notebooks"])
 
 
 def site(session: nox.Session) -> str:
@@ -219,5 +219,5 @@ def site(session: nox.Session) -> str:
 
 
 def common(session: nox.Session) -> str:
-    """The Python of the environment for what needs no framework."""
+    """The Python of the environment without a framework."""
     return environment(session, "common")

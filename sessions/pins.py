@@ -1,4 +1,4 @@
-"""The files of constraints/: versions and digests of all that is installed, written by uv."""
+"""The files of constraints/: versions and digests of installed packages, written by uv."""
 
 import re
 import subprocess
@@ -69,10 +69,10 @@ def write(name: str) -> None:
 
 def flags(name: str) -> Iterator[str]:
     """Flags of uv for one file: versions of the files installed with it, packages left out."""
-    other = "pytorch" if name == "torch" else name.removesuffix("-cuda").removeprefix("bench-")
-    if other != name:
-        yield f"--constraints={path_of(other)}"
-    if name == "d2l":  # it pins old versions of all that it needs
+    base = "pytorch" if name == "torch" else name.removesuffix("-cuda").removeprefix("bench-")
+    if base != name:
+        yield f"--constraints={path_of(base)}"
+    if name == "d2l":  # it pins old versions of its dependencies
         yield "--no-deps"
     if name in ("pytorch", "bench-pytorch"):
         yield f"--constraints={path_of('torch')}"

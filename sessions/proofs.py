@@ -11,7 +11,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.prove import MOST, gpu_flags
 from sessions import environments as python_of
 from sessions.accelerators import Choice
-from sessions.environments import RESULTS, available, less_compiling, require_known
+from sessions.environments import RESULTS, available, fast_compilation, require_known
 from sessions.pins import PROJECT
 
 
@@ -25,14 +25,14 @@ def faults(session: nox.Session) -> None:
     passed = [passes(session, python_of.common(session), *tests)]
     for framework in available():
         command = [python_of.framework(session, framework), *tests, "--framework", framework]
-        env = less_compiling(framework) if short else None
+        env = fast_compilation(framework) if short else None
         passed.append(passes(session, *command, env=env))
     if not all(passed):
         session.error("tests have failed, see above")
 
 
 def passes(session: nox.Session, *command: str, env: dict[str, str] | None = None) -> bool:
-    """Whether a command ends well, with these variables."""
+    """Whether a command succeeds."""
     try:
         session.run(*command, env=env)
     except CommandFailed:
@@ -66,34 +66,34 @@ def gpu(session: nox.Session) -> None:
     """Test, time and compare all on the GPUs here, in results/on-gpus; `-- jax`: JAX only."""
     chosen, out = session.posargs or available(), RESULTS / "on-gpus"
     require_known(session, chosen, FRAMEWORKS)
-    choices = [python_of.choice(session, each) for each in chosen]
+    choices = [python_of.choice(session, name) for name in chosen]
     timed = pythons_of_bench(session, choices)
-    run = [f"--python={each.framework}={python_of.made(session, each)}" for each in choices]
+    run = [f"--python={x.framework}={python_of.chosen(session, x)}" for x in choices]
     shutil.rmtree(out, ignore_errors=True)
     common = python_of.common(session)
-    bench = [common, "-m", "bench", *timed, f"--gpus={number(choices)}", "--rounds=1"]
+    bench = [common, "-m", "bench", *timed, f"--gpus={common_gpus(choices)}", "--rounds=1"]
     prove = [common, "-m", "common.prove", *run, *on_gpus(choices), "--more-devices"]
     # If one fails, the other runs, too. The comparison is last: its page shows the speeds.
-    passed = [passes(session, *each, f"--out={out}") for each in (bench, prove)]
+    passed = [passes(session, *command, f"--out={out}") for command in (bench, prove)]
     if not all(passed):
-        session.error(f"something has failed, see above and {out}")
+        session.error(f"failed, see above and {out}")
 
 
 def pythons_of_bench(
     session: nox.Session, choices: Iterable[Choice], *, gpus: bool = True
 ) -> list[str]:
     """The interpreters of the benchmark; ends the session if `gpus` and no framework has any."""
-    timed = [each for each in choices if each.cards or not gpus]
+    timed = [choice for choice in choices if choice.cards or not gpus]
     if not timed:
         session.error("no framework has a GPU here: see the lines above, and docs/gpu.md")
-    return [f"--python={each.framework}={python_of.bench(session, each)}" for each in timed]
+    return [f"--python={x.framework}={python_of.bench(session, x)}" for x in timed]
 
 
-def number(choices: Iterable[Choice]) -> int:
+def common_gpus(choices: Iterable[Choice]) -> int:
     """The number of GPUs that every framework with GPUs can use; 0 without any."""
     return min([MOST, *counts]) if (counts := [len(x.cards) for x in choices if x.cards]) else 0
 
 
 def on_gpus(choices: Sequence[Choice]) -> list[str]:
-    """The flags of the comparison that say which frameworks have run on GPUs, if any has."""
-    return gpu_flags({each.framework: number(choices) * bool(each.cards) for each in choices})
+    """The flags of the comparison that name the frameworks with runs on GPUs, if any."""
+    return gpu_flags({x.framework: common_gpus(choices) * bool(x.cards) for x in choices})

@@ -1,4 +1,4 @@
-"""What frameworks get wrong without a word, one file a case.
+"""Cases in which frameworks are silently wrong, one file each.
 
 Another case is a file FRAMEWORK_NAME.py, and a section of docs/silent.md with what it prints.
 """

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import dynamic_slice_in_dim, fori_loop
 
-from silent.telling import tell
+from silent.report import report
 
 X = jnp.arange(1.0, 12.0)
 SIZE, MICROBATCHES = 4, 3
@@ -26,6 +26,6 @@ def padded(i: int, total: jax.Array) -> jax.Array:
 
 
 if __name__ == "__main__":
-    came = {"dynamic_slice_in_dim": fori_loop(0, MICROBATCHES, sliced, 0.0)}
-    instead = {"pad, slice and mask": fori_loop(0, MICROBATCHES, padded, 0.0)}
-    tell(f"jax {jax.__version__}", X.sum(), came, instead)
+    results = {"dynamic_slice_in_dim": fori_loop(0, MICROBATCHES, sliced, 0.0)}
+    remedies = {"pad, slice and mask": fori_loop(0, MICROBATCHES, padded, 0.0)}
+    report(f"jax {jax.__version__}", X.sum(), results, remedies)

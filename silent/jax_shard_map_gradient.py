@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.lax import pcast, pmean
 from jax.sharding import AxisType, PartitionSpec as P
 
-from silent.telling import tell
+from silent.report import report
 
 jax.config.update("jax_num_cpu_devices", 2)
 X = jnp.array([1.0, 2.0, 3.0, 4.0])
@@ -41,13 +41,13 @@ def on_two(gradient: Callable[..., jax.Array], check: bool) -> jax.Array:
 
 
 if __name__ == "__main__":
-    came = {
+    results = {
         "pmean(grad(loss))": on_two(mean_of_gradients, check=True),
         "grad(pmean(loss)), check_vma=False": on_two(gradient_of_mean, check=False),
     }
-    instead = {
+    remedies = {
         "grad(pmean(loss))": on_two(gradient_of_mean, check=True),
         "pcast(w), then pmean(grad(loss))": on_two(mean_after_pcast, check=True),
         "pmean(grad(loss)), check_vma=False": on_two(mean_of_gradients, check=False),
     }
-    tell(f"jax {jax.__version__}", X.mean(), came, instead)
+    report(f"jax {jax.__version__}", X.mean(), results, remedies)

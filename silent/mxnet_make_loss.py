@@ -1,4 +1,4 @@
-"""MXNet's `make_loss` begins with a gradient of its own.
+"""MXNet's `make_loss` starts the backward pass with a gradient of 1.
 
 Written: two microbatches, each with its share of the mean loss, by `make_loss(loss) / 2`.
 Expected: the gradient of the mean over both.
@@ -7,7 +7,7 @@ Expected: the gradient of the mean over both.
 import mxnet as mx
 from mxnet import autograd, nd
 
-from silent.telling import tell
+from silent.report import report
 
 MICROBATCHES = 2.0, 5.0
 
@@ -24,6 +24,6 @@ def gradient(*, make_loss: bool) -> float:
 
 
 if __name__ == "__main__":
-    came = {"make_loss(loss) / 2": gradient(make_loss=True)}
-    instead = {"loss / 2": gradient(make_loss=False)}
-    tell(f"mxnet {mx.__version__}", sum(MICROBATCHES) / 2, came, instead)
+    results = {"make_loss(loss) / 2": gradient(make_loss=True)}
+    remedies = {"loss / 2": gradient(make_loss=False)}
+    report(f"mxnet {mx.__version__}", sum(MICROBATCHES) / 2, results, remedies)

@@ -1,4 +1,4 @@
-"""MXNet keeps the gradient of the last microbatch alone.
+"""MXNet keeps only the gradient of the last microbatch.
 
 Written: two microbatches, one `backward()` for each, as PyTorch's users accumulate gradients.
 Expected: the gradient of the sum over both.
@@ -7,7 +7,7 @@ Expected: the gradient of the sum over both.
 import mxnet as mx
 from mxnet import autograd, np, npx
 
-from silent.telling import tell
+from silent.report import report
 
 npx.set_np()
 MICROBATCHES = 2.0, 5.0
@@ -24,6 +24,6 @@ def gradient(**grad_req: str) -> float:
 
 
 if __name__ == "__main__":
-    came = {"attach_grad()": gradient()}
-    instead = {"attach_grad(grad_req='add')": gradient(grad_req="add")}
-    tell(f"mxnet {mx.__version__}", sum(MICROBATCHES), came, instead)
+    results = {"attach_grad()": gradient()}
+    remedies = {"attach_grad(grad_req='add')": gradient(grad_req="add")}
+    report(f"mxnet {mx.__version__}", sum(MICROBATCHES), results, remedies)

@@ -1,4 +1,4 @@
-"""A `Trainer` without a kvstore adds no gradients: each copy trains on its own examples alone.
+"""A `Trainer` without a kvstore sums no gradients: each copy trains only on its examples.
 
 Written: `Trainer(..., kvstore=None)`, to do without a parameter server, on two contexts.
 Expected: both copies take the step of all four examples.
@@ -7,7 +7,7 @@ Expected: both copies take the step of all four examples.
 import mxnet as mx
 from mxnet import autograd, gluon, np, npx
 
-from silent.telling import tell
+from silent.report import report
 
 npx.set_np()
 CONTEXTS = [mx.cpu(0), mx.cpu(1)]
@@ -27,6 +27,6 @@ def after_a_step(kvstore: str | None) -> list[float]:
 
 
 if __name__ == "__main__":
-    came = {"weights of the copies, kvstore=None": after_a_step(None)}
-    instead = {"kvstore='device'": after_a_step("device")}
-    tell(f"mxnet {mx.__version__}", [-float(X.mean())] * 2, came, instead)
+    results = {"weights of the copies, kvstore=None": after_a_step(None)}
+    remedies = {"kvstore='device'": after_a_step("device")}
+    report(f"mxnet {mx.__version__}", [-float(X.mean())] * 2, results, remedies)

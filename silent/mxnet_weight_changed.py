@@ -1,14 +1,14 @@
-"""MXNet takes a gradient with a weight that was changed after the forward computation.
+"""MXNet computes a gradient with a weight that changed after the forward pass.
 
-Written: a forward computation, an update of the weight in place, then `backward()`: as in a
-pipeline whose stage is updated while a microbatch is on its way.
-Expected: the gradient at the weight that the forward computation had.
+Written: a forward pass, an update of the weight in place, then `backward()`: as in a pipeline
+whose stage is updated while a microbatch is in flight.
+Expected: the gradient at the weight of the forward pass.
 """
 
 import mxnet as mx
 from mxnet import autograd, np, npx
 
-from silent.telling import tell
+from silent.report import report
 
 npx.set_np()
 
@@ -27,6 +27,6 @@ def gradient(*, in_place: bool) -> float:
 
 
 if __name__ == "__main__":
-    came = {"weight += 7": gradient(in_place=True)}
-    instead = {"weight = weight + 7": gradient(in_place=False)}
-    tell(f"mxnet {mx.__version__}", 2 * 3.0, came, instead)
+    results = {"weight += 7": gradient(in_place=True)}
+    remedies = {"weight = weight + 7": gradient(in_place=False)}
+    report(f"mxnet {mx.__version__}", 2 * 3.0, results, remedies)

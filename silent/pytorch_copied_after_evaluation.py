@@ -1,8 +1,8 @@
 """Weights that are copied in after an evaluation are lost under `reshard_after_forward=False`.
 
 Written: `fully_shard(net, reshard_after_forward=False)`, an evaluation, then `param.copy_(...)`.
-After a forward pass without a backward one, the parameters of the net are whole copies. The copies
-go when the next step is done, and what was written into them goes as well.
+After a forward pass without a backward one, the parameters of the net are whole copies. The next
+step drops the copies, with the values that were written into them.
 Expected: the weights that were copied in, after a step with a rate of 0.
 """
 
@@ -11,8 +11,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from silent.processes import by_two
-from silent.telling import tell
+from silent.processes import run_on_two
+from silent.report import report
 
 
 def after_a_step(reshard: bool) -> list[float]:
@@ -20,15 +20,15 @@ def after_a_step(reshard: bool) -> list[float]:
     torch.nn.init.ones_(net.weight)
     fully_shard(net, mesh=init_device_mesh("cpu", (2,)), reshard_after_forward=False)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
-    given = torch.full((2, 1), 3.0)
+    values = torch.full((2, 1), 3.0)
     with torch.no_grad():
         net(torch.ones(1, 1))
         if reshard:
             net.reshard()
         for param in net.parameters():
             if isinstance(param, DTensor):
-                given = distribute_tensor(given, param.device_mesh, param.placements)
-            param.copy_(given)
+                values = distribute_tensor(values, param.device_mesh, param.placements)
+            param.copy_(values)
     net(torch.ones(1, 1)).sum().backward()
     optimizer.step()
     return net.weight.full_tensor().flatten().tolist()
@@ -42,4 +42,4 @@ def steps(rank: int) -> list[dict[str, list[float]]]:
 
 
 if __name__ == "__main__":
-    tell(f"torch {torch.__version__}", [3.0, 3.0], *by_two(steps))
+    report(f"torch {torch.__version__}", [3.0, 3.0], *run_on_two(steps))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 
-from silent.telling import tell
+from silent.report import report
 
 WEIGHT = torch.zeros(1, requires_grad=True)
 X = torch.tensor([1.0, 3.0])
@@ -27,6 +27,6 @@ def after_a_step(replica: Callable[[], torch.Tensor]) -> float:
 
 
 if __name__ == "__main__":
-    instead = {"detach().clone()": after_a_step(lambda: WEIGHT.detach().clone().requires_grad_())}
-    came = {"to('cpu')": after_a_step(lambda: WEIGHT.to("cpu"))}
-    tell(f"torch {torch.__version__}", -RATE * X.sum(), came, instead)
+    remedies = {"detach().clone()": after_a_step(lambda: WEIGHT.detach().clone().requires_grad_())}
+    results = {"to('cpu')": after_a_step(lambda: WEIGHT.to("cpu"))}
+    report(f"torch {torch.__version__}", -RATE * X.sum(), results, remedies)

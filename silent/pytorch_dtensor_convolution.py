@@ -1,8 +1,8 @@
-"""DTensor's convolution with split filters loses channels, or sums too few of them.
+"""DTensor's convolution with split filters loses channels, or sums only a part of them.
 
-Written: filters as a DTensor that is split over two processes, by channels out (`Shard(0)`) or by
-channels in (`Shard(1)`), and `conv2d`, as one would split a dense layer.
-Expected: what `conv2d` gives in one process.
+Written: filters as a DTensor that is split over two processes, by output channels (`Shard(0)`) or
+by input channels (`Shard(1)`), and `conv2d`, as one would split a dense layer.
+Expected: the output of `conv2d` in one process.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.functional import conv2d
 
-from silent.processes import by_two
-from silent.telling import tell
+from silent.processes import run_on_two
+from silent.report import report
 
 X = torch.tensor([1.0, 2.0]).reshape(1, 2, 1, 1)  # an image of one pixel, with two channels
-FILTERS = torch.arange(1.0, 9.0).reshape(4, 2, 1, 1)  # four channels out
+FILTERS = torch.arange(1.0, 9.0).reshape(4, 2, 1, 1)  # four output channels
 
 
 def convolve(rank: int) -> list[dict[str, Any]]:
@@ -26,22 +26,22 @@ def convolve(rank: int) -> list[dict[str, Any]]:
     halves = distribute_tensor(X, mesh, [Shard(1)])
     by_out = distribute_tensor(FILTERS, mesh, [Shard(0)])
     by_in = distribute_tensor(FILTERS, mesh, [Shard(1)])
-    came = {
+    results = {
         "filters with Shard(0)": conv2d(whole, by_out).full_tensor().tolist(),
         "filters with Shard(1)": conv2d(halves, by_in).full_tensor().tolist(),
     }
-    # Each process convolves what it has. Then the channels are joined, or the parts added, by hand.
+    # Each process convolves its shard. Then the channels are joined, or the terms added, by hand.
     parts = [torch.empty(1, 2, 1, 1) for _ in range(2)]
     dist.all_gather(parts, conv2d(X, by_out.to_local()))
     total = conv2d(halves.to_local(), by_in.to_local())
     dist.all_reduce(total)
-    instead = {
+    remedies = {
         "to_local(), then all_gather": torch.cat(parts, dim=1).tolist(),
         "to_local(), then all_reduce": total.tolist(),
     }
-    return [came, instead]
+    return [results, remedies]
 
 
 if __name__ == "__main__":
-    came, instead = by_two(convolve)
-    tell(f"torch {torch.__version__}", conv2d(X, FILTERS), came, instead)
+    results, remedies = run_on_two(convolve)
+    report(f"torch {torch.__version__}", conv2d(X, FILTERS), results, remedies)

@@ -1,4 +1,4 @@
-"""An optimizer that is made before the net is split updates nothing.
+"""An optimizer made before the net is split updates nothing.
 
 Written: `SGD(net.parameters())`, then `fully_shard(net)` or `parallelize_module(net, ...)`. Both
 put new parameters in the place of the old ones, which the optimizer keeps.
@@ -10,8 +10,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
-from silent.processes import by_two
-from silent.telling import tell
+from silent.processes import run_on_two
+from silent.report import report
 
 
 def split(net: torch.nn.Module, how: str) -> None:
@@ -34,12 +34,12 @@ def after_a_step(how: str, optimizer_first: bool) -> list[float]:
 
 
 def steps(rank: int) -> list[dict[str, list[float]]]:
-    ways = "fully_shard", "parallelize_module"
+    methods = "fully_shard", "parallelize_module"
     return [
-        {f"SGD, then {how}": after_a_step(how, optimizer_first=True) for how in ways},
-        {f"{how}, then SGD": after_a_step(how, optimizer_first=False) for how in ways},
+        {f"SGD, then {how}": after_a_step(how, optimizer_first=True) for how in methods},
+        {f"{how}, then SGD": after_a_step(how, optimizer_first=False) for how in methods},
     ]
 
 
 if __name__ == "__main__":
-    tell(f"torch {torch.__version__}", [0.5, 0.5], *by_two(steps))
+    report(f"torch {torch.__version__}", [0.5, 0.5], *run_on_two(steps))

@@ -10,19 +10,19 @@ import numpy as np
 import torch
 from torch.utils.data import DistributedSampler
 
-from silent.telling import tell
+from silent.report import report
 
 RIGHT = np.array([0, 1, 1, 1, 1])
 
 
 def accuracy(samplers: Sequence[Iterable[int]]) -> float:
-    """What an allreduce of the numbers of right and of all examples comes to."""
-    seen = [RIGHT[list(sampler)] for sampler in samplers]
-    return sum(each.sum() for each in seen) / sum(each.size for each in seen)
+    """The number of right examples over the number of all, each summed over processes."""
+    shards = [RIGHT[list(sampler)] for sampler in samplers]
+    return sum(shard.sum() for shard in shards) / sum(shard.size for shard in shards)
 
 
 if __name__ == "__main__":
     padded = [DistributedSampler(RIGHT, 2, rank, shuffle=False) for rank in range(2)]
-    exact = [range(rank, len(RIGHT), 2) for rank in range(2)]
-    came, instead = {"DistributedSampler": accuracy(padded)}, {"range(rank, n, k)": accuracy(exact)}
-    tell(f"torch {torch.__version__}", RIGHT.mean(), came, instead)
+    results = {"DistributedSampler": accuracy(padded)}
+    remedies = {"range(rank, n, k)": accuracy([range(rank, len(RIGHT), 2) for rank in range(2)])}
+    report(f"torch {torch.__version__}", RIGHT.mean(), results, remedies)

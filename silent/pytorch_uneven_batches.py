@@ -10,8 +10,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from silent.processes import by_two
-from silent.telling import tell
+from silent.processes import run_on_two
+from silent.report import report
 
 X = np.array([[1.0], [2.0], [6.0]])
 SHARDS = X[:2], X[2:]
@@ -38,4 +38,4 @@ def gradients(rank: int) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
-    tell(f"torch {torch.__version__}", X.mean(), *by_two(gradients))
+    report(f"torch {torch.__version__}", X.mean(), *run_on_two(gradients))

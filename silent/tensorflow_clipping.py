@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from silent.replicas import VERSION, run, two
-from silent.telling import tell
+from silent.report import report
 
 GRADIENTS = np.array([[3.0, 0.0], [0.0, 4.0]])  # a row for each replica
 
@@ -33,6 +33,6 @@ def after_a_step(strategy: tf.distribute.Strategy, *, clip_sum: bool) -> list[fl
 
 if __name__ == "__main__":
     strategy, total = two(), GRADIENTS.sum(0)
-    came = {"SGD(global_clipnorm=1)": after_a_step(strategy, clip_sum=False)}
-    instead = {"all_reduce, then clip_by_norm": after_a_step(strategy, clip_sum=True)}
-    tell(VERSION, -total / np.linalg.norm(total), came, instead)
+    results = {"SGD(global_clipnorm=1)": after_a_step(strategy, clip_sum=False)}
+    remedies = {"all_reduce, then clip_by_norm": after_a_step(strategy, clip_sum=True)}
+    report(VERSION, -total / np.linalg.norm(total), results, remedies)

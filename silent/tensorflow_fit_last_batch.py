@@ -1,7 +1,7 @@
 """Keras's `fit` under MirroredStrategy takes the mean over replicas, not over examples.
 
 Written: `fit` with seven examples and a batch size of four, so the last batch is split in 2 and 1.
-Expected: the weight that `fit` comes to on one device.
+Expected: the weight after `fit` on one device.
 """
 
 import keras
@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from silent.replicas import VERSION, run, two
-from silent.telling import tell
+from silent.report import report
 
 X = np.array([[1.0], [2.0], [3.0], [6.0], [1.0], [2.0], [6.0]])
 BATCH = 4
@@ -45,5 +45,6 @@ if __name__ == "__main__":
     strategy = two()
     with strategy.scope():
         split, again = compiled(), compiled()
-    came, instead = {"fit": fitted(split)}, {"a loop, sum(loss) / n": looped(again, strategy)}
-    tell(VERSION, fitted(compiled()), came, instead)
+    results = {"fit": fitted(split)}
+    remedies = {"a loop, sum(loss) / n": looped(again, strategy)}
+    report(VERSION, fitted(compiled()), results, remedies)

@@ -1,8 +1,7 @@
-"""`keras.distribution` splits nothing on TensorFlow, and takes any names of devices.
+"""`keras.distribution` splits nothing on TensorFlow, and accepts any names of devices.
 
-Written: a `DataParallel` over two devices, or over two that do not exist, and a minibatch of four
-images.
-Expected: two devices, each of which is given two images.
+Written: `DataParallel` over two devices, or over two that do not exist; a minibatch of four images.
+Expected: two devices with two images each.
 """
 
 import keras
@@ -10,36 +9,36 @@ import numpy as np
 import tensorflow as tf
 
 from silent.replicas import VERSION, two
-from silent.telling import tell
+from silent.report import report
 
 X = np.zeros((4, 1))
 
 
 class Net(keras.Model):
-    """A net that writes down how many images a device is given."""
+    """A net that records the number of images of each call."""
 
-    def __init__(self, given: list[int]) -> None:
+    def __init__(self, sizes: list[int]) -> None:
         super().__init__()
-        self.given = given
+        self.sizes = sizes
         self.dense = keras.layers.Dense(1)
 
     def call(self, X: tf.Tensor) -> tf.Tensor:
-        tf.py_function(lambda X: self.given.append(len(X)), [X], [])
+        tf.py_function(lambda X: self.sizes.append(len(X)), [X], [])
         return self.dense(X)
 
 
-def given(net: Net) -> list[int]:
+def fit_sizes(net: Net) -> list[int]:
     net.compile("sgd", "mse")
     net.fit(X, X, batch_size=len(X), verbose=0)
-    return net.given
+    return net.sizes
 
 
 if __name__ == "__main__":
     strategy = two()
-    came = {}
+    results = {}
     for devices in ["cpu:0", "cpu:1"], ["no:0", "such:1"]:
         with keras.distribution.DataParallel(devices=devices).scope():
-            came[f"images of each device, {' and '.join(devices)}"] = given(Net([]))
+            results[f"images of each device, {' and '.join(devices)}"] = fit_sizes(Net([]))
     with strategy.scope():
-        instead = {"tf.distribute.MirroredStrategy": given(Net([]))}
-    tell(VERSION, [2, 2], came, instead)
+        remedies = {"tf.distribute.MirroredStrategy": fit_sizes(Net([]))}
+    report(VERSION, [2, 2], results, remedies)

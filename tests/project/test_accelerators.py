@@ -1,11 +1,11 @@
-"""Sessions install a build for GPUs where driver and cards suit it, and say why in one line."""
+"""Sessions install a build for GPUs where driver and cards support it, and log the reason."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from common.backends import driver
+from common.backends import driver as driver_module
 from common.backends.driver import Card, Driver, find_driver
 from common.backends.frameworks import FRAMEWORKS
 from sessions.accelerators import BUILDS, NoAcceleratorError, choose
@@ -33,14 +33,14 @@ def linux(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_build_is_chosen_if_driver_and_card_suit_it(
     version: str, card: Card, cuda: tuple[str, ...], why: str
 ) -> None:
-    found = Driver(version, (card,))
+    driver = Driver(version, (card,))
     assert choose("jax", "", NONE).why == NONE
-    assert choose("jax", "cpu", found).why == "ACCELERATOR=cpu"
-    assert tuple(each for each in FRAMEWORKS if choose(each, "", found).cuda) == cuda
-    for each in set(FRAMEWORKS) - set(cuda):
-        assert why in choose(each, "", found).why
+    assert choose("jax", "cpu", driver).why == "ACCELERATOR=cpu"
+    assert tuple(name for name in FRAMEWORKS if choose(name, "", driver).cuda) == cuda
+    for name in set(FRAMEWORKS) - set(cuda):
+        assert why in choose(name, "", driver).why
         with pytest.raises(NoAcceleratorError, match=f"{re.escape(why)}.*; ACCELERATOR=cpu does"):
-            choose(each, "cuda", found)
+            choose(name, "cuda", driver)
 
 
 def test_the_page_has_the_builds_and_the_lines() -> None:
@@ -54,7 +54,7 @@ def test_the_page_has_the_builds_and_the_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "visible", "found"),
+    ("answer", "visible", "expected"),
     [
         ("echo 580.1, X, 9.0; echo 580.1, Y, 8.0", None, ["X", "Y"]),
         ("echo 580.1, X, 9.0; echo 580.1, Y, 8.0", "1,0", ["Y", "X"]),
@@ -68,13 +68,14 @@ def test_the_page_has_the_builds_and_the_lines() -> None:
 def test_what_nvidia_smi_answers(
     answer: str,
     visible: str | None,
-    found: list[str] | str,
+    expected: list[str] | str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr(driver, "DRIVER_TIMEOUT", 1)
+    monkeypatch.setattr(driver_module, "DRIVER_TIMEOUT", 1)
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{answer}\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    told = find_driver(visible)
-    assert found == ([card.name for card in told.cards] if isinstance(told, Driver) else told)
+    found = find_driver(visible)
+    names = [card.name for card in found.cards] if isinstance(found, Driver) else found
+    assert names == expected

@@ -1,4 +1,4 @@
-"""What is pinned is consistent, and an environment has exactly that, installed once."""
+"""Pins are consistent, and an environment has exactly the pinned packages, installed once."""
 
 import hashlib
 import importlib
@@ -18,10 +18,10 @@ from sessions.pins import PINS, versions, wanted
 ROOT = Path(__file__).parents[2]
 CUDA = ("tensorflow-cuda", "jax-cuda", "mxnet-cuda")
 TOGETHER = [
-    *((each, "notebooks") for each in (*FRAMEWORKS, *CUDA, "torch")),
-    *((each, each.removesuffix("-cuda")) for each in CUDA),
-    *(("bench-jax", each) for each in ("jax", "jax-cuda")),
-    *(("bench-pytorch", each) for each in ("pytorch", "torch")),
+    *((name, "notebooks") for name in (*FRAMEWORKS, *CUDA, "torch")),
+    *((name, name.removesuffix("-cuda")) for name in CUDA),
+    *(("bench-jax", name) for name in ("jax", "jax-cuda")),
+    *(("bench-pytorch", name) for name in ("pytorch", "torch")),
     ("pytorch", "torch"),
 ]
 """The files that are installed into one environment, or one in place of the other."""
@@ -39,18 +39,18 @@ def read(name: str) -> str:
 def test_a_file_pins_versions_with_digests_of_what_the_project_asks_for(name: str) -> None:
     comments = re.sub(PIN, "", read(name)).splitlines()
     assert all(line.startswith("# ") for line in comments), comments
-    found = versions(read(name)) | versions(read("torch") if "pytorch" in name else "")
+    pinned = versions(read(name)) | versions(read("torch") if "pytorch" in name else "")
     for need in map(Requirement, wanted(name) if name in PINS else ()):
-        assert found[canonicalize_name(need.name)] in need.specifier, need
+        assert pinned[canonicalize_name(need.name)] in need.specifier, need
     if not re.search("cuda|torch$|bench-jax|d2l", name):  # what needs no GPU gets no CUDA
         cuda = re.compile("nvidia|cuda|triton|torch|.*-cu[0-9]")
         assert name == "torch-cpu" or not [*filter(cuda.match, versions(read(name)))]
 
 
-@pytest.mark.parametrize(("one", "other"), TOGETHER)
-def test_files_agree_that_are_installed_together(one: str, other: str) -> None:
-    some, others = versions(read(one)), versions(read(other))
-    assert {k: some[k] for k in some if others.get(k, some[k]) != some[k]} == {}
+@pytest.mark.parametrize(("first", "second"), TOGETHER)
+def test_files_agree_that_are_installed_together(first: str, second: str) -> None:
+    a, b = versions(read(first)), versions(read(second))
+    assert {name: a[name] for name in a.keys() & b.keys() if a[name] != b[name]} == {}
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*")), ids=lambda x: x.name)
@@ -84,7 +84,7 @@ class Session:
 
 @pytest.fixture
 def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project that pins a package of nothing, whose wheel lies beside it."""
+    """A project that pins a package of nothing, with its wheel next to it."""
     wheel = tmp_path / "toy-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         metadata = "Metadata-Version: 2.1\nName: toy\nVersion: 1\n"
@@ -136,5 +136,5 @@ def test_a_build_for_cpus_is_taken_where_pip_finds_it(
     monkeypatch.setattr(session, "run_install", lambda *command: session.ran.append(command))
     Path(".nox/torch").mkdir(parents=True)
     environments.install(session, Path(".nox/torch"), ["toy", "torch-cpu"])
-    asked = {each for command in session.ran for each in command if "requirement=" in each}
+    asked = {flag for command in session.ran for flag in command if "requirement=" in flag}
     assert asked == {f"--requirement=constraints/{name}.txt" for name in ("toy", chosen)}

@@ -39,7 +39,7 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The interpreter of an environment is its name."""
 
     def environment(_: Any, name: str, pins: Sequence[str] = ()) -> str:
-        assert all(Path(f"constraints/{each}.txt").is_file() for each in (pins or [name]))
+        assert all(Path(f"constraints/{file}.txt").is_file() for file in (pins or [name]))
         return name
 
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
@@ -52,8 +52,8 @@ def noxfile(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def give_cards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     cards = (Card("NVIDIA H100", (9, 0)),) * count
-    found: Any = Driver("580.95.05", cards) if cards else "there is no NVIDIA driver here"
-    monkeypatch.setattr(accelerators, "driver", lambda: found)
+    driver: Any = Driver("580.95.05", cards) if cards else "there is no NVIDIA driver here"
+    monkeypatch.setattr(accelerators, "driver_here", lambda: driver)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_plain_nox_runs_and_compares_what_can_be_had(
     monkeypatch.setattr("platform.machine", lambda: machine)
     session: Any = Session()
     expected = []
-    for each in FRAMEWORKS[: 3 + (machine == "x86_64")]:
-        noxfile.run_chapter(session, each)
-        build = f"{each}-cuda" if each in gpus else each
-        grid = f"{build}: common.grid {each} --out=results"
-        expected += [grid, f"{grid} --gpus=4"] if each in gpus else [grid]
+    for framework in FRAMEWORKS[: 3 + (machine == "x86_64")]:
+        noxfile.run_chapter(session, framework)
+        build = f"{framework}-cuda" if framework in gpus else framework
+        grid = f"{build}: common.grid {framework} --out=results"
+        expected += [grid, f"{grid} --gpus=4"] if framework in gpus else [grid]
     noxfile.parity(session)
     compared = "common: common.parity results --suites --frameworks pytorch tensorflow jax"
     assert session.ran == [*expected, f"{compared}{flags}"]

@@ -1,4 +1,4 @@
-"""What a page says that frameworks get wrong is what they get wrong, in the versions it names."""
+"""The page has the output of every case, with the versions that it names."""
 
 from pathlib import Path
 

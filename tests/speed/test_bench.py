@@ -37,18 +37,18 @@ def test_rivals_train_the_same_nets(framework: str, all_devices: Sequence[Any]) 
     both = (LENET, rival.lenet), (resnet18_shapes(4), partial(rival.resnet18, 4))
     for shapes, make in both:
         if framework == "tensorflow":
-            found = make().count_params()
+            count = make().count_params()
         elif framework == "pytorch":
             state = make().state_dict()
-            found = sum(v.numel() for k, v in state.items() if "num_batches" not in k)
+            count = sum(v.numel() for k, v in state.items() if "num_batches" not in k)
         else:
             mx = importlib.import_module("mxnet")
             with mx.util.np_array(False), mx.util.np_shape(False):
                 net = make()
                 net.initialize()
                 net(mx.nd.zeros((1, 1, 28, 28)))
-                found = sum(prod(x.shape) for x in net.collect_params().values())
-        assert found == sum(map(prod, shapes.values()))
+                count = sum(prod(x.shape) for x in net.collect_params().values())
+        assert count == sum(map(prod, shapes.values()))
 
 
 def test_every_shape_is_compiled_before_the_clock_starts() -> None:
@@ -61,7 +61,7 @@ def test_every_shape_is_compiled_before_the_clock_starts() -> None:
     data = Dataset("synthetic", *synthetic(600, 1))
     Measurement(Entry("jax", "scratch", "keras", 1), data, 0.0).figures(contender)
     *before, timed = epochs
-    assert {shape for each in before for shape in each} == set(timed)
+    assert {shape for epoch in before for shape in epoch} == set(timed)
     assert sum(timed) == 600
 
 
@@ -90,11 +90,11 @@ def fake_python(folder: Path, succeeds: str) -> str:
     return f"--python=jax={path}"
 
 
-KEYS = [f"jax scratch {each} --kind" for each in ("ours 1", "ours 2", "keras 1")]
+KEYS = [f"jax scratch {loop} --kind" for loop in ("ours 1", "ours 2", "keras 1")]
 CASES = {
     "True": [2, 2, 2],
     "'2' not in words": [2, 2],  # the others are timed all the same
-    "calls <= 4": [2],  # what fails in any round is left out
+    "calls <= 4": [2],  # entries that fail in any round are left out
     "False": [],
 }
 
@@ -109,7 +109,7 @@ def test_it_writes_what_it_measured(
     flags = [f"--out={tmp_path}", "--rounds=2", "--chapters=scratch", *[f"--gpus={gpus}"][:gpus]]
     assert main([fake_python(tmp_path, succeeds), *flags]) == (rounds != [2, 2, 2])
     samples = read(path).samples if (path := tmp_path / "bench.json").exists() else []
-    assert [len(each.figures["first_step"]) for each in samples] == rounds
+    assert [len(loop.figures["first_step"]) for loop in samples] == rounds
     if succeeds == "True":
         seen = "0,1 {}=gpu" if gpus else "-1 {}=cpu"  # rivals would take a GPU that they see
         calls = (tmp_path / "calls").read_text().splitlines()
@@ -125,7 +125,7 @@ def ratios(bench: Bench, chapter: str) -> list[float]:
 def test_the_pages_have_the_figures_of_the_benchmarks() -> None:
     names = "docs/performance.md", "docs/results.md", "README.md"
     speed, results, readme = ((ROOT / name).read_text("utf-8") for name in names)
-    new, old = (read(ROOT / f"docs/bench-2026-11-22{each}.json") for each in ("-avx512", ""))
+    new, old = (read(ROOT / f"docs/bench-2026-11-22{part}.json") for part in ("-avx512", ""))
     ours = {
         (net, on, devices): rate for net, on, who, devices, rate, *_ in new.rows() if who == "ours"
     }
