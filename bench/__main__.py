@@ -33,8 +33,8 @@ Sample = tuple[Entry, dict[str, Any]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures and writes. Returns 0, 1 (a measurement failed), 2 (a bad request), 130 or 143."""
-    parser = make_parser()
-    return status(parser.prog, lambda: measure_all(parser.parse_args(argv)))
+    command = parser()
+    return status(command.prog, lambda: measure_all(command.parse_args(argv)))
 
 
 def measure_all(flags: argparse.Namespace) -> None:
@@ -119,9 +119,9 @@ def measure(entry: Entry, python: str) -> dict[str, Any]:
     return output
 
 
-def make_parser() -> Parser:
-    parser = Parser("python -m bench", __doc__)
-    add = parser.add_argument
+def parser() -> Parser:
+    command = Parser("python -m bench", __doc__)
+    add = command.add_argument
     add(
         "--python",
         type=framework_and_python,
@@ -137,7 +137,7 @@ def make_parser() -> Parser:
     add("--rounds", type=count(REPEATS), default=3, metavar="N", help=rounds)
     place = "where bench.json is written (%(default)s)"
     add("--out", type=path, default=Path("results"), metavar="DIR", help=place)
-    return parser
+    return command
 
 
 if __name__ == "__main__":
