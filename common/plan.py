@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common.base.errors import RequestError
-from common.base.files import require_svg, write_text
+from common.base.files import require_file, write_text
 from common.chapters.spec import Flags, option
 from common.chapters.strategies import SCHEDULES, STRATEGIES
 from common.drawing.plans import step
@@ -177,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = {k: value for k, value in flags.items() if value != parser.get_default(k)}
     scenario, chosen = Scenario(**given), "strategy" in given
     if out is not None:
-        require_svg(out, "--out")
+        require_file(out, "--out", ".svg")
     unnamed = "--out draws one --strategy: name it" if out else ""
     if refusal := idle(given) or (scenario.refusal() if chosen else unnamed):
         raise RequestError(refusal)

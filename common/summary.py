@@ -13,7 +13,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.base.files import require_svg, write_text
+from common.base.files import require_file, write_text
 from common.compare.checks import accuracy
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     made.add_argument("--picture", type=path, metavar="FILE", help="draw the runs to this SVG")
     flags = made.parse_args(argv)
     if flags.picture is not None:
-        require_svg(flags.picture, "--picture")
+        require_file(flags.picture, "--picture", ".svg")
     found, partial = records(flags.folder)
     print(table(found))
     if partial:

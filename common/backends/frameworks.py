@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
-from common.parallel.strategies import STRATEGIES
 from common.terminal.values import path
 
 FRAMEWORKS: Final = ("pytorch", "tensorflow", "jax", "mxnet")
@@ -29,7 +28,7 @@ SAME_BITS: Final = {
 
 _NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
 _NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
-_LACKING: Final[Mapping[str, Mapping[str, str]]] = {
+NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
     "tensorflow": {"pipeline": "DTensor has one program for all devices, and no stages in it"},
     "jax": dict.fromkeys(
@@ -41,21 +40,7 @@ _LACKING: Final[Mapping[str, Mapping[str, str]]] = {
         **dict.fromkeys(("gpipe", "1f1b"), _NO_ORDER),
     },
 }
-
-NATIVE: Final = ("data", "pipeline", "tensor", "zero1", "zero2", "zero3")
-"""The strategies that a framework may have means of its own for."""
-
-NO_NATIVE: Final = {
-    name: {
-        **_LACKING.get(name, dict.fromkeys(NATIVE, "its backend has no native versions")),
-        **{each: "no framework has it" for each in STRATEGIES if each not in NATIVE},
-    }
-    for name in FRAMEWORKS
-}
-"""The ways to split, and the orders of a pipeline, that a framework has no means of its own for.
-
-And why: in words that a run is refused with, and that stand in tables.
-"""
+"""The strategies and schedules that a framework has no means of its own for, and why not."""
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
 """The wrappers that take a process for each device; all else takes one for all devices."""

@@ -7,9 +7,8 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import combinations
 from pathlib import Path
 
 from common.base.errors import RequestError
@@ -47,12 +46,10 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
 def destination(path: Path) -> Path:
     """The file, there or to be made, that is meant by `path`: where its links lead.
 
-    Raises OSError if it is no regular file, or is write-protected.
+    Raises OSError if it is no regular file.
     """
     if path.exists():
         require_regular(path)
-        if not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
     return Path(os.path.realpath(path))
 
 
@@ -83,8 +80,10 @@ def require_writable(folder: Path) -> None:
         ) from None
 
 
-def require_file(path: Path, flag: str) -> None:
-    """Raises RequestError, which names the flag, if no file can be written as `path`."""
+def require_file(path: Path, flag: str, suffix: str = "") -> None:
+    """Raises RequestError, which names the flag, if no such file can be written as `path`."""
+    if not path.name.endswith(suffix):
+        raise RequestError(f"{flag} {path}: name it FILE{suffix}")
     try:
         real = destination(path)
     except OSError as error:
@@ -92,22 +91,6 @@ def require_file(path: Path, flag: str) -> None:
             f"{flag}: cannot write to {path}: {error.strerror}; choose another folder or file"
         ) from None
     require_writable(real.parent)
-
-
-def require_svg(path: Path, flag: str) -> None:
-    """Raises RequestError, which names the flag, if no picture can be written as `path`."""
-    if path.suffix.lower() != ".svg":
-        raise RequestError(f"{flag} {path}: the picture is an SVG, so name it FILE.svg")
-    require_file(path, flag)
-
-
-def require_apart(files: Mapping[str, Path]) -> None:
-    """Raises RequestError if two files, there or to be made, are one; the keys name them."""
-    real = {what: Path(os.path.realpath(path)) for what, path in files.items()}
-    for this, that in combinations(files, 2):
-        # A name below another would make a folder of it.
-        if real[that].is_relative_to(real[this]) or real[this].is_relative_to(real[that]):
-            raise RequestError(f"{that} {files[that]} is where {this} goes: name another file")
 
 
 def sha256(path: Path) -> str:

@@ -5,7 +5,7 @@ import platform
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ def describe_machine() -> dict[str, str | int]:
     """The operating system, the processor and its cores, and the Python."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": processor(cpu_information()),
+        "processor": processor(),
         "cores": os.cpu_count() or 1,
         "python": platform.python_version(),
     }
@@ -58,26 +58,26 @@ def native_errors_held_back() -> Iterator[None]:
 
 
 def cpu_information() -> dict[str, str]:
-    """What Linux says of the first core; nothing on other systems."""
+    """The entries of Linux's /proc/cpuinfo for the last core; nothing on other systems."""
     source = Path("/proc/cpuinfo")
     text = source.read_text(encoding="utf-8") if source.is_file() else ""
-    # Cores follow each other: what is read last, stays.
-    pairs = [line.partition(":")[::2] for line in reversed(text.splitlines())]
+    pairs = (line.partition(":")[::2] for line in text.splitlines())
     return {key.strip(): value.strip() for key, value in pairs}
 
 
-def processor(information: Mapping[str, str]) -> str:
+def processor() -> str:
     """The processor's name, and its vector instructions.
 
     Without them, machines whose figures differ by half can have the same name.
     """
-    name = information.get("model name") or platform.processor() or "unknown"
-    known = ", ".join(vectors(information))
+    name = cpu_information().get("model name") or platform.processor() or "unknown"
+    known = ", ".join(vectors())
     return f"{name} ({known})" if known else name
 
 
-def vectors(information: Mapping[str, str]) -> list[str]:
+def vectors() -> list[str]:
     """The vector instructions of a core, as far as they matter here and are known."""
+    information = cpu_information()
     flags = f"{information.get('flags', '')} {information.get('Features', '')}"  # x86 and ARM
     return [title for flag, title in VECTORS.items() if flag in flags.split()]
 

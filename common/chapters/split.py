@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from common.backends.frameworks import FRAMEWORKS, NATIVE
+from common.backends.frameworks import FRAMEWORKS
 from common.chapters.spec import ChapterSpec
 from common.chapters.strategies import STRATEGIES, StrategiesOptions
 from common.chapters.suites import Settings, Suite
@@ -46,7 +46,7 @@ def _suites() -> Iterator[Suite]:
     """Every strategy, and further orders of a pipeline, meshes, and stages: one answer for all."""
     for name in STRATEGIES:  # of runs that are made by hand
         yield Suite("strategies", name, ".", (), (), {"preset": "quick", "strategy": name})
-    for name in NATIVE:
+    for name in STRATEGIES:
         own: Settings = {"preset": "quick", "strategy": name, "native": True}
         where = f"native-{name}", ".", (), ()
         yield Suite("strategies", *where, own, lacking=_lacking(own))

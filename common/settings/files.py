@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from common.base.errors import RequestError
-from common.base.files import require_apart, require_file, require_writable
+from common.base.files import require_file, require_writable
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Files:
         """
         for folder in self.folders():
             require_writable(folder)
-        written = {}
+        written = []
         if record:
             path = self.out / record
-            written = {"the record": path, "its file of tensors": path.with_suffix(".safetensors")}
-        for path in written.values():
+            written = [path, path.with_suffix(".safetensors")]
+        for path in written:
             require_file(path, "--out")
-        if self.save_weights is not None:
-            require_file(self.save_weights, "--save-weights")
-            written["--save-weights"] = self.save_weights
-        require_apart(written)
+        if (weights := self.save_weights) is not None:
+            require_file(weights, "--save-weights")
+            if weights.resolve() in [path.resolve() for path in written]:
+                raise RequestError(f"--save-weights {weights} is a file of --out: name another one")

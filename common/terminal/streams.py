@@ -17,17 +17,12 @@ class Unread(io.FileIO):
 
     failed = False
 
-    def __init__(self, descriptor: int) -> None:
-        """Writes to an open descriptor, and leaves it open."""
-        super().__init__(descriptor, "w", closefd=False)
-        self.without_reader = (errno.EPIPE, *([errno.EIO] if self.isatty() else []))
-
     def write(self, data: Any) -> int:
         """Writes bytes, or as many of them as the file takes at once."""
         try:
             return os.write(self.fileno(), data)
         except OSError as error:
-            if not self.failed and error.errno not in self.without_reader:
+            if not self.failed and error.errno not in (errno.EPIPE, errno.EIO):
                 self.failed = True
                 raise RunError(f"what is printed cannot be written: {error.strerror}") from None
             return len(data)
@@ -35,8 +30,6 @@ class Unread(io.FileIO):
 
 def open_streams() -> None:
     """Lets this process continue without a reader, and without its streams."""
-    if os.environ.get("COLUMNS", "").strip("0 ") == "":  # else tables would have no room at all
-        os.environ.pop("COLUMNS", None)
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -46,7 +39,7 @@ def open_streams() -> None:
         stream = getattr(sys, name)  # None if it was closed
         if stream is getattr(sys, f"__{name}__"):  # not a test's own
             opened = io.TextIOWrapper(
-                io.BufferedWriter(Unread(descriptor)),
+                io.BufferedWriter(Unread(descriptor, "w", closefd=False)),
                 encoding=getattr(stream, "encoding", "utf-8"),
                 errors="backslashreplace",  # a character that it does not have ends nothing, either
                 line_buffering=True,

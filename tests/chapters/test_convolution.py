@@ -39,18 +39,18 @@ def test_its_gradients_are_those_of_lax(
 
 
 @pytest.mark.parametrize(
-    ("flags", "channels", "expected"),
-    [("avx2", 64, True), ("avx2", 63, False), ("avx2 avx512f", 64, False)],
+    ("vectors", "channels", "expected"),
+    [(["AVX2"], 64, True), (["AVX2"], 63, False), (["AVX2", "AVX-512"], 64, False)],
 )
 def test_it_is_chosen_where_it_pays(
     all_devices: Sequence[Any],
     monkeypatch: pytest.MonkeyPatch,
-    flags: str,
+    vectors: list[str],
     channels: int,
     expected: bool,
 ) -> None:
     module: Any = importlib.import_module("frameworks.jax.convolution")
-    monkeypatch.setattr(module, "cpu_information", lambda: {"flags": flags})
+    monkeypatch.setattr(module, "vectors", lambda: vectors)
     monkeypatch.setattr("jax.default_backend", lambda: "cpu")
     assert module.products_are_faster(channels) == expected
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")

@@ -13,10 +13,10 @@ import pytest
 from scratch_steps import batches, start
 from workers import Worker
 
-from common.backends.frameworks import NATIVE
 from common.base.arrays import Array, Weights
 from common.base.machine import native_errors_held_back
 from common.chapters.strategies import StrategiesOptions
+from common.parallel.strategies import STRATEGIES
 
 PAGE = Path(__file__).parents[2] / "docs/splitting.md"
 
@@ -166,7 +166,7 @@ def moved(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> W
 def test_a_step_moves_what_the_page_says(framework: str, tmp_path: Path) -> None:
     order = "naive" if framework == "mxnet" else "gpipe"
     pipeline = StrategiesOptions("pipeline", native=True, schedule=order, microbatches=4)
-    every = {x: StrategiesOptions(x, native=True, microbatches=1) for x in NATIVE}
+    every = {x: StrategiesOptions(x, native=True, microbatches=1) for x in STRATEGIES}
     every |= {"pipeline": pipeline}
     cases = {x: (moved, each) for x, each in every.items() if not each.no_native(framework)}
     found = Worker(framework, "strategies", 2, cases, tmp_path).run()
@@ -174,13 +174,13 @@ def test_a_step_moves_what_the_page_says(framework: str, tmp_path: Path) -> None
     headings, _, *lines = [
         line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")
     ]
-    rows = {cells[0].strip("`"): cells for cells in lines[: len(NATIVE)]}
+    rows = {cells[0].strip("`"): cells for cells in lines[: len(STRATEGIES)]}
     column = [heading.lower() for heading in headings].index(framework)
     for name, elements in found.items():
         sizes = dict(each.rsplit(" ", 1) for each in rows[name][column].split(", "))
         assert elements == {kind: float(size.replace(",", "")) for kind, size in sizes.items()}
     assert {name for name, cells in rows.items() if cells[column] == "none"} == (
-        set(NATIVE) - found.keys()
+        set(STRATEGIES) - found.keys()
     )
 
 

@@ -88,7 +88,7 @@ def test_a_run_that_ends_early_has_failed_and_says_why(
     [
         (Path("w"), os.mkfifo, "--save-weights: cannot write to w: it is a pipe or a device"),
         (RECORD, Path.mkdir, f"--out: cannot write to {RECORD}: it is a folder, not a file"),
-        (Path("w"), lambda path: path.symlink_to(RECORD), "--save-weights w is where the record"),
+        (Path("w"), lambda path: path.symlink_to(RECORD), "--save-weights w is a file of --out"),
     ],
 )
 def test_what_cannot_become_a_file_is_refused_and_nothing_written(

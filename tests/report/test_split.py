@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from common.backends.frameworks import NATIVE
 from common.chapters.strategies import StrategiesOptions
+from common.parallel.strategies import STRATEGIES
 
 PAGE = Path(__file__).parents[2] / "docs/splitting.md"
 
@@ -12,7 +12,7 @@ def test_the_page_has_what_plans_predict() -> None:
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if line[:1] == "|"]
     rows = [[cell.strip().replace(",", "") for cell in line.split("|")[1:-1]] for line in lines]
     table = rows[2:14]
-    assert {row[0] for row in table} == {*NATIVE}
+    assert {row[0] for row in table} == {*STRATEGIES}
     for strategy, devices, *sizes in table:
         usage = StrategiesOptions(strategy, depth=8).usage(int(devices), 256, 4)
         sent, kept = (

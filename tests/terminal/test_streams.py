@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from fake_chapter import RECORD
-from rich.console import Console
 
 from common.base.errors import RunError
 from common.records.store import read_record
@@ -46,14 +45,6 @@ def test_a_run_that_no_one_reads_is_done_and_quiet(tmp_path: Path, redirected: s
     assert done.stderr.count("rror") == full
     assert not full or done.stderr.endswith(f"{FULL}\n")
     assert full or read_record(tmp_path / RECORD).status == "complete"
-
-
-def test_no_columns_are_as_many_as_usual(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "0")
-    status("command", lambda: Console().print("epoch 1/1: loss 2.305"))
-    assert capsys.readouterr().out == "epoch 1/1: loss 2.305\n"
 
 
 def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixture[str]) -> None:
