@@ -28,11 +28,11 @@ DRAWS = 20_000  # permutations, if there are more
 def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
     """One seed's record of every framework. Raises RequestError if one is wrong."""
     where = folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1]
-    found = gather(*where, lambda config: {"seed": seed} if config.seed != seed else {})
-    for each in found:
-        if each.trouble:
-            raise RequestError(f"seed {seed}, {each.framework}: {each.trouble}")
-    return [each.record for each in found if each.record]
+    loaded = gather(*where, lambda config: {"seed": seed} if config.seed != seed else {})
+    for entry in loaded:
+        if entry.trouble:
+            raise RequestError(f"seed {seed}, {entry.framework}: {entry.trouble}")
+    return [entry.record for entry in loaded if entry.record]
 
 
 def p_value(figures: Array) -> tuple[float, int]:
@@ -45,65 +45,61 @@ def p_value(figures: Array) -> tuple[float, int]:
         from scipy.stats import permutation_test
     except ModuleNotFoundError:
         raise RequestError("SciPy is not installed: run `nox -s seeds`") from None
-    found = permutation_test(
+    result = permutation_test(
         figures.T,
-        lambda *columns, axis: np.var([each.mean(axis=axis) for each in columns], axis=0),
+        lambda *columns, axis: np.var([column.mean(axis=axis) for column in columns], axis=0),
         permutation_type="samples",
         alternative="greater",
         n_resamples=DRAWS,
         rng=np.random.default_rng(0),
     )
-    return float(found.pvalue), len(found.null_distribution)
+    return float(result.pvalue), len(result.null_distribution)
 
 
 def report(figures: Array, frameworks: Sequence[str]) -> str:
     """What accuracies (seeds, frameworks) say, in Markdown. Deviations are over n - 1."""
     rows = [
-        [name, *(f"{x:.4f}" for x in (of.mean(), of.std(ddof=1), of.min(), of.max()))]
-        for name, of in zip(frameworks, figures.T, strict=True)
+        [name, *(f"{x:.4f}" for x in (runs.mean(), runs.std(ddof=1), runs.min(), runs.max()))]
+        for name, runs in zip(frameworks, figures.T, strict=True)
     ]
-    # Each spread is the root of a mean variance, over seeds and over frameworks.
-    spreads = [f"{np.sqrt(figures.var(axis=axis, ddof=1).mean()):.4f}" for axis in (0, 1)]
-    p, permutations = p_value(figures)
     table = markdown(["framework", "mean", "deviation", "least", "most"], rows)
-    said = [
-        f"Standard deviation of one framework over the seeds: {spreads[0]}; of the",
-        f"frameworks at one seed: {spreads[1]}.",
-        "Null hypothesis: it makes no difference which framework ran:",
-        f"p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).",
-        "A small p speaks against it; a large one does not prove it.",
-    ]
-    return "\n".join([*table, "", *said])
+    # Each spread is the root of a mean variance, over seeds and over frameworks.
+    over_seeds, over_frameworks = np.sqrt([figures.var(axis=i, ddof=1).mean() for i in (0, 1)])
+    p, permutations = p_value(figures)
+    return (
+        "\n".join(table)
+        + f"""
 
-
-def parser() -> Parser:
-    """The command line."""
-    made = Parser("python -m common.seeds", __doc__)
-    add = made.add_argument
-    add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
-    add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
-    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="only these")
-    seeds = count(REPEATS, least=2)
-    add("--seeds", type=seeds, metavar="N", default=5, help="how many, from 0 (%(default)s)")
-    return made
+Standard deviation of one framework over the seeds: {over_seeds:.4f}; of the
+frameworks at one seed: {over_frameworks:.4f}.
+Null hypothesis: it makes no difference which framework ran:
+p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).
+A small p speaks against it; a large one does not prove it."""
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints the spread of accuracies, in Markdown. Raises RequestError."""
-    flags = parser().parse_args(argv)
+    parser = Parser("python -m common.seeds", __doc__)
+    add, seeds = parser.add_argument, count(REPEATS, least=2)
+    add("folder", type=path, metavar="DIR", help="has a folder for each seed: 0, 1, 2, ...")
+    add("--chapter", choices=CHAPTERS, default=CHAPTERS[0], help="whose runs (%(default)s)")
+    add("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="only these")
+    add("--seeds", type=seeds, metavar="N", default=5, help="how many, from 0 (%(default)s)")
+    flags = parser.parse_args(argv)
     frameworks = list(dict.fromkeys(flags.frameworks))
     if len(frameworks) < 2:
         raise RequestError("a spread needs two frameworks: name another --frameworks")
     where = flags.folder, flags.chapter, frameworks
-    found = [records(*where, seed) for seed in range(flags.seeds)]
-    settings = [identity(row[0]) | {"seed": 0, "initial weights": ""} for row in found]
+    runs = [records(*where, seed) for seed in range(flags.seeds)]
+    settings = [identity(row[0]) | {"seed": 0, "initial weights": ""} for row in runs]
     if any(setting != settings[0] for setting in settings):
         raise RequestError("the seeds are of several settings: run `nox -s seeds`")
-    config = found[0][0].config
-    setting = f"{flags.chapter}, preset {config.preset}"
+    config = runs[0][0].config
     data = f"{config.train_examples:,} {config.dataset} images; seeds 0 to {flags.seeds - 1}"
-    print(f"{setting}, {data}; accuracy on {config.test_examples:,} images\n")
-    print(report(np.array([[accuracy(each) for each in row] for row in found]), frameworks))
+    accuracies = f"accuracy on {config.test_examples:,} images"
+    print(f"{flags.chapter}, preset {config.preset}, {data}; {accuracies}\n")
+    print(report(np.array([[accuracy(run) for run in row] for row in runs]), frameworks))
 
 
 if __name__ == "__main__":
