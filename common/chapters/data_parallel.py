@@ -29,9 +29,8 @@ from common.parallel.replicas import (
     joined,
     same_everywhere,
     saved_of,
+    saved_state,
     share_of,
-    split_statistics,
-    stacked,
 )
 from common.parallel.schedules import SCHEDULES
 from common.parallel.shards import shard_bounds
@@ -191,9 +190,7 @@ class ConciseTrainer:
 
     def save(self) -> Weights:
         """The weights, and every device's running statistics; raises RunError as `export`."""
-        hosts = self.chapter.hosts
-        weights, statistics = split_statistics(self.chapter.state.copies(self.replicas))
-        return same_everywhere(weights, hosts) | stacked(statistics, hosts)
+        return saved_state(self.chapter.state.copies(self.replicas), self.chapter.hosts)
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Gives every device the weights, and running statistics of its own."""

@@ -40,30 +40,24 @@ def joined(rows: Array, hosts: Communicator) -> Array:
     counts = hosts.gathered(np.array([len(rows)], np.float64)).astype(int).ravel()
     padded = np.zeros((counts.max(), *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
-    found = hosts.gathered(padded)
-    return np.concatenate([each[:n] for each, n in zip(found, counts, strict=True)])
+    gathered = zip(hosts.gathered(padded), counts, strict=True)
+    return np.concatenate([rows[:count] for rows, count in gathered])
 
 
 def same_everywhere(copies: Sequence[Weights], hosts: Communicator) -> Weights:
     """The first of the copies of this process's devices, if those of all processes are the same.
 
-    Between processes, digests are compared. Any difference is an error of the allreduce or of the
-    update. Raises RunError that names the device and the tensor.
+    Digests are compared. Any difference is an error of the allreduce or of the update. Raises
+    RunError that names the device and the tensor.
     """
-    first, *others = copies
-    for index, copy in enumerate(others, start=1):
-        for name, values in first.items():
-            if values.tobytes() != copy[name].tobytes():
-                raise diverged(name, hosts.rank() * len(copies) + index)
-    if hosts.processes() == 1:
-        return first
-    digests = [hashlib.sha256(values.tobytes()).digest() for values in first.values()]
-    found = hosts.gathered(np.array([list(each) for each in digests], np.float64))
-    for rank, theirs in enumerate(found):
-        for name, same in zip(first, (theirs == found[0]).all(axis=1), strict=True):
-            if not same:
-                raise diverged(name, rank * len(copies))
-    return first
+    names = list(copies[0])
+    hashes = [[hashlib.sha256(copy[name].tobytes()) for name in names] for copy in copies]
+    local = [[list(tensor.digest()) for tensor in copy] for copy in hashes]
+    digests = joined(np.array(local, np.float64), hosts)
+    for device, same in enumerate((digests == digests[0]).all(axis=2)):
+        if not same.all():
+            raise diverged(names[same.argmin()], device)
+    return copies[0]
 
 
 def diverged(name: str, device: int) -> RunError:
@@ -72,17 +66,16 @@ def diverged(name: str, device: int) -> RunError:
     return RunError(message, tensor=name, device=device)
 
 
-def split_statistics(copies: Sequence[Weights]) -> tuple[list[Weights], list[Weights]]:
-    """The weights of each copy, and its running statistics."""
+def saved_state(copies: Sequence[Weights], hosts: Communicator) -> Weights:
+    """The weights of all copies, and all devices' running statistics, as (k, channels).
+
+    Raises RunError as `same_everywhere`.
+    """
     weights = [{name: copy[name] for name in copy if trainable(name)} for copy in copies]
-    statistics = [{name: copy[name] for name in copy if not trainable(name)} for copy in copies]
-    return weights, statistics
-
-
-def stacked(statistics: Sequence[Weights], hosts: Communicator) -> Weights:
-    """All devices' running statistics, as (k, channels)."""
-    stacks = {name: np.stack([own[name] for own in statistics]) for name in statistics[0]}
-    return {name: joined(stack, hosts) for name, stack in stacks.items()}
+    names = [name for name in copies[0] if not trainable(name)]
+    stacks = {name: np.stack([copy[name] for copy in copies]) for name in names}
+    same = same_everywhere(weights, hosts)
+    return same | {name: joined(stack, hosts) for name, stack in stacks.items()}
 
 
 def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
@@ -109,13 +102,13 @@ def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes)
     """
     tensors: Weights = {}
     for name, layout in layouts.items():
-        found: dict[Part, Array] = {}
+        parts: dict[Part, Array] = {}
         for device, part in enumerate(layout):
             if part is not None:
                 values = held[device][name]
-                if found.setdefault(part, values).tobytes() != values.tobytes():
+                if parts.setdefault(part, values).tobytes() != values.tobytes():
                     raise diverged(name, device)
-        tensors[name] = np.empty(shapes[name], next(iter(found.values())).dtype)
-        for part, values in found.items():
+        tensors[name] = np.empty(shapes[name], next(iter(parts.values())).dtype)
+        for part, values in parts.items():
             part.of(tensors[name])[...] = values
     return tensors

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -50,12 +51,10 @@ class Compared(NamedTuple):
         """
         if self.costs is None:
             return None
-        rounds = SCHEDULES[self.algorithm](self.devices).rounds
-        chunks = [(len(each.chunks), each.adds) for transfers in rounds for each in transfers]
-        additions = sum(count for count, adds in chunks if adds)
         ends, message, addition = self.costs
-        messages = sum(count for count, _ in chunks)
-        return self.devices * ends + messages * message + additions * addition
+        rounds = SCHEDULES[self.algorithm](self.devices).rounds
+        chunks = [len(t.chunks) * (message + addition * t.adds) for one in rounds for t in one]
+        return self.devices * ends + sum(chunks)
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,14 @@ class Laboratory:
         """
         k = len(self.devices)
         vectors = self.chapter.kernels.scatter(np.ones(k * entries, np.float32), self.devices)
-        calls: dict[Hashable, Call] = {}
-        for name in names:
-            calls[name] = self.allreduce(name, vectors)
-            for trial in trials(k, name):
-                calls[trial] = partial(self.chapter.collectives.by_schedule, trial, vectors[:2])
+        calls: dict[Hashable, Call] = {name: self.allreduce(name, vectors) for name in names}
+        chunks = {name: SCHEDULES[name](k).chunks for name in names if name in SCHEDULES}
+        by_schedule = self.chapter.collectives.by_schedule
+        for trial in chain.from_iterable(map(trials, chunks.values())):
+            calls[trial] = partial(by_schedule, trial, vectors[:2])
         times = self.timed(calls, budget)
-        return [Compared(entries, k, name, times[name], costs_of(k, name, times)) for name in names]
+        costs = {name: costs_of(count, times) for name, count in chunks.items()}
+        return [Compared(entries, k, name, times[name], costs.get(name)) for name in names]
 
     def timed(self, calls: Mapping[Hashable, Call], budget: float) -> dict[Hashable, float]:
         """The seconds of each call, its queued work included: the lower quartile of many rounds."""
@@ -102,15 +102,11 @@ class Laboratory:
         return dict(zip(calls, np.quantile(rounds[1:], QUARTILE, axis=0).tolist(), strict=True))
 
 
-def trials(k: int, name: str) -> list[Schedule]:
-    """What two devices do with vectors that are cut as an algorithm on k devices cuts them.
+def trials(chunks: int) -> list[Schedule]:
+    """What two devices do with vectors that are cut into chunks.
 
-    They cut and join them; they also send one to and fro; they also add it. Without a schedule,
-    there is no trial.
+    They cut and join them; they also send one to and fro; they also add it.
     """
-    if name not in SCHEDULES:
-        return []
-    chunks = SCHEDULES[name](k).chunks
     ends = [(i % 2, 1 - i % 2) for i in range(SENT)]
     return [
         Schedule(2, chunks, tuple((Transfer(a, b, range(chunks), adds),) for a, b in pairs))
@@ -118,10 +114,8 @@ def trials(k: int, name: str) -> list[Schedule]:
     ]
 
 
-def costs_of(k: int, name: str, seconds: Mapping[Any, float]) -> Costs | None:
+def costs_of(chunks: int, seconds: Mapping[Any, float]) -> Costs:
     """The costs by the times of trials: differences between two of them, at least 0."""
-    if not (schedules := trials(k, name)):
-        return None
-    ends, sent, added = map(seconds.__getitem__, schedules)
-    messages = SENT * schedules[0].chunks
+    ends, sent, added = (seconds[trial] for trial in trials(chunks))
+    messages = SENT * chunks
     return Costs(ends / 2, max(0.0, sent - ends) / messages, max(0.0, added - sent) / messages)

@@ -18,9 +18,8 @@ from common.parallel.replicas import (
     joined,
     same_everywhere,
     saved_of,
+    saved_state,
     share_of,
-    split_statistics,
-    stacked,
 )
 from common.parallel.shards import shard_bounds, shard_sizes
 
@@ -144,8 +143,7 @@ def test_statistics_of_all_devices_are_saved_and_found_again(processes: int) -> 
 
     def work(hosts: Communicator) -> Weights:
         here = share_of(range(2 * processes), hosts)
-        ours, statistics = split_statistics([weights(device) for device in here])
-        return ours[0] | stacked(statistics, hosts)
+        return saved_state([weights(device) for device in here], hosts)
 
     for saved in in_each(processes, work):
         assert saved["bn1.running_mean"].shape == (2 * processes, 3)

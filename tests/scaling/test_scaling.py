@@ -39,16 +39,16 @@ def test_where_k_does_not_divide_n_the_largest_chunk_counts(name: str) -> None:
 
 
 def test_costs_and_predictions_by_hand() -> None:
-    ends, sent, added = trials(4, "halving")
+    ends, sent, added = trials(4)
     # 4 times, 4 chunks are sent: the message of one takes 3 s, its addition 5 s.
     times = {ends: 14.0, sent: 14.0 + 16 * 3, added: 14.0 + 16 * (3 + 5)}
-    costs = costs_of(4, "halving", times)
+    costs = costs_of(4, times)
     assert costs == Costs(7, 3, 5)
     # Every device sends 2 + 1 + 1 + 2 chunks; half of them are added.
     assert Compared(8, 4, "halving", 1.0, costs).predicted() == 4 * 7 + 24 * 3 + 12 * 5
     assert Compared(8, 3, "star", 1.0, costs).predicted() == 3 * 7 + 4 * 3 + 2 * 5
-    assert costs_of(4, "halving", {**times, sent: 13.0, added: 12.0}) == Costs(7, 0, 0)
-    assert Compared(8, 3, "native", 1.0, costs_of(3, "native", {})).predicted() is None
+    assert costs_of(4, {**times, sent: 13.0, added: 12.0}) == Costs(7, 0, 0)
+    assert Compared(8, 3, "native", 1.0, None).predicted() is None
     assert (format_bytes(129_068), format_seconds(0.9996e-3)) == ("516 kB", "1.00 ms")
 
 
