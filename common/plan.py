@@ -98,8 +98,6 @@ class Scenario(Flags):
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
-        if self.net == "dense" and self.parameters < self.layers:
-            return f"{self.layers} layers have at least as many parameters, not {self.parameters}"
         return strategies.refusal(self.network(), self.strategy, self.devices, self.replicas)
 
     def usage(self) -> Usage:

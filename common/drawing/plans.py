@@ -25,6 +25,9 @@ HEADING: Final = 26
 TOTAL: Final = 62
 """The width of the number behind a bar."""
 
+NOTED: Final = 8
+"""The most devices whose live microbatches fit in a line."""
+
 HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
 """Layers: the height of a weight, from one layer to the next, the most from one device to the next,
 and the width of layers' names."""
@@ -92,14 +95,9 @@ def _filled(part: Part, shape: tuple[int, ...], place: tuple[float, float, float
 
 def timelines(stages: int = 4, microbatches: int = 4) -> str:
     """Every order of a pipeline on one scale: when each device works, and when it waits."""
-    orders = {name: order(name, stages, microbatches) for name in IN_FLIGHT}
-    events = {name: simulate(passes) for name, passes in orders.items()}
+    events = {name: simulate(order(name, stages, microbatches)) for name in IN_FLIGHT}
     longest = max(event.end for timed in events.values() for event in timed)
-    blocks = []
-    for name, stage_passes in orders.items():
-        live = ", ".join(str(most_live(passes)) for passes in stage_passes)
-        note = f"{_planned(events[name], stages)} Most live microbatches: {live}."
-        blocks.append(_lanes(TITLES[name], note, stages, events[name], longest))
+    blocks = [_lanes(name, stages, timed, longest) for name, timed in events.items()]
     described = (
         f"{microbatches} microbatches go through {stages} devices, forward and backward. Each pass "
         "takes one unit of time. Empty places in a device's row are times in which it waits."
@@ -112,9 +110,8 @@ def step(plan: Plan, usage: Usage) -> str:
     blocks = []
     if plan.strategy == "pipeline":
         events = plan.simulated(usage.examples)
-        note, longest = f"By plan: {_planned(events, plan.devices)}", max(e.end for e in events)
-        blocks.append(_lanes(TITLES[plan.schedule], note, plan.devices, events, longest))
-        blocks.append(_legend(PASSES))
+        longest = max(event.end for event in events)
+        blocks += [_lanes(plan.schedule, plan.devices, events, longest), _legend(PASSES)]
     kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
     blocks += [_bars("Memory", usage, max(usage.kept())), _legend(kinds)]
     described = "When each device passes which microbatch, and bytes at their most, by kind."
@@ -145,12 +142,6 @@ def _stacked(title: str, described: str, *blocks: Block) -> str:
     return svg.picture(WIDTH, y, title, described, parts)
 
 
-def _planned(events: Sequence[TimedPass], stages: int) -> str:
-    """How long an order takes, and how much of it devices wait."""
-    end, waits = max(event.end for event in events), bubble(events, stages)
-    return f"{end:.0f} units of time, {waits:.0%} of it waiting."
-
-
 def _label(y: float, text: str) -> str:
     return svg.text(MARGIN, y, text, "muted", anchor="start")
 
@@ -159,11 +150,16 @@ def _heading(name: str) -> str:
     return svg.text(MARGIN, 18, name, "bold", size=14, anchor="start")
 
 
-def _lanes(name: str, note: str, stages: int, events: Sequence[TimedPass], longest: float) -> Block:
+def _lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: float) -> Block:
     """The passes of each device with their microbatches; `longest` takes the whole width."""
-    shapes = [_heading(name), _label(36, note)]
-    top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     end = max(event.end for event in events)
+    note = f"{end:.0f} units of time, {bubble(events, stages):.0%} of it waiting."
+    if stages <= NOTED:
+        passes = [[event.done for event in events if event.done.stage == i] for i in range(stages)]
+        live = ", ".join(str(most_live(done)) for done in passes)
+        note += f" Most live microbatches: {live}."
+    shapes = [_heading(TITLES[schedule]), _label(36, note)]
+    top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
         y = top + stage * LANE
         shapes.append(_label(y + 13, f"device {stage}"))

@@ -177,9 +177,9 @@ class Plan(Net):
                 ledger.peak["activations"][number] = itemsize * inputs
                 ledger.peak["weights"][number] = itemsize * self.weights_kept(device)
                 ledger.peak["gradients"][number] = itemsize * self.gradients_kept(device, here)
-                ledger.peak["momentum"][number] = state * self.elements_updated(device)
-        for device in range(self.devices):  # and each column of the mesh sums its gradients
-            column = range(device, ledger.devices, self.devices)
-            sizes = self.sizes_of(self.updated, device).values()
-            ledger.allreduce(itemsize * sum(sizes), column, "gradients", len(sizes))
+                updated = self.sizes_of(self.updated, device).values()
+                ledger.peak["momentum"][number] = state * sum(updated)
+                if replica:  # the first row sums the gradients of its column
+                    ends = device, number
+                    ledger.allreduce(itemsize * sum(updated), ends, "gradients", len(updated))
         return ledger.usage(examples)

@@ -25,7 +25,6 @@ class Pipeline(Plan):
 
     @cached_property
     def weights(self) -> Layouts:
-        """Each tensor is on the device of its stage."""
         homes = ((i, self.tensors[x]) for i, names in enumerate(self.stages) for x in names)
         stages = {name: i for i, tensors in homes for name in tensors}
         return {name: self.whole(name, stages[name]) for name in self.shapes}
@@ -46,5 +45,4 @@ class Pipeline(Plan):
         return max(accumulate(changes)), most_live(passes)
 
     def activations_kept(self, device: int) -> int:
-        """The inputs of the layers of its stage."""
         return sum(self.inputs[name] for name in self.stages[device])

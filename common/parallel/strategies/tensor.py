@@ -33,7 +33,6 @@ class Tensor(Plan):
         return {k: self.slices(k, axes[k]) if k in axes else self.whole(k) for k in self.shapes}
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
-        """Counts the all-reduces of the pairs."""
         times = len(self.microbatches_of(examples))
         for column, row in self.pairs:
             size = examples * ledger.itemsize

@@ -20,8 +20,9 @@ class Zero1(Plan):
         return {name: self.slices(name) for name in self.shapes}
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
-        """Counts reduce-scatters and all-gathers."""
-        scatters, gathers = self.collectives(len(self.shards_of(examples)))
+        microbatches = len(self.shards_of(examples))
+        scatters = 1 if self.strategy == "zero1" else microbatches
+        gathers = 2 * microbatches if self.strategy == "zero3" else 1
         whole, others = sum(map(self.size, self.layers)), len(group) - 1
         for device, number in enumerate(group):  # each exchanges its slices with all others
             own = self.elements_updated(device)
@@ -32,23 +33,15 @@ class Zero1(Plan):
             ledger.received["weights"][number] += gathers * rest
             ledger.messages[number] += (scatters + gathers) * others * len(self.shapes)
 
-    def collectives(self, microbatches: int) -> tuple[int, int]:
-        """The number of reduce-scatters and of all-gathers of each tensor in a step."""
-        return 1, 1
-
     def gradients_kept(self, device: int, examples: int) -> int:
         """All gradients, and the slices of their sum."""
         return sum(map(self.size, self.layers)) + self.elements_updated(device)
 
 
 class Zero2(Zero1):
-    """The gradients of a layer are scattered as soon as they are computed."""
+    """The gradients of a layer are scattered as soon as they are computed: for each microbatch."""
 
     words = "also shards the gradients"
-
-    def collectives(self, microbatches: int) -> tuple[int, int]:
-        """A reduce-scatter for each microbatch."""
-        return microbatches, 1
 
     def gradients_kept(self, device: int, examples: int) -> int:
         """Those of one layer, the last one first, and the slices that earlier ones have left.
@@ -63,7 +56,7 @@ class Zero2(Zero1):
 
 
 class Zero3(Zero2):
-    """The weights of a layer are gathered before it is used, forward and backward."""
+    """The weights of a layer are gathered before it is used: twice for each microbatch."""
 
     words = "also shards the weights"
 
@@ -71,10 +64,6 @@ class Zero3(Zero2):
     def weights(self) -> Layouts:
         """Each device has the slices that it updates."""
         return self.updated
-
-    def collectives(self, microbatches: int) -> tuple[int, int]:
-        """Two all-gathers for each microbatch."""
-        return microbatches, 2 * microbatches
 
     def weights_kept(self, device: int) -> int:
         """Its slices, and one whole layer."""
