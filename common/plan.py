@@ -60,12 +60,7 @@ def size(default: int, text: str, most: int, metavar: str = "N", **about: Any) -
 class Scenario(Flags):
     """The flags that describe a plan; of the sizes, those of its `net` count."""
 
-    strategy: str = option(
-        "data",
-        "how training is split (else all strategies, side by side)",
-        known=STRATEGIES,
-        unset=True,
-    )
+    strategy: str = option("data", "(else all, side by side)", known=STRATEGIES, unset=True)
     devices: int = size(4, "", DEVICES)
     replicas: int = size(1, "groups of devices", DEVICES, "R")
     microbatches: int = size(1, "of a minibatch", MICROBATCHES, "M")
@@ -76,9 +71,7 @@ class Scenario(Flags):
     width: int = size(64, "resnet18: channels", WIDTH, "W")
     parameters: int = size(100_000_000, "dense", PARAMETERS, "P", type=large)
     layers: int = size(24, "dense", 200, "L")
-    precision: str = option(
-        "float32", "mixed: 16 bits, and 32 for optimizer state (%(default)s)", known=PRECISIONS
-    )
+    precision: str = option("float32", "mixed: 16 bits, state 32 (%(default)s)", known=PRECISIONS)
     optimizer: str = option("momentum", "(%(default)s)", known=OPTIMIZERS)
 
     def network(self) -> Net:

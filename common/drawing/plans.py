@@ -16,17 +16,8 @@ MARGIN: Final = 16
 LEFT: Final = MARGIN + 62
 """Where the rows of devices begin, behind their names."""
 
-LANE: Final = 20
-"""From one device to the next one below."""
-
-HEADING: Final = 26
-"""The height of a heading; a line below it takes 20 more."""
-
-TOTAL: Final = 62
-"""The width of the number behind a bar."""
-
-NOTED: Final = 8
-"""The most devices whose live microbatches fit in a line."""
+LANE, HEADING, TOTAL = 20, 26, 62
+"""From one device to the next one below, the height of a heading, and the width of a bar's sum."""
 
 HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
 """Layers: the height of a weight, from one layer to the next, the most from one device to the next,
@@ -70,9 +61,10 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
                 drawn.append(svg.text(MARGIN, middle, layer, "bold", anchor="start"))
             for kind, left, wide in (("weight", x, pitch - 30), ("bias", x + pitch - 24, 12)):
                 name = f"{layer}.{kind}"
-                drawn.append(svg.rect(left, top, wide, HIGH, "ghost", radius=2))
+                place = left, top, wide, HIGH
+                drawn.append(svg.rect(place, "ghost", radius=2))
                 if (part := plan.weights[name][number % plan.devices]) is not None:
-                    drawn.append(_filled(part, plan.shapes[name], (left, top, wide)))
+                    drawn.append(_filled(part, plan.shapes[name], place))
     kept = [f"{sum(plan.sizes_of(plan.weights, i).values()):,}" for i in range(plan.devices)]
     rows = f" in {replicas} rows" if replicas > 1 else ""
     described = (
@@ -83,14 +75,16 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
     return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
 
 
-def _filled(part: Part, shape: tuple[int, ...], place: tuple[float, float, float]) -> str:
+def _filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> str:
     """The part in the outline; a slice of the flat tensor is drawn from the top down."""
-    x, y, wide = place
+    x, y, wide, high = place
     length = math.prod(shape) if part.axis is None else shape[part.axis]
     start, stop = part.start / length, part.stop / length
     if part.axis == 1:
-        return svg.rect(x + wide * start, y, wide * (stop - start), HIGH, "cell", share=0.6)
-    return svg.rect(x, y + HIGH * start, wide, HIGH * (stop - start), "cell", share=0.6)
+        part_place = x + wide * start, y, wide * (stop - start), high
+    else:
+        part_place = x, y + high * start, wide, high * (stop - start)
+    return svg.rect(part_place, "cell", share=0.6)
 
 
 def timelines(stages: int = 4, microbatches: int = 4) -> str:
@@ -154,7 +148,7 @@ def _lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: flo
     """The passes of each device with their microbatches; `longest` takes the whole width."""
     end = max(event.end for event in events)
     note = f"{end:.0f} units of time, {bubble(events, stages):.0%} of it waiting."
-    if stages <= NOTED:
+    if stages <= 8:  # more do not fit in the line
         passes = [[event.done for event in events if event.done.stage == i] for i in range(stages)]
         live = ", ".join(str(most_live(done)) for done in passes)
         note += f" Most live microbatches: {live}."
@@ -163,12 +157,12 @@ def _lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: flo
     for stage in range(stages):
         y = top + stage * LANE
         shapes.append(_label(y + 13, f"device {stage}"))
-        shapes.append(svg.rect(LEFT, y, end * unit, LANE - 3, "ghost", radius=2))
+        shapes.append(svg.rect((LEFT, y, end * unit, LANE - 3), "ghost", radius=2))
     for (stage, microbatch, forward), begin, end in events:
         wide = (end - begin) * unit
         label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
         place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
-        shapes.append(svg.box(*place, label, *PASSES["forward" if forward else "backward"]))
+        shapes.append(svg.box(place, label, *PASSES["forward" if forward else "backward"]))
     return top + stages * LANE + 8, shapes
 
 
@@ -181,7 +175,7 @@ def _bars(name: str, usage: Usage, most: int) -> Block:
         shapes.append(_label(y + 13, f"device {device}"))
         for kind, (part, share) in KINDS.items():
             wide = usage.peak[kind][device] * unit
-            shapes.append(svg.rect(x, y, wide, LANE - 3, part, radius=0, share=share))
+            shapes.append(svg.rect((x, y, wide, LANE - 3), part, radius=0, share=share))
             x += wide
         shapes.append(svg.text(x + 6, y + 13, _size(total), anchor="start"))
     return HEADING + len(usage.live) * LANE + 6, shapes
@@ -200,6 +194,6 @@ def _legend(kinds: Mapping[str, Style]) -> Block:
     shapes = []
     for place, (kind, (part, share)) in enumerate(kinds.items()):
         x = MARGIN + 112 * place
-        shapes.append(svg.rect(x, 5, 22, 14, part, share=share))
+        shapes.append(svg.rect((x, 5, 22, 14), part, share=share))
         shapes.append(svg.text(x + 28, 16, kind, anchor="start"))
     return 32, shapes

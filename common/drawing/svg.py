@@ -20,6 +20,10 @@ WIDE: Final = 0.72
 """The widest that a digit or a sign is on average, in units of its font's size: fonts differ."""
 
 
+Place = tuple[float, float, float, float]
+"""The left and the upper edge of a rectangle, its width and its height."""
+
+
 def picture(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
     """A whole picture of `width` by `height` units, on a card, that says in words what it shows."""
     height = ceil(height)
@@ -32,7 +36,7 @@ def picture(width: float, height: float, title: str, description: str, parts: It
             f"<title>{escape(title)}</title>",
             f"<desc>{escape(description)}</desc>",
             f"<style>{escape(style())}</style>",
-            rect(0.5, 0.5, width - 1, height - 1, "card", radius=10),
+            rect((0.5, 0.5, width - 1, height - 1), "card", radius=10),
             *parts,
             "</svg>",
         ]
@@ -49,17 +53,9 @@ def classes(*names: str) -> str:
     return f"class={quoteattr(' '.join(f'pic-{name}' for name in names))}"
 
 
-def rect(
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-    part: str,
-    *,
-    radius: float = 3,
-    share: float = 1,
-) -> str:
+def rect(place: Place, part: str, *, radius: float = 3, share: float = 1) -> str:
     """A rectangle; `share` is how much of its colour it has, 0 to 1."""
+    x, y, width, height = place
     at = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
     opacity = "" if share == 1 else f' fill-opacity="{share:.2f}"'
     return f'<rect {classes(part)} {at} rx="{number(radius)}"{opacity}/>'
@@ -95,13 +91,12 @@ def dot(x: float, y: float, part: str) -> str:
     return f'<circle {classes(part)} cx="{number(x)}" cy="{number(y)}" r="2"/>'
 
 
-def box(
-    x: float, y: float, width: float, height: float, label: str, part: str, share: float
-) -> str:
+def box(place: Place, label: str, part: str, share: float) -> str:
     """A rectangle with a label in its middle, which is light where it is dark."""
+    x, y, width, height = place
     parts = ("on-sum",) if share == 1 and part == "cell" else ()
     words = [text(x + width / 2, y + height / 2 + 4.3, label, *parts)] if label else []
-    return group([rect(x, y, width, height, part, share=share), *words], "box")
+    return group([rect(place, part, share=share), *words], "box")
 
 
 def arrow(points: Sequence[tuple[float, float]], line: str) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shapes, trainable
 
@@ -32,10 +33,8 @@ class Net:
     @cached_property
     def tensors(self) -> Mapping[str, list[str]]:
         """The names of each layer's parameters."""
-        names: dict[str, list[str]] = {layer: [] for layer in self.layers}
-        for name in self.shapes:
-            names[name.rpartition(".")[0]].append(name)
-        return names
+        layers = groupby(self.shapes, lambda name: name.rpartition(".")[0])
+        return {layer: list(names) for layer, names in layers}
 
     @cached_property
     def unpaired(self) -> list[str]:

@@ -75,19 +75,19 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
     free = [0.0] * len(order)
     stages = 1 + max(step.stage for passes in order for step in passes)
     while any(waiting):
-        ready = []
-        for device, passes in enumerate(waiting):
-            before = needed(passes[-1], stages) if passes else []
-            if passes and ends.keys() >= set(before):
-                begin = max([free[device], *map(ends.__getitem__, before)])
-                ready.append((begin, passes[-1], device))
+        ready = [
+            device
+            for device, passes in enumerate(waiting)
+            if passes and ends.keys() >= {*needed(passes[-1], stages)}
+        ]
         if not ready:
             raise ValueError("these stages wait for each other for ever")
-        begin, step, device = min(ready)
-        free[device] = ends[step] = begin + seconds(step)
-        events.append(TimedPass(step, begin, ends[step]))
-        waiting[device].pop()
-    return events
+        for device in ready:
+            step = waiting[device].pop()
+            begin = max([free[device], *(ends[before] for before in needed(step, stages))])
+            free[device] = ends[step] = begin + seconds(step)
+            events.append(TimedPass(step, begin, ends[step]))
+    return sorted(events, key=lambda event: (event.begin, event.done))
 
 
 def bubble(events: Sequence[TimedPass], devices: int) -> float:

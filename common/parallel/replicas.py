@@ -79,10 +79,7 @@ def saved_state(copies: Sequence[Weights], hosts: Communicator) -> Weights:
 
 
 def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
-    """The saved weights, and the running statistics (channels,) of one of k devices.
-
-    Those of device 0, if there was no such device.
-    """
+    """The saved weights, and a device's running statistics (channels,), or those of device 0."""
     return {
         name: values if trainable(name) else values[device if device < len(values) else 0]
         for name, values in saved.items()

@@ -14,9 +14,6 @@ from common.parallel.shards import shard_sizes
 ITEM: Final = 4
 """Bytes of an entry: gradients are float32."""
 
-ALIKE: Final = 0.01
-"""The relative difference up to which two times count as the same."""
-
 SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 BYTES: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
@@ -63,7 +60,7 @@ def seconds(algorithm: str, k: int, entries: int, link: Link) -> float:
 
 def winners(times: dict[str, float]) -> list[str]:
     """The fastest, and all that are as fast within 1 %."""
-    limit = (1 + ALIKE) * min(times.values())
+    limit = 1.01 * min(times.values())
     return [name for name, time in times.items() if time <= limit]
 
 

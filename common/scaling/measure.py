@@ -25,10 +25,7 @@ Call = Callable[[], Sequence[Any]]
 
 
 class Costs(NamedTuple):
-    """Seconds for a vector that is cut into chunks: its ends, a chunk's message and addition.
-
-    The ends are what a device does before and after: it cuts its vector, and joins the chunks.
-    """
+    """Seconds to cut a vector into chunks and join them, of a chunk's message and its addition."""
 
     ends: float
     message: float

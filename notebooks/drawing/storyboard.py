@@ -110,7 +110,7 @@ def _panel(board: Board, number: int, x: float, y: float) -> str:
         for chunk, mask in enumerate(chunks):
             at = x + board.labels + device * board.pitch + 1, y + board.tops[chunk]
             label = board.label(mask)
-            parts.append(svg.box(*at, board.pitch - 2, CELL, label, "cell", board.share(mask)))
+            parts.append(svg.box((*at, board.pitch - 2, CELL), label, "cell", board.share(mask)))
     for t, lane in zip(frame.transfers, frame.lanes, strict=True):
         parts.append(_arrow(board, t, lane, x + board.labels, y))
     return svg.group(parts, "panel")
@@ -132,7 +132,7 @@ def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
     bottom = y + board.tops[t.chunks.stop - 1] + CELL
     edges = [x + device * board.pitch + 1 for device in (t.source, t.target)]
     outlines = [
-        svg.rect(edge, top, board.pitch - 2, bottom - top, part)
+        svg.rect((edge, top, board.pitch - 2, bottom - top), part)
         for edge, part in zip(edges, ("given", "got"), strict=True)
     ]
     source, target = (edge + board.pitch / 2 - 1 for edge in edges)
@@ -152,7 +152,7 @@ def _legend(board: Board, y: float) -> Iterator[str]:
         yield svg.text(MARGIN + 44, at + 4, f"a message that {meaning}", anchor="start")
     x = float(MARGIN)
     for mask, meaning in _masks(board).items():
-        yield svg.box(x, y + 54, 34, CELL, board.label(mask), "cell", board.share(mask))
+        yield svg.box((x, y + 54, 34, CELL), board.label(mask), "cell", board.share(mask))
         yield svg.text(x + 40, y + 67, meaning, anchor="start")
         x += 152
     cut = "; c0, c1, … are its chunks" if board.schedule.chunks > 1 else ", whole"
