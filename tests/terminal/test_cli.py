@@ -9,7 +9,6 @@ import pytest
 from started import python
 
 from bench.__main__ import parser as bench
-from common import seeds
 from common.backends.frameworks import FRAMEWORKS
 from common.data.download import SHA256, DownloadError
 from common.data.synthetic import synthetic
@@ -101,7 +100,6 @@ def everything_in(folder: Path) -> dict[Path, bytes | None]:
         (parser("jax", "concise"), "--batch-size", COUNT),
         (parser("jax", "concise"), "--width", WIDTH),
         (parser("jax", "concise"), "--seed", LARGEST_SEED),
-        (seeds.parser(), "results --seeds", REPEATS),
         (parity(), "a b --tolerance", 1),
         (bench(), "--python=jax=python --rounds", REPEATS),
     ],
