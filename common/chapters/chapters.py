@@ -5,10 +5,10 @@ from typing import Final
 from common.chapters.concise import CONCISE
 from common.chapters.scratch import SCRATCH
 from common.chapters.spec import ChapterSpec
-from common.chapters.split import SPLIT
+from common.chapters.strategies import SPLIT
 from common.chapters.suites import on_gpus
 
-SPECS: Final[dict[str, ChapterSpec]] = {each.name: each for each in (SCRATCH, CONCISE, SPLIT)}
+SPECS: Final[dict[str, ChapterSpec]] = {spec.name: spec for spec in (SCRATCH, CONCISE, SPLIT)}
 """What is known of each chapter."""
 
 CHAPTERS: Final = tuple(SPECS)

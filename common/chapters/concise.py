@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar, Final
 
-from common.backends.frameworks import IN_PROCESSES, WRAPPERS
+from common.backends.frameworks import WRAPPERS
 from common.chapters.spec import ChapterSpec, Options, option
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.models.nets import Shapes, layer_shapes, resnet18_shapes
@@ -20,7 +20,7 @@ BATCH_NORMS: Final = ("per-device", "sync")
 class ConciseOptions(Options):
     """ResNet-18's width, how it normalizes, by which of `WRAPPERS` it runs on several devices.
 
-    With `layers`, what each layer makes of some images is kept, before and after training.
+    With `layers`, the outputs of each layer for some images are kept, before and after training.
     """
 
     MEANS: ClassVar = ("wrapper", "layers")
@@ -52,24 +52,17 @@ class ConciseOptions(Options):
         group.add_argument("--wrapper", choices=known, default=known[0], help="(%(default)s)")
 
     def network(self) -> Net:
-        """ResNet-18, without running statistics."""
         return resnet18(self.width)
 
     def shapes(self) -> Shapes:
-        """Canonical names and shapes of ResNet-18's weights and running statistics."""
+        """Running statistics are among them."""
         return resnet18_shapes(self.width)
 
     def layer_shapes(self) -> Shapes:
-        """The shape of what each layer makes of one image, if the run keeps that."""
         return layer_shapes(self.width) if self.layers else {}
 
     def shards(self, devices: int) -> int | None:
-        """Per device, each one's shard is normalized for itself."""
         return devices if self.batch_norm == "per-device" else None
-
-    def in_processes(self) -> bool:
-        """Whether each device has a process of its own."""
-        return self.wrapper in IN_PROCESSES
 
 
 # With this seed rounding decides no ReLU unit of the first steps, with Fashion-MNIST as with the

@@ -67,7 +67,6 @@ class FromScratch(DataParallel):
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: ScratchOptions
     ) -> "ScratchTrainer":
-        """One copy of the weights on each device."""
         replicas = [self.listing.get_params(weights, device) for device in devices]
         return ScratchTrainer(self, replicas, devices, self.allreduce(options, devices))
 
@@ -96,14 +95,12 @@ class ScratchTrainer:
     allreduce: Callable[[Sequence[Any]], list[Any]]
 
     def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
-        """A step of the listing on the examples of this process; returns the mean loss of all."""
         here, rest = self.chapter.here(X, self.devices), (lr, len(X), self.allreduce)
         return self.chapter.listing.train_batch(
             X[here], y[here], self.replicas, self.devices, *rest
         )
 
     def gradients(self, X: Array, y: Array) -> Weights:
-        """The gradient of the mean loss over the minibatch, by canonical names."""
         here, listing = self.chapter.here(X, self.devices), self.chapter.listing
         shards = listing.split_batch(X[here], y[here], self.devices)
         found = self.chapter.kernels.on_each_device(
@@ -114,7 +111,6 @@ class ScratchTrainer:
         return {name: self.chapter.on_host(grad) for name, grad in summed.items()}
 
     def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, each device computing those of its shard."""
         chapter, X_here = self.chapter, X[self.chapter.here(X, self.devices)]
         some = min(len(X_here), len(self.devices))  # the last devices may have no example
         shards = chapter.kernels.scatter(X_here, self.devices[:some]) if some else []
@@ -123,14 +119,12 @@ class ScratchTrainer:
         return joined(np.concatenate([none, *map(chapter.on_host, found)]), chapter.hosts)
 
     def export(self) -> Weights:
-        """The weights. Raises RunError if the copies are not the same."""
         return self.chapter.export(self.replicas)
 
     save = export
     """Plain SGD keeps nothing but the weights."""
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        """Gives every device a copy of what was saved."""
         for params, device in zip(self.replicas, self.devices, strict=True):
             params.update(self.chapter.listing.get_params(saved, device))
 
@@ -151,7 +145,6 @@ class ByWrapper(DataParallel):
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: ConciseOptions
     ) -> "ConciseTrainer":
-        """The wrapped net on all devices."""
         how = options.batch_norm, options.wrapper
         return ConciseTrainer(self, self.listing.replicate(weights, devices, *how), devices)
 
@@ -165,17 +158,14 @@ class ConciseTrainer:
     devices: Sequence[Any]
 
     def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
-        """A step of the listing on the examples of this process; returns the mean loss of all."""
         here = self.chapter.here(X, self.devices)
         return self.chapter.listing.train_batch(X[here], y[here], self.replicas, lr, len(X))
 
     def gradients(self, X: Array, y: Array) -> Weights:
-        """The gradient of the mean loss over the minibatch, by canonical names."""
         here = self.chapter.here(X, self.devices)
         return self.chapter.state.gradients(X[here], y[here], self.replicas, len(X))
 
     def predict(self, X: Array) -> Array:
-        """The logits (n, 10) of a batch, each device computing those of its shard."""
         here = self.chapter.here(X, self.devices)
         return joined(self.chapter.listing.predict(X[here], self.replicas), self.chapter.hosts)
 
@@ -189,11 +179,9 @@ class ConciseTrainer:
         return {k: v if trainable(k) else v[0].astype(dtype) for k, v in saved.items()}
 
     def save(self) -> Weights:
-        """The weights, and every device's running statistics; raises RunError as `export`."""
         return saved_state(self.chapter.state.copies(self.replicas), self.chapter.hosts)
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        """Gives every device the weights, and running statistics of its own."""
         k = self.chapter.hosts.processes() * len(self.devices)
         self.chapter.state.put([saved_of(saved, device) for device in range(k)], self.replicas)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from common.chapters.spec import ChapterSpec, Options, option, told
+from common.chapters.spec import ChapterSpec, Options, meanings, option
 from common.chapters.suites import Settings, Suite, over_hosts
 from common.parallel.nets import Net, lenet
 
@@ -24,10 +24,9 @@ class ScratchOptions(Options):
 
     MEANS: ClassVar = ("allreduce",)
 
-    allreduce: str = option("star", f"{told(ALLREDUCES)} (%(default)s)", known=ALLREDUCES)
+    allreduce: str = option("star", f"{meanings(ALLREDUCES)} (%(default)s)", known=ALLREDUCES)
 
     def network(self) -> Net:
-        """LeNet."""
         return lenet(0)
 
 

@@ -24,7 +24,7 @@ def option(default: Any, text: str, **about: Any) -> Any:
     return field(default=default, metadata={"text": text, "least": 1, **about})
 
 
-def told(known: Mapping[str, str]) -> str:
+def meanings(known: Mapping[str, str]) -> str:
     """Words and what each means, for a help."""
     return "; ".join(f"{name}: {meaning}" for name, meaning in known.items())
 
@@ -51,15 +51,15 @@ class Flags:
         """Adds a flag for each option that has one."""
         for each in (each for each in fields(cls) if "text" in each.metadata):
             about, flag = each.metadata, f"--{each.name.replace('_', '-')}"
+            kind: dict[str, Any] = {"default": None if about.get("unset") else each.default}
             if each.default is False:
-                group.add_argument(flag, action="store_true", help=about["text"])
-                continue
-            made = {"choices": about["known"]} if "known" in about else {}
-            if "most" in about:
-                made["type"] = about.get("type") or count(about["most"], about["least"])
-                made["metavar"] = about["metavar"]
-            default = None if about.get("unset") else each.default
-            group.add_argument(flag, default=default, help=about["text"], **made)
+                kind["action"] = "store_true"
+            elif "known" in about:
+                kind["choices"] = about["known"]
+            else:
+                kind["type"] = about.get("type") or count(about["most"], about["least"])
+                kind["metavar"] = about["metavar"]
+            group.add_argument(flag, help=about["text"], **kind)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Options(Flags):
         return 2 * (3 * sum(work) - work[0])
 
     def layer_shapes(self) -> Shapes:
-        """The shape of what each layer makes of one image, if the run keeps that."""
+        """The shape of each layer's output for one image, if the run keeps that."""
         return {}
 
     def shards(self, devices: int) -> int | None:
@@ -115,9 +115,8 @@ class Options(Flags):
         """Why so many devices cannot train so, and what to ask for; empty if they can."""
         return ""
 
-    @classmethod
-    def idle(cls, flags: Mapping[str, Any]) -> str:
-        """Which flag means nothing beside the others, and why; empty if none."""
+    def no_native(self, framework: str) -> str:
+        """Why a framework has no native version that trains so; empty if it has."""
         return ""
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
@@ -130,10 +129,6 @@ class Options(Flags):
         Empty if the chapter has one way alone. No preset decides it.
         """
         return ""
-
-    def in_processes(self) -> bool:
-        """Whether each device has a process of its own."""
-        return False
 
     def in_words(self) -> str:
         """The options in words; means are named only if they are not the default."""
@@ -166,14 +161,14 @@ class ChapterSpec:
 
     def preset(self, name: str, devices: int) -> dict[str, Any]:
         """The settings of a preset on so many devices."""
-        found: dict[str, Any] = {"lr_decay": "none", **self.presets[name]}
+        preset: dict[str, Any] = {"lr_decay": "none", **self.presets[name]}
         share = devices if name in self.per_device else 1
-        return found | {key: found[key] * share for key in ("batch_size", "lr")}
+        return preset | {key: preset[key] * share for key in ("batch_size", "lr")}
 
     def given(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The chapter's own options among some settings, as far as they are set."""
-        own = {each.name for each in fields(self.options)}
-        return {k: v for k, v in settings.items() if k in own and v is not None}
+        names = {each.name for each in fields(self.options)}
+        return {k: v for k, v in settings.items() if k in names and v is not None}
 
     def chosen(self, settings: Mapping[str, Any], preset: str = "") -> Any:
         """The same as `Options`; a preset decides what the settings leave open."""

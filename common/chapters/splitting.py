@@ -22,7 +22,7 @@ class Loss:
 
     def __float__(self) -> float:
         """Waits for all parts and adds them up, in double precision."""
-        return float(sum(self.on_host(each).astype(np.float64) for each in self.parts))
+        return float(sum(self.on_host(loss).astype(np.float64) for loss in self.parts))
 
 
 class SplitTrainer(Trainer):
@@ -64,10 +64,8 @@ class BySplitting:
     `native` loads the native versions, by strategy; `native_launch` starts their processes.
     """
 
-    framework: str
     devices: MakeDevices
     synchronize: Callable[[Any], None]
-    on_host: Callable[[Any], Array]
     by_hand: MakeTrainer
     native: Callable[[], Mapping[str, MakeTrainer]]
     native_launch: Launch | None = None
@@ -79,11 +77,10 @@ class BySplitting:
         options: StrategiesOptions,
         process: Process = ALONE,
     ) -> None:
-        """Calls `worker` here, or in the processes that the native version needs.
+        """Calls `worker` here, or in the processes of the native version.
 
-        Raises RequestError if it has none for the strategy, or if there are too many processes.
+        Raises RequestError if there are too many.
         """
-        self.maker(options)
         if options.native and self.native_launch:
             self.native_launch(worker, request, options, process)
         elif process.count > 1:
@@ -94,16 +91,9 @@ class BySplitting:
         else:
             worker(process)
 
-    def maker(self, options: StrategiesOptions) -> MakeTrainer:
-        """What trains so. Raises RequestError if it has to be native and the framework has none."""
-        if not options.native:
-            return self.by_hand
-        if lacking := options.no_native(self.framework):
-            raise RequestError(f"--native --strategy {options.strategy}: {lacking}")
-        return self.native()[options.strategy]
-
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: StrategiesOptions
     ) -> SplitTrainer:
         """Each device's part of the weights, and a velocity of 0."""
-        return self.maker(options)(weights, devices, options)
+        make = self.native()[options.strategy] if options.native else self.by_hand
+        return make(weights, devices, options)

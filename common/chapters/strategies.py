@@ -1,12 +1,14 @@
-"""The options of the chapter of strategies: LeNet with momentum, split over devices."""
+"""The chapter of strategies: LeNet with momentum, split over devices in every way."""
 
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from functools import partial
+from typing import ClassVar, Final
 
-from common.backends.frameworks import NO_NATIVE
-from common.chapters.spec import Options, option, told
+from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
+from common.chapters.spec import ChapterSpec, Options, meanings, option
+from common.chapters.suites import Settings, Suite
 from common.parallel import strategies
 from common.parallel.ledger import Usage
 from common.parallel.nets import Net, lenet
@@ -34,7 +36,7 @@ class StrategiesOptions(Options):
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
-    strategy: str = option("data", f"{told(STRATEGIES)} (%(default)s)", known=STRATEGIES)
+    strategy: str = option("data", f"{meanings(STRATEGIES)} (%(default)s)", known=STRATEGIES)
     replicas: int = option(
         1,
         "R model-parallel groups, each of which splits the net; "
@@ -49,7 +51,7 @@ class StrategiesOptions(Options):
         metavar="M",
     )
     schedule: str = option(
-        "1f1b", f"of a pipeline, {told(SCHEDULES)} (1f1b)", known=SCHEDULES, unset=True
+        "1f1b", f"of a pipeline, {meanings(SCHEDULES)} (%(default)s)", known=SCHEDULES
     )
     stages: tuple[int, ...] = option(
         (),
@@ -76,7 +78,6 @@ class StrategiesOptions(Options):
     native: bool = False
 
     def __post_init__(self) -> None:
-        """A pipeline takes four microbatches, if none are asked for."""
         super().__post_init__()
         if not self.microbatches:
             default = 4 if self.strategy == "pipeline" else 1
@@ -84,7 +85,6 @@ class StrategiesOptions(Options):
 
     @classmethod
     def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
-        """Adds a flag for each option."""
         super().add_flags(group, framework)
         group.add_argument(
             "--native",
@@ -98,7 +98,6 @@ class StrategiesOptions(Options):
         return f"LeNet with {self.depth} layers more" if self.depth else "LeNet"
 
     def network(self) -> Net:
-        """LeNet, deeper if that is asked for."""
         return lenet(self.depth)
 
     def plan(self, devices: int) -> Plan:
@@ -114,53 +113,128 @@ class StrategiesOptions(Options):
         )
 
     def refusal(self, devices: int) -> str:
-        """Why so many devices cannot train so, and what to ask for; empty if they can."""
+        net, group = self.network(), devices // self.replicas
+        layers, stages = len(net.units), self.stages
+        if self.strategy != "pipeline" and (stages or self.schedule != "1f1b"):
+            flag = "stages" if stages else "schedule"
+            return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
         if self.strategy == "data":
             by_itself = "--strategy data has a replica on each device: --replicas is for the others"
             return "" if self.replicas in (1, devices) else by_itself
-        net, group = self.network(), devices // self.replicas
-        told, layers = (
-            strategies.refusal(net, self.strategy, devices, self.replicas),
-            len(net.units),
-        )
-        if self.strategy == "pipeline" and told and group > layers:
-            return f"{told}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
-        wrong = len(self.stages) != group or sum(self.stages) != layers
-        if self.strategy == "pipeline" and self.stages and wrong and not told:
+        why = strategies.refusal(net, self.strategy, devices, self.replicas)
+        if self.strategy == "pipeline" and why and group > layers:
+            return f"{why}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
+        if stages and not why and (len(stages) != group or sum(stages) != layers):
             return (
                 f"--stages has to have {group} numbers, one for each device of a pipeline, "
                 f"that add up to the {layers} layers"
             )
-        return told
-
-    @classmethod
-    def idle(cls, flags: Mapping[str, Any]) -> str:
-        """Which flag means nothing beside the others, and why; empty if none."""
-        strategy = flags["strategy"]
-        for name in ("schedule", "stages"):
-            if flags[name] and strategy != "pipeline":
-                return f"--{name} means nothing for --strategy {strategy}: it is for pipeline"
-        return ""
+        return why
 
     def no_native(self, framework: str) -> str:
-        """Why a framework has no means of its own to train so; empty if it has."""
-        asked = [self.strategy]
-        if self.strategy == "pipeline":
-            asked.append(self.schedule)
         lacks = NO_NATIVE.get(framework, {})
-        return next((lacks[each] for each in asked if each in lacks), "")
+        schedule = lacks.get(self.schedule, "") if self.strategy == "pipeline" else ""
+        return lacks.get(self.strategy, schedule)
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage:
-        """What a step on so many examples sends and keeps, by formula."""
         return self.plan(devices).usage(examples, itemsize)
 
     def parts(self, devices: int) -> int:
-        """Into how many parts a minibatch is cut, each of which has to get an example."""
         sharded = strategies.STRATEGIES[self.strategy].sharded
         return devices if sharded or self.strategy == "data" else self.replicas
 
     def way(self) -> str:
-        """The strategy and, if there are several, the number of replicas."""
         several = self.replicas > 1 and self.strategy != "data"
         way = f"{self.strategy}x{self.replicas}" if several else self.strategy
         return f"native-{way}" if self.native else way
+
+
+# JAX compiles each layer for each size on each device. So the test set is as large as a microbatch,
+# and its shards have the sizes of those of microbatches. 103 examples divide by neither 2 nor
+# 3, so shards and microbatches differ in size: an error in their weights shows.
+_SHORT: Final[Settings] = {"lr": 0.05, "steps": 3, "train_examples": 2000}
+_SIZES: Final[dict[str, Settings]] = {
+    "float64": {"batch_size": 103, "microbatches": 3, "test_examples": 35},
+    "float32": {"batch_size": 101, "test_examples": 101},
+}
+
+
+def _suite(
+    name: str,
+    devices: tuple[int, ...],
+    more_devices: tuple[int, ...] = (),
+    alone_in: str = "float64-data",
+    **settings: str | int,
+) -> Suite:
+    """Runs from the same weights and over the same minibatches as all others, in one dtype."""
+    dtype = name.partition("-")[0]
+    every: Settings = {**_SHORT, **_SIZES[dtype], "dtype": dtype, **settings}
+    lacking = _lacking(every) if "native" in settings else {}
+    where = name, f"strategies/{name}", devices, more_devices
+    return Suite("strategies", *where, every, alone_in=alone_in, lacking=lacking)
+
+
+def _lacking(settings: Settings) -> dict[str, str]:
+    """Why frameworks have no means of their own to train so, by framework."""
+    order = str(settings.get("schedule", "1f1b"))
+    options = StrategiesOptions(str(settings["strategy"]), schedule=order)
+    return {name: why for name in FRAMEWORKS if (why := options.no_native(name))}
+
+
+def _suites() -> Iterator[Suite]:
+    """Every strategy, and further orders of a pipeline, meshes, and stages: one answer for all."""
+    for name in STRATEGIES:  # of runs that are made by hand
+        settings: Settings = {"preset": "quick", "strategy": name}
+        native: Settings = {**settings, "native": True}
+        lacking = _lacking(native)
+        yield Suite("strategies", name, ".", (), (), settings)
+        yield Suite("strategies", f"native-{name}", ".", (), (), native, lacking=lacking)
+    # Three devices show what two hide; four are those of meshes, and of tests.
+    yield _suite("float64-data", (1, 2), (3,), alone_in="", strategy="data")
+    # ZeRO-2 goes through what ZeRO-1 and ZeRO-3 go through, so `nox -s grid` alone runs it.
+    for name in STRATEGIES:
+        if name != "data":
+            counts = ((), (2, 3)) if name == "zero2" else ((3,), (2,))
+            yield _suite(f"float64-{name}", *counts, strategy=name)
+    for order in ("gpipe", "naive"):
+        yield _suite(f"float64-{order}", (), (3,), strategy="pipeline", schedule=order)
+    for name, more in {"pipeline": (6,), "tensor": (4, 6), "zero3": (6,)}.items():
+        yield _suite(f"float64-{name}-mesh", (), more, strategy=name, replicas=2)
+    native_suite = partial(_suite, native=True)
+    yield native_suite("float64-native-data", (3,), (2,), strategy="data")
+    for name, order in {"pipeline": "gpipe", "naive": "naive"}.items():
+        yield native_suite(
+            f"float64-native-{name}", (3,), (2,), strategy="pipeline", schedule=order
+        )
+    yield native_suite("float64-native-tensor", (3,), (2,), strategy="tensor")
+    yield native_suite("float64-native-zero1", (3,), (2,), strategy="zero1")
+    yield native_suite("float64-native-zero2", (), (2,), strategy="zero2")
+    yield native_suite("float64-native-zero3", (3,), (2,), strategy="zero3")
+    yield native_suite("float64-native-tensor-mesh", (), (4,), strategy="tensor", replicas=2)
+    # What rounding adds shows in the first chapter's float32 runs; these stand for all strategies.
+    yield _suite("float32-data", (), (1, 2), alone_in="", strategy="data")
+    yield _suite("float32-zero3", (), (2,), "float32-data", strategy="zero3")
+    yield native_suite("float32-native-zero3", (), (2,), "float32-data", strategy="zero3")
+    yield _suite("float64-deep", (), (1, 8), alone_in="", strategy="pipeline", depth=4)
+
+
+SPLIT: Final = ChapterSpec(
+    name="strategies",
+    net="LeNet",
+    title="LeNet split by data, pipeline or tensor parallelism, which the book's 'Training on "
+    "Multiple GPUs' names, or by ZeRO",
+    heading="LeNet, split in every way",
+    options=StrategiesOptions,
+    presets={
+        "book": {"batch_size": 256, "lr": 0.02, "epochs": 10},
+        "quick": {
+            "batch_size": 16,
+            "lr": 0.03,
+            "lr_decay": "linear",
+            "epochs": 4,
+            "train_examples": 4800,
+            "test_examples": 2000,
+        },
+    },
+    suites=tuple(_suites()),
+)

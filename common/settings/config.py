@@ -84,6 +84,9 @@ class Config(BaseModel):
             raise ValueError("exactly one of epochs and steps is set")
         if reason := self.options.refusal(self.devices):
             raise ValueError(reason)
+        if self.options.native and (reason := self.options.no_native(self.framework)):
+            strategy = self.settings()["strategy"]
+            raise ValueError(f"--native --strategy {strategy}: {reason}")
         if (parts := self.options.parts(self.devices)) > self.batch_size:
             who = "devices" if parts == self.devices else "parts of a step"
             raise ValueError(
@@ -107,7 +110,7 @@ class Config(BaseModel):
         `available` examples, for training and for testing. Raises RequestError.
         """
         spec, name = SPECS[settings["chapter"]], settings["preset"]
-        if reason := spec.options.idle(settings) or _idle(settings, kind):
+        if reason := _idle(settings, kind):
             raise RequestError(reason)
         if name == "auto":  # the book's, where that is no matter of hours
             name = "book" if kind == "gpu" else spec.without_gpu

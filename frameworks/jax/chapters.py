@@ -32,7 +32,7 @@ def strategies() -> BySplitting:
     from frameworks.strategies.mesh import Split
 
     by_hand = partial(Split, primitives, np.asarray)
-    return BySplitting("jax", devices, synchronize, np.asarray, by_hand, native)
+    return BySplitting(devices, synchronize, by_hand, native)
 
 
 def native() -> dict[str, MakeTrainer]:

@@ -31,7 +31,7 @@ def strategies() -> BySplitting:
     from frameworks.strategies.mesh import Split
 
     by_hand = partial(Split, primitives, on_host)
-    return BySplitting("pytorch", devices, synchronize, on_host, by_hand, native, launch)
+    return BySplitting(devices, synchronize, by_hand, native, launch)
 
 
 def native() -> dict[str, MakeTrainer]:

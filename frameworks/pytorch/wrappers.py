@@ -10,6 +10,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from common.backends.devices import ALONE, DeviceRequest, Process
+from common.backends.frameworks import IN_PROCESSES
 from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
@@ -29,7 +30,7 @@ def launch(
     Raises RequestError where the latter would not do what is asked for.
     """
     kind, count = settled(request)
-    if not options.in_processes():
+    if options.wrapper not in IN_PROCESSES:
         if kind == "cpu":
             raise RequestError("--wrapper dp needs GPUs: on CPUs it would use one device; take ddp")
         if options.batch_norm == "sync":

@@ -31,7 +31,7 @@ def strategies() -> BySplitting:
     from frameworks.tensorflow import primitives
 
     by_hand = partial(Split, primitives, on_host)
-    return BySplitting("tensorflow", devices, synchronize, on_host, by_hand, native)
+    return BySplitting(devices, synchronize, by_hand, native)
 
 
 def native() -> dict[str, MakeTrainer]:

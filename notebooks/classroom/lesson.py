@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy
 
 from common.backends.devices import DeviceRequest, Process
+from common.backends.frameworks import IN_PROCESSES
 from common.backends.interface import Chapter
 from common.backends.loading import import_backend, package
 from common.base.arrays import Array, Weights
@@ -121,7 +122,7 @@ class Lesson:
         weights = starting_weights(config, asked["init_weights"])
         work = Work(config, asked["preset"], examples, weights)
         native = config.options.native and self.imported.native_launch
-        if native or config.options.in_processes():
+        if native or config.settings().get("wrapper") in IN_PROCESSES:
             return in_processes(self.chapter, work, live)
         names = self.device_names[:devices]
         return work.train(self.chapter, self.devices[:devices], names, live.receive)

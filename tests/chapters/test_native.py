@@ -19,6 +19,8 @@ from common.base.arrays import Array, Weights, part
 from common.base.errors import RequestError, RunError
 from common.chapters.strategies import SCHEDULES, STRATEGIES, StrategiesOptions
 from common.models.nets import LENET
+from common.settings.arguments import all_settings
+from common.settings.config import Config
 
 STEPS: Sequence[tuple[Array, Array]] = [*batches(2, 11, "float64"), *batches(1, 1, "float64")]
 """The last one leaves devices without an example, and a whole row of a mesh."""
@@ -89,17 +91,16 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
 
 
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies: Any) -> None:
-    two = DeviceRequest(2, "cpu", 1)
     for lacking, why in NO_NATIVE[framework].items():
-        order = lacking if lacking in SCHEDULES else "gpipe"
         strategy = lacking if lacking in STRATEGIES else "pipeline"
-        options = StrategiesOptions(strategy, native=True, schedule=order)
-        with pytest.raises(RequestError, match=f"^--native --strategy {options.strategy}: {why}$"):
-            strategies.launch(print, two, options)
+        order = {"schedule": lacking if lacking in SCHEDULES else "gpipe"}
+        flags = {"strategy": strategy, "native": True} | (order if strategy == "pipeline" else {})
+        with pytest.raises(RequestError, match=f"^--native --strategy {strategy}: {why}$"):
+            Config.of(all_settings(framework, "strategies", flags), 2, "cpu")
     if framework == "pytorch":
         options = StrategiesOptions("pipeline", microbatches=1, native=True)
         with pytest.raises(RequestError, match="as there are stages, 2, or more"):
-            strategies.launch(print, two, options)
+            strategies.launch(print, DeviceRequest(2, "cpu", 1), options)
 
 
 def made(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
