@@ -122,7 +122,6 @@ def parser() -> Parser:
 
 
 def run_grid(flags: argparse.Namespace) -> int:
-    """Makes the runs that the flags ask for. Raises RequestError."""
     if flags.gpus and (flags.seeds or flags.over_hosts):
         others = "--seeds and --over-hosts"
         raise RequestError(f"--gpus means nothing for {others}: those runs are on the CPU")

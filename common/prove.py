@@ -210,7 +210,6 @@ def command_line(command: Sequence[str]) -> str:
 
 
 def prove(flags: argparse.Namespace) -> None:
-    """Does it all. Raises RequestError before anything is written, and RunError in the end."""
     out = flags.out
     if missing := lacks(NEEDED):
         raise RequestError(missing)
@@ -226,7 +225,6 @@ def prove(flags: argparse.Namespace) -> None:
 
 
 def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> None:
-    """Writes and prints the verdict. Raises RunError if a command has failed."""
     proof = {
         "passed": all(done.values()),
         "ended": now(),

@@ -8,13 +8,11 @@ from common.base.errors import RequestError
 
 Device = TypeVar("Device")
 
-
 LOOPBACK: Final = "127.0.0.1"
 """The address at which a machine reaches only itself."""
 
 
-def alone(value: Any) -> list[Any]:
-    """What all processes have given, of which there is one."""
+def list_of_one(value: Any) -> list[Any]:
     return [value]
 
 
@@ -33,23 +31,11 @@ class Process:
     local_count: int = 1
     hosts: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
-    gather: Callable[[Any], list[Any]] = field(default=alone, compare=False, repr=False)
-
-    def names(self, kind: str, share: int) -> list[str]:
-        """The names of all devices over several hosts: each process has `share`, by its rank."""
-        return [
-            f"{host} {kind}:{self.hosts[:rank].count(host) * share + index}"
-            for rank, host in enumerate(self.hosts)
-            for index in range(share)
-        ]
+    gather: Callable[[Any], list[Any]] = field(default=list_of_one, compare=False, repr=False)
 
     def address(self, rank: int) -> str:
         """The IPv4 address at which this process reaches another one, or others reach it."""
         return self.addresses[rank] if self.addresses else LOOPBACK
-
-    def anyone(self, says_so: bool) -> bool:
-        """Whether any process says so; every process asks at the same step."""
-        return any(self.gather(says_so))
 
     def share_of(self, devices: Sequence[Device]) -> list[Device]:
         """The process's share of its host's devices. Raises RequestError if they are uneven."""
@@ -83,7 +69,6 @@ class DeviceRequest:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """What settings, by the names of the flags, ask for."""
         flags = ("devices", "device_kind", "threads", "tf32", "deterministic")
         return cls(*(settings[name] for name in flags))
 
@@ -131,6 +116,10 @@ class Devices(Generic[Device]):
     @classmethod
     def of(cls, kind: str, devices: Sequence[Device], process: Process) -> "Devices[Device]":
         """All `devices` of this host, of which a process has its share."""
-        local = process.share_of(devices)
-        names = process.names(kind, len(local)) or [str(device) for device in devices]
-        return cls(kind, names, local)
+        local, hosts = process.share_of(devices), process.hosts
+        names = [
+            f"{host} {kind}:{hosts[:rank].count(host) * len(local) + index}"
+            for rank, host in enumerate(hosts)
+            for index in range(len(local))
+        ]
+        return cls(kind, names or [str(device) for device in devices], local)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from common.base.errors import RequestError
-from common.terminal.text import gist, storable
+from common.terminal.text import gist
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Environment:
         """Variables with these names, or of `rounding`, that the user has set: name to value."""
         values = {name: os.environ[name] for name in sorted(matching(names or self.rounding))}
         return {
-            name: storable(value)
+            name: value
             for name, value in values.items()
             if value and value != self.defaults.get(name) and name not in self.roles
         }
@@ -75,7 +75,6 @@ def matching(names: Sequence[str]) -> list[str]:
 
 
 def unset(names: Sequence[str]) -> None:
-    """Removes variables with these names."""
     for name in matching(names):
         del os.environ[name]
 

@@ -7,7 +7,7 @@ class indices 0..9, logits are (n, 10). Both arrive as NumPy arrays on the host.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsFloat
 
-from common.backends.devices import ALONE, DeviceRequest, Devices, Process
+from common.backends.devices import DeviceRequest, Devices, Process
 from common.base.arrays import Array, Weights
 from common.parallel.schedules import Schedule
 
@@ -18,23 +18,13 @@ Tensor = Any
 """A framework's own."""
 
 
-class Launch(Protocol):
-    """Calls `worker` in every process that the request needs: most need one.
+Launch = Callable[..., None]
+"""Called with a worker, a DeviceRequest, options, and the Process that a launcher has started.
 
-    `process` is this one among those that a launcher has started; rank 0 speaks and writes for all.
-    Raises what the worker raised, RunError if a process died, RequestError if the options do not go
-    together.
-    """
-
-    def __call__(
-        self,
-        worker: Callable[[Process], None],
-        request: DeviceRequest,
-        options: Any,
-        process: Process = ALONE,
-        /,
-    ) -> None: ...
-
+Calls the worker with a Process in each process that the request needs: most need one. Rank 0 speaks
+and writes for all. Raises what the worker raised, RunError if a process died, RequestError if the
+options do not go together.
+"""
 
 MakeDevices = Callable[[Process, DeviceRequest], Devices[Any]]
 

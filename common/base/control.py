@@ -143,7 +143,6 @@ class Group:
             self.listen_to(UPLINK, uplink, above)
 
     def listen_to(self, rank: int, channel: Channel, name: str) -> None:
-        """Collects what comes, by a thread."""
         self.names[rank] = name
 
         def listen() -> None:
@@ -240,7 +239,6 @@ class Group:
         return killed(f"{self.names[rank]} {FROZEN_OR_GONE if frozen else gone}")
 
     def tell(self, **message: Any) -> None:
-        """Sends a message to all of them."""
         for channel in self.channels.values():
             channel.send(**message)
 

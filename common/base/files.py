@@ -94,13 +94,11 @@ def require_file(path: Path, flag: str, suffix: str = "") -> None:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _finish(temporary: Path, path: Path) -> None:
-    """Lets `temporary` take the place of `path`."""
     # Some disks say only now that they are full, and after a power cut, a name that was moved
     # before the content was written stands for an empty file.
     with temporary.open("r+b") as stream:

@@ -7,6 +7,7 @@ SIGUSR1 or SIGUSR2 a while before it. A signal that is ignored, as by nohup, sta
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
@@ -22,16 +23,14 @@ BY_GROUP: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 """Those that processes which a command has started ignore: they end with the command."""
 
 
+@dataclass
 class Stop:
     """Whether a signal has asked a run to stop, and which one it was."""
 
-    def __init__(self) -> None:
-        """No signal has come yet."""
-        self.number: int | None = None
+    number: int | None = None
 
     @property
     def asked(self) -> bool:
-        """Whether one has come."""
         return self.number is not None
 
     @property
@@ -76,14 +75,14 @@ def stoppable(*, patient: bool = False) -> Iterator[Stop]:
 
 def interruptible() -> AbstractContextManager[None]:
     """Meanwhile a signal raises KeyboardInterrupt; a second one of `AT_ONCE` ends the process."""
-    return _handled(_interrupt)
 
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL if number in AT_ONCE else signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise Terminated(signal.Signals(number).name)
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL if number in AT_ONCE else signal.SIG_IGN)
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise Terminated(signal.Signals(number).name)
+    return _handled(interrupt)
 
 
 @contextmanager
@@ -97,7 +96,6 @@ def held_back() -> Iterator[None]:
 
 
 def let_through() -> None:
-    """The signals come again."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 

@@ -73,7 +73,6 @@ class Launcher(NamedTuple):
             raise wrong(f"{sign} is set, but not {name}: set both") from None
 
     def process(self, environ: Environ) -> Process:
-        """The rank and the world size. Raises RequestError."""
         rank, count = self.read(self.ranks, environ)
         if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
             raise wrong(
@@ -83,7 +82,6 @@ class Launcher(NamedTuple):
         return Process(int(rank), int(count))
 
     def coordinator(self, environ: Environ) -> Address:
-        """The address of the first process. Raises RequestError."""
         return address_of(":".join(self.read(self.address, environ)), self.name, wrong)
 
 

@@ -83,7 +83,6 @@ class Hub(Group):
     """
 
     def __init__(self, meeting: Meeting, listener: socket.socket, child: Child, stop: Stop) -> None:
-        """The first process is there; all others come by the listener."""
         super().__init__({0: child}, stop)
         self.meeting, self.listener, self.began = meeting, listener, time.monotonic()
         self.count = self.noticed = meeting.here.process.count
@@ -153,7 +152,6 @@ class Hub(Group):
             self._begin()
 
     def _refusal(self, hello: Message) -> str:
-        """Why a process does not belong to the run; empty if it does."""
         rank, theirs, ours = hello.get("rank"), hello.get("asked"), self.meeting.asked
         host, here = hello.get("host"), self.hellos[0]["host"]
         if rank not in range(self.count) or not isinstance(theirs, dict):
@@ -167,7 +165,6 @@ class Hub(Group):
         return ""
 
     def _begin(self) -> None:
-        """All have come: each is told of all others."""
         hellos = [self.hellos[rank] for rank in range(self.count)]
         hosts = [hello["host"] for hello in hellos]
         if len({hosts.count(host) for host in hosts}) > 1:

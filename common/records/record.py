@@ -11,7 +11,7 @@ from common.base.errors import RequestError, RunError
 from common.parallel.ledger import Event, Usage
 from common.records.fingerprint import ROOT
 from common.settings.config import Config, Count
-from common.terminal.text import gist, storable
+from common.terminal.text import gist
 
 SCHEMA: Final = 8
 
@@ -48,7 +48,7 @@ class Failure(Strict):
         message = str(error) if ours else f"{type(error).__name__}: {gist(str(error))}"
         text = "".join(traceback.format_exception(error))
         text = text.replace(str(ROOT), ".").replace(sys.prefix, "...")
-        failure = cls(message=storable(message), traceback=storable(text))
+        failure = cls(message=message, traceback=text)
         if isinstance(error, RunError):
             failure.step, failure.tensor, failure.device = error.step, error.tensor, error.device
         return failure

@@ -23,7 +23,6 @@ from common.chapters.chapters import SPECS
 from common.chapters.spec import Options
 from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
-from common.terminal.text import storable
 from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
 
 MEANS: Final = (
@@ -127,7 +126,7 @@ class Config(BaseModel):
             "preset": name,
             "dataset": dataset,
             "options": spec.given(chosen),
-            "init_weights": start and storable(str(start)),
+            "init_weights": start and str(start),
         }
         known = {k: v for k, v in chosen.items() if k in cls.model_fields}
         try:

@@ -20,7 +20,6 @@ class Parser(argparse.ArgumentParser):
         self.formatter_class = argparse.RawDescriptionHelpFormatter
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program: `message` says what is wrong."""
         told = f"{self.prog}: error: {message} (--help explains the flags)"
         self.exit(2, f"{printable(told, len(told))}\n")
 

@@ -18,7 +18,6 @@ class Unread(io.FileIO):
     failed = False
 
     def write(self, data: Any) -> int:
-        """Writes bytes, or as many of them as the file takes at once."""
         try:
             return os.write(self.fileno(), data)
         except OSError as error:

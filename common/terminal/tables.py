@@ -37,6 +37,5 @@ def table(
 def markdown(
     headings: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = FIRST
 ) -> list[str]:
-    """The lines of a table."""
     rule = ["---" if number in left else "---:" for number in range(len(headings))]
     return [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made fit to be shown: on a page, on a terminal, in a file."""
+"""Text from elsewhere, made fit to be shown: on a page, on a terminal."""
 
 import unicodedata
 from typing import Final
@@ -32,8 +32,3 @@ def gist(text: str) -> str:
     lines = text.strip().splitlines() or ["no reason given"]
     said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
     return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()
-
-
-def storable(text: str) -> str:
-    """`text` as UTF-8 can hold it: the bytes of a file's name need not be any."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -63,7 +63,7 @@ class Job:
                 self.files.require_output_paths(record.file_name())
                 self.hold(record, stack)
             # All look for checkpoints once no other run writes any: an earlier one may just end.
-            process.anyone(stop.asked)
+            process.gather(stop.asked)
             found = choose_checkpoint(self.files, record, report)
             require_alike(record, found, process)
             report.notice(introduction(config, self.settings["preset"], devices.names))

@@ -136,7 +136,7 @@ class Training:
             self._start()
             batches = islice(self._minibatches(epoch, done), steps - done)
             for step, batch in enumerate(batches, before + done + 1):
-                if stops := self.process.anyone(self.stop.asked):
+                if stops := any(self.process.gather(self.stop.asked)):
                     break
                 queued.append(self._step(step, batch, bar))
                 last = step == before + steps
@@ -146,7 +146,7 @@ class Training:
                     self._start()
             self._settle(queued)
         # Also where all know it: what one has queued may need the others.
-        if self.process.anyone(self.stop.asked) or stops:
+        if any(self.process.gather(self.stop.asked)) or stops:
             self._stop()
 
     def _step(self, step: int, batch: Batch, bar: Bar) -> SupportsFloat:

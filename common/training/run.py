@@ -23,7 +23,6 @@ from common.records.record import ANY, Failure, record_name
 from common.records.store import read_record
 from common.settings.config import Config
 from common.settings.files import Files
-from common.terminal.text import storable
 from common.training.job import Job
 from common.training.reporter import Reporter
 
@@ -52,9 +51,8 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
             report.notice(note)
         first = settings["train_examples"], settings["test_examples"]
         data = load(settings["dataset"], settings["data_dir"], report.notice, first)
-        command = [storable(word) for word in command_line]
         variables = package(framework).ENVIRONMENT.given()
-        job = Job(settings, files, data, command, now(), here.launcher, variables)
+        job = Job(settings, files, data, [*command_line], now(), here.launcher, variables)
         threads = cpu_threads(settings, report)
     if process.count == 1:
         with marked(job):

@@ -1,10 +1,13 @@
 """How a run gets its processes, and where they become members of PyTorch's group of them all."""
 
+import fcntl
 import gc
 import os
 import socket
+import struct
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -20,13 +23,15 @@ from torch import distributed as dist
 from common.backends.devices import ALONE, DeviceRequest, Process
 from common.backends.forking import in_processes
 from common.base.errors import RequestError
-from common.base.network import interface_of, interfaces
 from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.hosts import gathered_values
 
 GLOO: Final = "GLOO_SOCKET_IFNAME"
 NCCL: Final = "NCCL_SOCKET_IFNAME"
 """The variables that name the network interfaces by which Gloo and NCCL connect."""
+
+SIOCGIFADDR: Final = 0xC0206921 if sys.platform == "darwin" else 0x8915
+"""The request for the IPv4 address of an interface, on macOS and on Linux."""
 
 PEER_TIMEOUT = timedelta(seconds=120)
 """How long a process waits for another one that neither answers nor ends."""
@@ -95,6 +100,21 @@ def rendezvous(process: Process) -> tuple[str, int, dist.Store | None]:
     )
     process.gather(store.port)
     return address, store.port, store
+
+
+def interfaces() -> Iterator[tuple[str, str]]:
+    """The network interfaces of this machine, each with an address that it has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):  # it has no IPv4 address
+                query = struct.pack("256s", name.encode()[:15])
+                reply = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, query)
+                yield name, socket.inet_ntoa(reply[20:24])
+
+
+def interface_of(address: str) -> str | None:
+    """The name of the interface with this IP address; None if it cannot be told."""
+    return next((name for name, other in interfaces() if other == address), None)
 
 
 def require_interfaces(over_hosts: bool) -> None:

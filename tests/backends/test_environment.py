@@ -128,11 +128,7 @@ def test_a_record_and_an_error_line_name_it_and_a_resumed_run_tells_if_it_is_ano
     assert written()["environment"] == {"TOY_ISA": "avx2"}
     monkeypatch.delenv("TOY_ISA")
     capsys.readouterr()
-    assert start(*EVERY, "--resume", "--quiet") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "a run with another setup: TOY_ISA avx2 there, not set here; set it as it was" in line
-    path = next(Path("kept").glob("*-step3.json"))
-    assert start(f"--resume-from={path}", *EVERY[2:]) == 0
+    assert start(*EVERY, "--resume") == 0
     assert "it may round otherwise: TOY_ISA avx2 there, not set here" in capsys.readouterr().err
     assert written()["resumed"][0]["differences"] == ["TOY_ISA avx2 there, not set here"]
 

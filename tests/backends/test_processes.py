@@ -14,7 +14,6 @@ from safetensors.numpy import load_file
 from started import SECONDS, SMALL, require_proc
 
 from common.backends.devices import ALONE
-from common.base.network import interface_of
 
 pytestmark = pytest.mark.only("pytorch")
 
@@ -52,7 +51,7 @@ def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) 
     launch: Any = importlib.import_module("frameworks.pytorch.launch")
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     with launch.interface_used(ALONE):
-        assert os.environ["GLOO_SOCKET_IFNAME"] == interface_of("127.0.0.1")
+        assert os.environ["GLOO_SOCKET_IFNAME"] == launch.interface_of("127.0.0.1")
     _, port, store = launch.rendezvous(ALONE)
     assert store
     socket.create_connection(("127.0.0.1", port)).close()

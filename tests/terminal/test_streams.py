@@ -11,7 +11,7 @@ from fake_chapter import RECORD
 from common.base.errors import RunError
 from common.records.store import read_record
 from common.terminal.command import Parser, status
-from common.terminal.text import gist, storable
+from common.terminal.text import gist
 
 ROOT = Path(__file__).parents[2]
 FAKE = """
@@ -59,7 +59,6 @@ def test_an_error_is_one_line_whatever_is_in_a_name(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == (
         "command: error: unrecognized arguments: --a\\nb (--help explains the flags)\n"
     )
-    assert storable("a\udcffé\n") == "a\\udcffé\n"
 
 
 @pytest.mark.parametrize(
