@@ -33,6 +33,14 @@ class Process:
     addresses: tuple[str, ...] = ()
     gather: Callable[[Any], list[Any]] = field(default=list_of_one, compare=False, repr=False)
 
+    def names(self, kind: str, share: int) -> list[str]:
+        """The names of all devices over several hosts: each process has `share`, by its rank."""
+        return [
+            f"{host} {kind}:{self.hosts[:rank].count(host) * share + index}"
+            for rank, host in enumerate(self.hosts)
+            for index in range(share)
+        ]
+
     def address(self, rank: int) -> str:
         """The IPv4 address at which this process reaches another one, or others reach it."""
         return self.addresses[rank] if self.addresses else LOOPBACK
@@ -116,10 +124,6 @@ class Devices(Generic[Device]):
     @classmethod
     def of(cls, kind: str, devices: Sequence[Device], process: Process) -> "Devices[Device]":
         """All `devices` of this host, of which a process has its share."""
-        local, hosts = process.share_of(devices), process.hosts
-        names = [
-            f"{host} {kind}:{hosts[:rank].count(host) * len(local) + index}"
-            for rank, host in enumerate(hosts)
-            for index in range(len(local))
-        ]
-        return cls(kind, names or [str(device) for device in devices], local)
+        local = process.share_of(devices)
+        names = process.names(kind, len(local)) or [str(device) for device in devices]
+        return cls(kind, names, local)
