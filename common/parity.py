@@ -20,6 +20,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,8 +28,10 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.base.files import destination, require_writable, write_text
 from common.chapters.chapters import CHAPTERS, SUITE_NAMES
+from common.chapters.suites import Suite
+from common.compare.checks import SuiteResult
+from common.compare.findings import Verdict
 from common.compare.folder import examine, only_in_grid, verdict_on
-from common.compare.suite import SuiteResult, Verdict
 from common.report.text import print_verdict
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
@@ -113,15 +116,14 @@ def compare_folder(flags: argparse.Namespace) -> int:
     for name in VERDICT_FILES:
         with suppress(OSError):  # a verdict must not outlive a later comparison
             destination(flags.folder / name).unlink()
-    with_gpu = [each for each in flags.frameworks if each not in flags.without_gpu]
+    extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
     examined = examine(
         flags.folder,
         frameworks=flags.frameworks,
         chapters=flags.chapters,
-        suites=flags.suites,
-        more_devices=flags.more_devices,
-        over_hosts=flags.over_hosts,
-        gpus=dict.fromkeys(with_gpu, flags.gpus) if flags.gpus else None,
+        suites=flags.suites or (),
+        planned=None if flags.suites is None else partial(Suite.counts, **extent),
+        without_gpu=flags.without_gpu,
     )
     as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
     verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())

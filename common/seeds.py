@@ -15,8 +15,8 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, SPECS
-from common.compare.checks import accuracy
 from common.compare.collect import gather, identity
+from common.compare.runs import final_accuracy
 from common.records.record import Record
 from common.terminal.command import Parser, status
 from common.terminal.tables import markdown
@@ -28,11 +28,14 @@ DRAWS = 20_000  # permutations, if there are more
 def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) -> list[Record]:
     """One seed's record of every framework. Raises RequestError if one is wrong."""
     where = folder / str(seed), chapter, SPECS[chapter].way({}), frameworks, [1]
-    loaded = gather(*where, lambda config: {"seed": seed} if config.seed != seed else {})
+    loaded = gather(*where)
     for entry in loaded:
         if entry.trouble:
             raise RequestError(f"seed {seed}, {entry.framework}: {entry.trouble}")
-    return [entry.record for entry in loaded if entry.record]
+    runs = [entry.record for entry in loaded if entry.record]
+    if any(run.config.seed != seed for run in runs):
+        raise RequestError(f"the records in {where[0]} are not of seed {seed}")
+    return runs
 
 
 def p_value(figures: Array) -> tuple[float, int]:
@@ -99,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = f"{config.train_examples:,} {config.dataset} images; seeds 0 to {flags.seeds - 1}"
     accuracies = f"accuracy on {config.test_examples:,} images"
     print(f"{flags.chapter}, preset {config.preset}, {data}; {accuracies}\n")
-    print(report(np.array([[accuracy(run) for run in row] for row in runs]), frameworks))
+    print(report(np.array([[final_accuracy(run) for run in row] for row in runs]), frameworks))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.base.files import require_file, write_text
-from common.compare.checks import accuracy
+from common.compare.runs import final_accuracy
 from common.records.record import Record
 from common.records.store import read_record, read_tensors
 from common.report.plots import Line, Panel, plot
@@ -57,7 +57,7 @@ def row(run: Record) -> list[str]:
     return [
         f"{run.framework} {run.config.options.way()}".rstrip(),
         str(run.config.devices),
-        f"{accuracy(run):.3f}",
+        f"{final_accuracy(run):.3f}",
         f"{epochs[1].test_accuracy:.3f}" if len(epochs) > 1 else "",
         f"{fmean(epoch.seconds for epoch in epochs):.1f}",
         f"{fmean(epoch.images_per_second for epoch in epochs):,.0f}",

@@ -21,8 +21,8 @@ from scratch_steps import MOST_DEVICES
 from common.backends.devices import DeviceRequest, Process
 from common.backends.frameworks import FRAMEWORKS
 from common.backends.loading import backend
-from common.compare.checks import Run, allowed
 from common.compare.recorded_steps import Recomputed, recompute
+from common.compare.runs import Run
 
 if find_spec("playwright"):
     from browser_tabs import browser as browser, tab as tab
@@ -125,7 +125,7 @@ def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy computes the steps of a run once."""
 
     def remembered(run: Run) -> Recomputed | None:
-        key = f"{run.record.sha256} {allowed(run)}"
+        key = f"{run.record.sha256} {run.tolerances}"
         if key not in COMPUTED:
             COMPUTED[key] = recompute(run)
         return COMPUTED[key]

@@ -1,118 +1,347 @@
-"""What of a run is compared, and how strictly."""
+"""Every check of a run: a function of the run and of what its suite has read. `CHECKS` lists them.
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+It returns what it found, or nothing where there is nothing to check.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from statistics import fmean, median
 from typing import Final
 
 import numpy as np
 
-from common.base.arrays import Array, Weights
-from common.compare.limits import LIMITS, Tolerance, Tolerances
-from common.compare.planned import suite_of
-from common.records.record import Record
-from common.records.trace import expected_arrays, traced_steps
+from common.backends.frameworks import SAME_BITS
+from common.base.arrays import Weights, part
+from common.chapters.suites import Suite
+from common.compare.collect import Answer, LoadedRecord, Reference, answer_of
+from common.compare.distances import Distance, compare
+from common.compare.findings import Check, Comparison, farthest, nearest_to_failing
+from common.compare.limits import LIMITS
+from common.compare.recorded_steps import Recomputed, recompute_all
+from common.compare.runs import (
+    LAYERS,
+    NUMERICAL,
+    Run,
+    final_accuracy,
+    follows_preset,
+    other_settings,
+)
+from common.records.trace import minibatch_size
+
+EQUAL: Final = 1e-12
+"""Accuracies whose distances from the median differ by no more are equally far from it."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """A record that can be trusted, with its tensors and, as `losses`, the loss of every step."""
+class SuiteResult:
+    """One suite: what the verdict on it rests on, and, as `comparison`, the verdict.
 
-    record: Record
-    arrays: Weights
+    `found` has an entry for each expected record. `references` are what runs are compared with, by
+    what they have to compute. `related` has, by suite, the runs of the same chapter.
+    """
+
+    suite: Suite
+    found: Sequence[LoadedRecord]
+    references: Mapping[Answer, Reference]
+    related: Mapping[str, Sequence[Run]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The runs that can be compared."""
+        return [entry.run for entry in self.found if entry.run]
+
+    @cached_property
+    def alone(self) -> list[Run]:
+        """The runs on one device that another suite has for this one."""
+        return [run for run in self.related.get(self.suite.alone_in, ()) if run.devices == 1]
+
+    @cached_property
+    def recomputed(self) -> Mapping[str, Recomputed | None]:
+        """NumPy's steps, by the name of the run."""
+        return recompute_all([x for x in self.runs if x.tolerances and not x.wrong_array[0]])
 
     @property
     def name(self) -> str:
-        """What its files are called: no other run of its folder has that name."""
-        return self.record.name()
+        """The suite's; in the folder where runs go by default, only if they are as it plans."""
+        settings, kind = self.suite.settings, self.suite.kind
+        other = any(other_settings(run.record.config, settings, kind) for run in self.runs)
+        return "own" if self.suite.folder == "." and other else self.suite.name
 
-    @property
-    def devices(self) -> int:
-        """The number of devices it ran on."""
-        return self.record.config.devices
+    def reference(self, run: Run) -> Reference:
+        """The median of the runs that have to compute what a run does."""
+        return self.references[answer_of(run)]
 
-    @property
-    def shards(self) -> int | None:
-        """How many shards are normalized each for itself: see `Config.shards`."""
-        return self.record.config.shards()
+    def others(self, run: Run) -> Weights:
+        """The arrays of the reference; none if that is the run itself."""
+        reference = self.reference(run)
+        only = len(reference.runs) == 1 and reference.includes(run)
+        return {} if only else reference.arrays
+
+    def expected(self, run: Run) -> Weights:
+        """What a run should have computed: NumPy's, where it has recomputed it, else the median."""
+        recomputed = self.recomputed.get(run.name)
+        return {**self.others(run), **(recomputed.expected if recomputed else {})}
+
+    def repeated(self, run: Run) -> Run | None:
+        """The run that a run over hosts or on GPUs repeats."""
+        who = run.record.framework, run.devices
+        others = self.related.get(self.suite.repeats, ())
+        return next((x for x in others if (x.record.framework, x.devices) == who), None)
+
+    def scales(self, run: Run) -> Mapping[str, float]:
+        """What the distances of gradients of a run are relative to."""
+        return recomputed.scales if (recomputed := self.recomputed.get(run.name)) else {}
+
+    def checks(self, entry: LoadedRecord) -> list[Check]:
+        """The checks of one run, in order."""
+        who = entry.framework, entry.devices
+        return [x for x in self.comparison.checks if (x.framework, x.devices) == who]
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """What every check of every expected record finds."""
+        compared_with = [self.reference(run).name for run in self.runs if self.others(run)]
+        if any(self.recomputed.values()):
+            compared_with.insert(0, "NumPy's step from each run's own weights")
+        about = {"suite": self.name, "chapter": self.suite.chapter}
+        return Comparison(
+            **about,
+            config=self.runs[0].record.config if self.runs else None,
+            compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
+            checks=[
+                check.model_copy(
+                    update={**about, "framework": entry.framework, "devices": entry.devices}
+                )
+                for entry in self.found
+                for check in checks_of(entry, self)
+            ],
+            notes=[*self.notes, *variables_set(self.runs)],
+            lacking=dict(self.lacking),
+        )
 
 
-NUMERICAL: Final = {
-    "forward": "logits/before",
-    "gradient": "gradients/",
-    "trajectory": "losses",
-    "weights": "weights/",
-    "outcome": "logits/after",
+def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
+    """What each check of one record finds: as far as it can be compared."""
+    run = entry.run
+    yield Check(check="record", passed=run is not None, note=entry.trouble)
+    if run is None:
+        return
+    array, note = run.wrong_array
+    yield Check(check="shapes", passed=not array, where=array, note=note)
+    if array:
+        return
+    if not run.tolerances:
+        note = f"{run.record.config.dtype} has no tolerances yet: compare float64 runs"
+        yield Check(check="forward", passed=False, note=note)
+        return
+    for name, check in CHECKS.items():
+        if found := check(run, result):
+            yield found.model_copy(update={"check": name})
+
+
+def failed(note: str) -> Check:
+    """A check that found no distance, and why."""
+    return Check(passed=False, note=note)
+
+
+def peers(run: Run, result: SuiteResult) -> Check | None:
+    """Whether there is anything that the run can be compared with: only what fails is told."""
+    only = len(result.runs) + len(result.alone) == 1
+    if only or not (result.others(run) or result.recomputed.get(run.name)):
+        return failed("no other run is of this setting: run another framework, or other --devices")
+    return None
+
+
+def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
+    """How far logits, layers, gradients, losses or weights are from what is expected, if known."""
+    prefix, expected = {**NUMERICAL, **LAYERS}[name], result.expected(run)
+    if name not in run.tolerances or not (part(run.arrays, prefix) and part(expected, prefix)):
+        return None
+    ours, theirs = run.compared(run.arrays), run.compared(expected)
+    return farthest(name, compare(ours, theirs, prefix, result.scales(run)), run.tolerances[name])
+
+
+def steps(run: Run, result: SuiteResult) -> Check | None:
+    """How far the recorded steps are from NumPy's: the quantity that comes nearest to failing."""
+    if not (recomputed := result.recomputed.get(run.name)):
+        return None
+    worst = nearest_to_failing(
+        farthest(kind, distances, run.tolerances[kind])
+        for kind, distances in recomputed.steps.items()
+    )
+    if recomputed.hidden and worst.passed:
+        lost = ", ".join(map(str, recomputed.hidden))
+        worst.note = f"rounding hides how weights moved: not compared in step {lost}"
+    worst.steps, worst.hidden = len(recomputed.steps["loss"]), len(recomputed.hidden)
+    return worst
+
+
+def curve(run: Run, result: SuiteResult) -> Check | None:
+    """How far the mean losses of a preset's epochs are from what is expected."""
+    expected = result.others(run)
+    if not (expected and run.long and follows_preset(run.record.config)):
+        return None
+    ours, theirs = (run.curve(losses["losses"]) for losses in (run.arrays, expected))
+    return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve)
+
+
+def devices(run: Run, result: SuiteResult) -> Check | None:
+    """Whether k devices computed what one did: the quantity that comes nearest to failing."""
+    if run.devices == 1 or run.shards is not None:
+        return None
+    framework, runs = run.record.framework, [*result.runs, *result.alone]
+    alone = [x for x in runs if x.devices == 1 and x.record.framework == framework]
+    if not alone or alone[0].wrong_array[0]:
+        return failed("there is no run on one device to compare with")
+    ours, theirs = (
+        recomputed.as_in_float64(x) if (recomputed := result.recomputed.get(x.name)) else x
+        for x in (run, alone[0])
+    )
+    return against(ours, theirs, result.scales(run))
+
+
+def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
+    """How far two runs are apart that compute the same: what comes nearest to failing."""
+    ours, theirs, limits = run.compared(run.arrays), run.compared(other.arrays), run.tolerances
+    return nearest_to_failing(
+        farthest(name, compare(ours, theirs, prefix, scales), limits[name])
+        for name, prefix in NUMERICAL.items()
+        if name in limits
+    )
+
+
+def plan(run: Run, result: SuiteResult) -> Check | None:
+    """Whether what its first step has counted is what the plan says: integers, equal or not."""
+    record = run.record
+    step = record.resumed[-1].step + 1 if record.resumed else 1
+    expected = record.config.usage(minibatch_size(record.config, step))
+    if expected is None:
+        return None
+    if not record.split:
+        return failed("it has counted nothing")
+    wrong = [
+        f"{name} are {number}, by the plan {right}"
+        for usage in (record.split.counted, record.split.predicted)
+        for (name, number), right in zip(
+            asdict(usage).items(), asdict(expected).values(), strict=True
+        )
+        if number != right
+    ]
+    return failed(wrong[0]) if wrong else Check(passed=True)
+
+
+def hosts(run: Run, result: SuiteResult) -> Check | None:
+    """Whether a run over hosts computed what the run that it repeats did."""
+    count, repeated = result.suite.hosts.get(run.devices, 1), result.repeated(run)
+    if count == 1:
+        return None
+    if other := _other_hosts(run, count):
+        return failed(other)
+    if repeated is None:
+        return failed("there is no run on one host to compare with")
+    if run.record.chapter not in SAME_BITS.get(run.record.framework, ()):
+        return against(run, repeated, {})
+    compared = [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
+    ours, theirs = run.arrays, repeated.arrays
+    # -0.0 is 0.0, to which it may be added.
+    other_bits = [k for k in compared if k not in theirs or not np.array_equal(ours[k], theirs[k])]
+    where = f"{other_bits[0]}: other bits" if other_bits else ""
+    return Check(passed=not other_bits, where=where, diverged=other_bits)
+
+
+def _other_hosts(run: Run, count: int) -> str:
+    """In what way a run was not over so many hosts; empty if it was.
+
+    Where there are no hosts, processes on one take their place: one for each, or for each device.
+    """
+    names = hosts_of(run)
+    found = len(set(names))
+    if found == count or (found == 1 and len(names) in (count, run.devices)):
+        return ""
+    processes = "1 process" if len(names) == 1 else f"{len(names)} processes"
+    return f"it ran in {processes} on {found} of the {count} hosts that the suite asks for"
+
+
+def hosts_of(run: Run) -> list[str]:
+    """The host of each process."""
+    return run.record.cluster.hosts if run.record.cluster else [""]
+
+
+def gpus(run: Run, result: SuiteResult) -> Check | None:
+    """Whether a run on GPUs computed what the run on CPU devices that it repeats did."""
+    if result.suite.kind != "gpu":
+        return None
+    if run.record.config.device_kind != "gpu":
+        return failed("it ran on the CPU, and the suite asks for GPUs")
+    if (repeated := result.repeated(run)) is None:
+        return failed("there is no run on as many CPU devices to compare with")
+    return against(run, repeated, result.scales(run))
+
+
+def accuracy(run: Run, result: SuiteResult) -> Check | None:
+    """A run's accuracy against its floor, which is known of whole presets.
+
+    One flag by hand, and an accuracy may be another.
+    """
+    config, limits = run.record.config, LIMITS[run.record.chapter].floor
+    if (config.preset, config.dataset) not in limits or not follows_preset(config):
+        return None
+    least, ours = limits[config.preset, config.dataset].limit, final_accuracy(run.record)
+    note = f"accuracy {ours:.4f}, at least {least} is expected"
+    return Check(
+        passed=ours >= least, quantity="accuracy", distance=ours, tolerance=least, note=note
+    )
+
+
+def spread(run: Run, result: SuiteResult) -> Check | None:
+    """How far the mean accuracy of a run's framework is from another's, at most.
+
+    If two are far apart, the one farther from the median answers for it, or both if they are
+    equally far. So a wrong framework does not make the others look wrong.
+    """
+    accuracies: dict[str, list[float]] = {}
+    for each in (*result.runs, *result.alone):
+        accuracies.setdefault(each.record.framework, []).append(final_accuracy(each.record))
+    if not accuracy(run, result) or len(accuracies) == 1:
+        return None
+    means, framework = {name: fmean(x) for name, x in accuracies.items()}, run.record.framework
+    middle = median(means.values())
+    off = {name: abs(mean - middle) for name, mean in means.items()}
+    gaps = {
+        name: abs(mean - means[framework])
+        for name, mean in means.items()
+        if off[name] <= off[framework] + EQUAL
+    }
+    other = max(gaps, key=lambda name: gaps[name])
+    where = "next to the median" if other == framework else f"from {other}"
+    limits, config = LIMITS[run.record.chapter].spread, run.record.config
+    far = [Distance("accuracy", gaps[other], where)]
+    return farthest("spread", far, limits[config.preset, config.dataset])
+
+
+CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
+    "peers": peers,
+    **{name: partial(arrays, name) for name in ("layers", *NUMERICAL, "layers_after")},
+    "steps": steps,
+    "curve": curve,
+    "devices": devices,
+    "plan": plan,
+    "hosts": hosts,
+    "gpus": gpus,
+    "accuracy": accuracy,
+    "spread": spread,
 }
-"""What each numerical check compares: the arrays whose names start so."""
-
-LAYERS: Final = {"layers": "layers/before/", "layers_after": "layers/after/"}
-"""The same for the outputs of layers, of runs with `--layers`."""
-
-ENDS: Final = ("weights", "outcome", "layers_after")
-"""Checks that long runs do not have: training amplifies rounding with every step."""
+"""Every check of a run that is whole, in the order of the report."""
 
 
-def check_shapes(run: Run) -> tuple[str, str]:
-    """The first array without the expected name, shape and type, and why; or nothing."""
-    expected = expected_arrays(run.record)
-    found = {name: (array.shape, str(array.dtype)) for name, array in run.arrays.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            there, due = (
-                f"{each[1]} {each[0]}" if each else "missing"
-                for each in (found.get(name), expected.get(name))
-            )
-            return name, f"{name} is {there}, expected {due}"
-    return "", ""
-
-
-def allowed(run: Run) -> Tolerances:
-    """How far each quantity of a run may be off, by name; empty where its dtype has no limits."""
-    limits, dtype = LIMITS[run.record.chapter], run.record.config.dtype
-    most = limits.tolerances.get(dtype, {})
-    if not most or not is_long(run):
-        return most
-    return {k: v for k, v in (most | limits.long.get(dtype, {})).items() if k not in ENDS}
-
-
-def numerical_checks(run: Run) -> dict[str, tuple[str, Tolerance]]:
-    """The prefix and tolerance of each numerical check that runs of one setting allow."""
-    limits = allowed(run)
-    return {name: (k, limits[name]) for name, k in NUMERICAL.items() if name in limits}
-
-
-def beginning(run: Run) -> int:
-    """The number of steps over which rounding stays rounding, in runs such as this one.
-
-    In float32 that is known only of the suites; else the first step is certain.
-    """
-    config = run.record.config
-    known = config.dtype == "float64" or suite_of(config) is not None or not traced_steps(config)
-    return LIMITS[run.record.chapter].beginning if known else 1
-
-
-def is_long(run: Run) -> bool:
-    """Whether the run is so long that its steps have amplified rounding."""
-    return len(run.record.losses) > beginning(run)
-
-
-def head(run: Run, arrays: Mapping[str, Array]) -> Weights:
-    """The arrays, with the losses of only the run's beginning."""
-    return {**arrays, "losses": arrays.get("losses", np.empty(0))[: beginning(run)]}
-
-
-def curve(run: Run, losses: Array) -> Weights:
-    """The mean loss of each epoch of a run (epochs,), of `losses` (steps,)."""
-    ends = np.cumsum([epoch.steps for epoch in run.record.epochs])
-    return {"losses by epoch": np.array([part.mean() for part in np.split(losses, ends[:-1])])}
-
-
-def accuracy(record: Record) -> float:
-    """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
-
-    At the book's learning rate a single epoch's figure swings by several points.
-    """
-    settled = record.config.lr_decay == "linear"
-    last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
-    return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last
+def variables_set(runs: Sequence[Run]) -> list[str]:
+    """Each variable that may change rounding, and the runs in which it was set, in words."""
+    runs_by_variable: dict[str, list[str]] = {}
+    for run in runs:
+        for name, value in run.record.environment.items():
+            of_run = f"{run.record.framework} on {run.devices}"
+            runs_by_variable.setdefault(f"{name}={value}", []).append(of_run)
+    return [f"{variable} in {', '.join(names)}" for variable, names in runs_by_variable.items()]

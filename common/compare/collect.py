@@ -1,8 +1,8 @@
-"""Reads the records of a suite, refuses what cannot be compared; what the others agree on."""
+"""Reads the records of a suite and refuses what cannot be compared; what runs are compared with."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,8 @@ import numpy as np
 from common.base.arrays import Array, Weights
 from common.base.errors import RunError
 from common.chapters.chapters import SPECS
-from common.compare.checks import Run
+from common.chapters.suites import Suite
+from common.compare.runs import Run, other_settings
 from common.records.record import ANY, Record, record_name
 from common.records.store import (
     made_elsewhere,
@@ -23,10 +24,6 @@ from common.records.store import (
     require_own,
 )
 from common.records.trace import expected_arrays
-from common.settings.config import Config
-
-Asked = Callable[[Config], Mapping[str, Any]]
-"""What is asked of a run: each setting that it has otherwise, with the value it should have."""
 
 Answer = tuple[tuple[str, Any], ...]
 """Settings that decide what runs have to compute, in whatever dtype."""
@@ -54,20 +51,18 @@ class LoadedRecord:
 
 @dataclass(frozen=True)
 class Reference:
-    """What runs are compared with: the entry-wise median of runs with the same answer.
+    """What runs are compared with: the entry-wise median of all runs with the same answer.
 
-    `runs` is their number. They are `independent` if the runs that are compared with it are others.
+    One that is wrong cannot move it far, and stands out.
     """
 
     name: str
     arrays: Weights
-    runs: int
-    independent: bool = False
+    runs: Sequence[Run]
 
-    @property
-    def alone(self) -> bool:
-        """Whether it is one run, and so the very one that is compared with it."""
-        return self.runs < 2 and not self.independent
+    def includes(self, run: Run) -> bool:
+        """Whether it is the median of this run, too."""
+        return any(member is run for member in self.runs)
 
 
 def gather(
@@ -76,28 +71,28 @@ def gather(
     way: str,
     frameworks: Iterable[str],
     devices: Iterable[int],
-    asked: Asked,
+    planned: Suite | None = None,
 ) -> list[LoadedRecord]:
-    """One entry for each expected record, in order; `asked` tells what a run must have been.
+    """One entry for each expected record, in order; a suite that has `planned` the runs is obeyed.
 
     A run of another setting than most, or made elsewhere, cannot be compared.
     """
-    found = [
-        _read(folder / record_name(framework, chapter, k, way), framework, k, asked)
+    loaded = [
+        _read(folder / record_name(framework, chapter, k, way), framework, k, planned)
         for framework, k in product(frameworks, devices)
     ]
-    runs = [each.run for each in found if each.run]
+    runs = [entry.run for entry in loaded if entry.run]
     settings = {run.name: _setting(run) for run in runs}
-    most = Counter(tuple(each.items()) for each in settings.values()).most_common(1)
+    most = Counter(tuple(setting.items()) for setting in settings.values()).most_common(1)
     common, records = dict(most[0][0]) if most else {}, [run.record for run in runs]
-    for i, run in ((i, each.run) for i, each in enumerate(found) if each.run):
+    for i, run in ((i, entry.run) for i, entry in enumerate(loaded) if entry.run):
         other = {k: v for k, v in settings[run.name].items() if v != common[k]}
         trouble = made_elsewhere(run.record, records)
         for name, value in list(other.items())[:1]:
             trouble = f"{name} is {value}, and others have {common[name]}"
         if trouble:
-            found[i] = replace(found[i], run=None, trouble=trouble)
-    return found
+            loaded[i] = replace(loaded[i], run=None, trouble=trouble)
+    return loaded
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
@@ -110,20 +105,26 @@ def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str
     return {int(count) for count in counts if count.isdecimal()}
 
 
-def _read(path: Path, framework: str, devices: int, asked: Asked) -> LoadedRecord:
-    if not path.is_file():
-        return LoadedRecord(framework, devices, None, f"there is no {path}")
+def _read(path: Path, framework: str, devices: int, planned: Suite | None) -> LoadedRecord:
     record = None
     try:
+        if not path.is_file():
+            raise RunError(f"there is no {path}")
         record = read_record(path)
         require_own(path, record)
         run = load(path, record)
-        for name, value in asked(record.config).items():
-            found = record.config.settings()[name]
-            raise RunError(f"{name} is {found}, and the suite asks for {value}")
+        if planned:
+            require_planned(record, planned)
         return LoadedRecord(framework, devices, run, record=record)
     except RunError as error:
         return LoadedRecord(framework, devices, None, str(error), record)
+
+
+def require_planned(record: Record, suite: Suite) -> None:
+    """Raises RunError if a run has another setting than its suite plans."""
+    for name, value in other_settings(record.config, suite.settings, suite.kind).items():
+        found = record.config.settings()[name]
+        raise RunError(f"{name} is {found}, and the suite asks for {value}")
 
 
 def load(path: Path, record: Record) -> Run:
@@ -164,7 +165,7 @@ def _setting(run: Run) -> dict[str, Any]:
 
 
 def median(runs: Sequence[Run]) -> Weights:
-    """The entry-wise median of the runs: one that is wrong cannot move it far, and stands out."""
+    """The entry-wise median of what runs have computed, where it has the right shape."""
     groups: dict[str, list[Array]] = {}
     for run in runs:
         for name, (shape, _) in expected_arrays(run.record).items():
@@ -172,28 +173,17 @@ def median(runs: Sequence[Run]) -> Weights:
             measured = not name.startswith(UNMEASURED) and values.shape == shape
             if measured and np.isfinite(values).all():
                 groups.setdefault(name, []).append(values.astype(np.float64))
-    return {name: np.median(found, axis=0) for name, found in groups.items()}
+    return {name: np.median(values, axis=0) for name, values in groups.items()}
 
 
-def references_of(
-    runs: Iterable[Run],
-    exact: Mapping[Answer, Reference] | None = None,
-    *,
-    independent: bool = True,
-) -> dict[Answer, Reference]:
-    """What runs of one dtype are compared with, by what they have to compute.
-
-    That is the `exact` result, if there is one, else their own median. The exact one is
-    `independent` if these runs are no part of it.
-    """
+def references_of(runs: Iterable[Run]) -> dict[Answer, Reference]:
+    """The references for runs of one dtype, by what they have to compute."""
     groups: dict[Answer, list[Run]] = {}
     for run in runs:
         groups.setdefault(answer_of(run), []).append(run)
-    found = {}
-    for answer, group in groups.items():
-        if exact and answer in exact:
-            found[answer] = replace(exact[answer], independent=independent)
-        else:
-            name = f"the median of {len(group)} {group[0].record.config.dtype} runs"
-            found[answer] = Reference(name, median(group), len(group))
-    return found
+    return {
+        answer: Reference(
+            f"the median of {len(group)} {group[0].record.config.dtype} runs", median(group), group
+        )
+        for answer, group in groups.items()
+    }

@@ -1,4 +1,4 @@
-"""What the checks of a run found."""
+"""What the checks of runs found, and the verdict that follows."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel
 
 from common.compare.distances import Distance
 from common.compare.limits import Tolerance
+from common.settings.config import Config
 from common.terminal.text import printable
 
 HEADINGS: Final = {
@@ -33,10 +34,10 @@ HEADINGS: Final = {
 """What each check compares, in words."""
 
 Printable = Annotated[str, AfterValidator(printable)]
-"""Text of a finding: a name in it may come from anywhere."""
+"""Text of a check: a name in it may come from anywhere."""
 
 
-class Finding(BaseModel):
+class Check(BaseModel):
     """What one check of a run found.
 
     `where` is the worst entry, of `array` at `step`, or the worst epoch. `quantity` says whose
@@ -45,7 +46,7 @@ class Finding(BaseModel):
     too far off, in the net's order. Of `steps` compared, rounding hides how `hidden` moved weights.
     """
 
-    check: str
+    check: str = ""
     passed: bool
     quantity: str = ""
     distance: float | None = None
@@ -57,6 +58,10 @@ class Finding(BaseModel):
     diverged: list[Printable] = []
     steps: int = 0
     hidden: int = 0
+    suite: str = ""
+    chapter: str = ""
+    framework: str = ""
+    devices: int = 0
 
     @property
     def place(self) -> str:
@@ -75,25 +80,57 @@ class Finding(BaseModel):
             return -1.0
         if self.distance is None:
             return math.inf
-        if self.check == "accuracy":  # the more, the better
+        if self.quantity == "accuracy":  # the more, the better
             return self.tolerance / self.distance if self.distance else math.inf
         return self.distance / self.tolerance
 
 
-class Check(Finding):
-    """What a check found, of which run."""
+class Comparison(BaseModel):
+    """One suite of one chapter: what was computed, what it is compared with, and every check.
+
+    `notes` say what else has to be known of the runs: on which devices or hosts they were instead
+    of those that the suite asks for, and which variables that may change rounding were set. What
+    some frameworks are `lacking` is why they have no such runs.
+    """
 
     suite: str
     chapter: str
-    framework: str
-    devices: int
+    config: Config | None
+    compared_with: str
+    checks: list[Check]
+    notes: list[str] = []
+    lacking: dict[str, str] = {}
+
+    @property
+    def title(self) -> str:
+        """What was compared, in a line."""
+        devices = ", ".join(map(str, sorted({check.devices for check in self.checks})))
+        return f"{self.chapter}, {self.suite}, on {devices} devices"
 
 
-def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: Tolerance) -> Finding:
+class Verdict(BaseModel):
+    """The verdict on a folder of records; `not_run` names the suites that only the grid runs."""
+
+    passed: bool
+    created: str
+    comparisons: list[Comparison]
+    not_run: list[str] = []
+
+    @property
+    def checks(self) -> list[Check]:
+        """Every check of every suite."""
+        return [check for comparison in self.comparisons for check in comparison.checks]
+
+    @property
+    def failures(self) -> list[Check]:
+        """Every check that failed."""
+        return [check for check in self.checks if not check.passed]
+
+
+def farthest(quantity: str, distances: Sequence[Distance], tolerance: Tolerance) -> Check:
     """What a check of distances found: the largest, and every array that is too far off."""
-    worst = max(found, key=lambda each: each.far)
-    return Finding(
-        check=check,
+    worst = max(distances, key=lambda each: each.far)
+    return Check(
         quantity=quantity,
         passed=worst.far <= tolerance.limit,
         distance=worst.far if math.isfinite(worst.far) else None,
@@ -101,10 +138,10 @@ def farthest(check: str, quantity: str, found: Sequence[Distance], tolerance: To
         where=worst.where,
         array=worst.array,
         step=worst.step,
-        diverged=[each.array for each in found if not each.far <= tolerance.limit],
+        diverged=[each.array for each in distances if not each.far <= tolerance.limit],
     )
 
 
-def nearest_to_failing(found: Iterable[Finding]) -> Finding:
-    """Of several findings, the one that does."""
-    return max(found, key=lambda each: each.share)
+def nearest_to_failing(checks: Iterable[Check]) -> Check:
+    """Of several checks, the one that is nearest to failing."""
+    return max(checks, key=lambda check: check.share)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
+from common.compare.distances import largest
 from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
 
 Back = Callable[[Array], Array]
@@ -91,7 +92,7 @@ class Pass:
             self.gradients[f"{name}.bias"] = d.sum(axis=1)
             if not self.flipped:
                 # A scale needs no more than single precision, which takes half the time.
-                sizes = [np.abs(each.astype(np.float32)) for each in (d, seen)]
+                sizes = [np.abs(values.astype(np.float32)) for values in (d, seen)]
                 most = SUMS * float((sizes[0] @ sizes[1].T).max())
                 self.added[f"{name}.weight"] = max(most, float(np.abs(d_weight).max()))
                 self.added[f"{name}.bias"] = largest_sum(d, axis=1)
@@ -268,15 +269,16 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 class Step:
     """What one minibatch makes of some weights: the mean loss, its gradient, running statistics.
 
-    `added` is what rounding is relative to in gradients that nearly cancel: see `Pass`. Of the
-    loss it is relative to `loss_scale`: a loss is a difference of numbers as large as logits.
+    Rounding of each gradient is relative to its `scales`: the largest entry or, where it nearly
+    cancels, what was summed (see `Pass`). Rounding of the loss is relative to `loss_scale`: a loss
+    is a difference of numbers as large as logits.
     """
 
     loss: float
     loss_scale: float
     gradients: Weights
     statistics: Weights
-    added: dict[str, float]
+    scales: dict[str, float]
 
 
 def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
@@ -289,11 +291,12 @@ def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
 def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
     """One step from `weights`, in float64."""
     net = NETS[chapter](doubled(weights), shards)
-    found = net.forward(X.astype(np.float64))
-    loss, d = cross_entropy(found, y)
+    output = net.forward(X.astype(np.float64))
+    loss, d = cross_entropy(output, y)
     net.backward(d)
-    scale = max(loss, float(np.abs(found).max()))
-    return Step(loss, scale, net.gradients, net.statistics, net.added)
+    loss_scale = max(loss, largest(output))
+    scales = {k: net.added.get(k) or largest(grad) or 1.0 for k, grad in net.gradients.items()}
+    return Step(loss, loss_scale, net.gradients, net.statistics, scales)
 
 
 def doubled(weights: Mapping[str, Array]) -> Weights:
@@ -317,15 +320,15 @@ def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
     Nearest first. How much rounding does is measured, on two passes over the same minibatch, of
     which `rounded` was in single precision.
     """
-    found: list[tuple[float, Unit]] = []
+    units: list[tuple[float, Unit]] = []
     pairs = zip(exact.relu_inputs, rounded.relu_inputs, strict=True)
     for layer, (right, off) in enumerate(pairs):
         most = DOUBT * np.abs(right - off).max()
         # Over a blank part of an image all agree on 0.
         near = (np.abs(right) <= most) & ((right != 0) | (off != 0))
         for index in map(tuple, np.argwhere(near)):
-            found.append((abs(right[index]) / most, (layer, index)))
-    return [unit for _, unit in sorted(found)[:MOST_UNITS]]
+            units.append((abs(right[index]) / most, (layer, index)))
+    return [unit for _, unit in sorted(units)[:MOST_UNITS]]
 
 
 def flips(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
-from common.compare.checks import NUMERICAL, Run, curve, head, is_long, numerical_checks
 from common.compare.collect import identity, load
 from common.compare.limits import LIMITS
+from common.compare.runs import NUMERICAL, Run
 from common.pairs.arrays import ArrayPair, PairVerdict, pair_up
 from common.records.fingerprint import source_digest
 from common.records.record import Record
@@ -40,16 +40,16 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
         return PairVerdict([], notes, differences)
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
-    limits = {name: limit.limit for name, (_, limit) in numerical_checks(coarser).items()}
+    limits = {name: limit.limit for name, limit in coarser.tolerances.items()}
     first, second = ours.arrays, expected.arrays
     if tolerance is None:
-        first, second = head(coarser, first), head(coarser, second)
+        first, second = coarser.compared(first), coarser.compared(second)
     pairs: list[ArrayPair] = []
     for check, prefix in NUMERICAL.items():
         most = limits.get(check, math.inf) if tolerance is None else tolerance
         pairs += pair_up(first, second, most, check, prefix)
-        if check == "trajectory" and tolerance is None and is_long(coarser):
-            one, other = (curve(run, run.arrays["losses"]) for run in (ours, expected))
+        if check == "trajectory" and tolerance is None and coarser.long:
+            one, other = (run.curve(run.arrays["losses"]) for run in (ours, expected))
             # Two right runs could be two limits apart.
             most = 2 * LIMITS[coarser.record.chapter].curve.limit
             pairs += pair_up(one, other, most, "curve")

@@ -9,11 +9,11 @@ import numpy as np
 
 from common.backends.frameworks import FRAMEWORKS
 from common.chapters.chapters import SPECS
-from common.compare.checks import head
-from common.compare.suite import SuiteResult, Verdict, title
+from common.compare.checks import SuiteResult
+from common.compare.findings import Verdict
 from common.diagnose.suspects import suspects
 from common.report.plots import Line, Panel, plot
-from common.report.text import columns, conclusion, describe, frameworks, not_run, rows, subtitle
+from common.report.text import columns, conclusion, describe, not_run, rows, subtitle
 from common.terminal.text import printable
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -33,14 +33,13 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
         finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
     )
     environment.filters["image"] = Markup
-    words = (columns, conclusion, describe, not_run, picture, rows, subtitle, title)
-    environment.globals |= {each.__name__: each for each in words}
-    found = suspects(examined)
-    compared = {name for comparison in verdict.comparisons for name in frameworks(comparison)}
-    innocent = compared - {each.framework for each in found}
+    words = (columns, conclusion, describe, not_run, picture, rows, subtitle)
+    environment.globals |= {function.__name__: function for function in words}
+    accused = suspects(examined)
+    innocent = {x.framework for x in verdict.checks} - {x.framework for x in accused}
     return environment.get_template("parity.html").render(
         verdict=verdict,
-        suspects=found,
+        suspects=accused,
         innocent=[name for name in FRAMEWORKS if name in innocent],
         nets={name: spec.heading for name, spec in SPECS.items()},
         examined=examined,
@@ -49,19 +48,18 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
 
 def picture(examined: SuiteResult) -> str:
     """The URI of a picture of a suite's losses and their distance from the reference, if any."""
-    losses, distances, runs = [], [], examined.runs
-    for run in runs:
-        found, reference = run.arrays["losses"], examined.reference(run)
-        place = run.record.framework, run.devices, np.arange(1, len(found) + 1)
-        losses.append(Line(*place, found))
-        expected = reference.arrays.get("losses", np.empty(0))
-        if not reference.alone and expected.shape == found.shape:
-            with np.errstate(all="ignore"):
-                far = np.abs(found - expected) / (np.abs(expected).max() or 1.0)
-            distances.append(Line(*place, far))
-    if not runs:
+    if not examined.runs:
         return ""
-    compared = len(head(runs[0], runs[0].arrays)["losses"])
+    losses, distances = [], []
+    for run in examined.runs:
+        ours, expected = run.arrays["losses"], examined.others(run).get("losses", np.empty(0))
+        line = run.record.framework, run.devices, np.arange(1, len(ours) + 1)
+        losses.append(Line(*line, ours))
+        if expected.shape == ours.shape:
+            with np.errstate(all="ignore"):
+                far = np.abs(ours - expected) / (np.abs(expected).max() or 1.0)
+            distances.append(Line(*line, far))
+    compared = len(examined.runs[0].compared(examined.runs[0].arrays)["losses"])
     checks = [x for x in examined.comparison.checks if x.check == "trajectory"]
     limits = [(compared, x.tolerance) for x in checks if x.tolerance][:1]
     panels = [

@@ -7,8 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
-from common.compare.findings import HEADINGS, Check, nearest_to_failing
-from common.compare.suite import Comparison, Verdict, failures, title
+from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
 from common.terminal.tables import Cell, table
 
 EVERY: Final = "every framework computed the same"
@@ -20,9 +19,9 @@ def print_verdict(verdict: Verdict) -> None:
     console = Console(highlight=False)
     for each in verdict.comparisons:
         headings = ["check", *columns(each), "limit"]
-        console.print(table(headings, rows(each), title=title(each), caption=subtitle(each)))
+        console.print(table(headings, rows(each), title=each.title, caption=subtitle(each)))
         console.print()
-    for check in failures(verdict):
+    for check in verdict.failures:
         console.print(Text(describe(check), style="red"), soft_wrap=True)
     _, partly = by_support(verdict)
     for line in agreements(partly):
@@ -96,6 +95,8 @@ def describe(check: Check) -> str:
     else:
         most = f"at most {check.tolerance:.1e} is allowed"
         why = f"{check.distance:.1e} at {check.place}, {most}"
+    if check.check.startswith("layers") and check.diverged:
+        why += f"; the first layer off is {check.diverged[0].rpartition('/')[2]}"
     return f"{who}, {check.suite}: {why}"
 
 
@@ -114,14 +115,13 @@ def by_support(verdict: Verdict) -> tuple[list[Comparison], list[Comparison]]:
 
 def conclusion(verdict: Verdict) -> str:
     """The verdict in a line: no more than was compared."""
-    checks = [check for comparison in verdict.comparisons for check in comparison.checks]
-    if failed := len(failures(verdict)):
-        return f"{failed} of {len(checks)} checks FAILED"
+    if failed := len(verdict.failures):
+        return f"{failed} of {len(verdict.checks)} checks FAILED"
     whole, partly = by_support(verdict)
     said = [*agreements(whole), *uncompared(verdict.comparisons)]
     if partly and said[0] == EVERY:
         said[0] += ", in all suites that it supports"
-    return f"all {len(checks)} checks passed: {'; '.join(said)}"
+    return f"all {len(verdict.checks)} checks passed: {'; '.join(said)}"
 
 
 def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:

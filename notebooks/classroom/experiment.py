@@ -15,7 +15,7 @@ from typing import Final
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.chapters.chapters import SPECS, SUITES
-from common.compare.checks import Run
+from common.compare.runs import Run
 from common.pairs.runs import read_run
 from common.records.record import record_name
 from common.settings.arguments import as_flags

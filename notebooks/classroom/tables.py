@@ -11,10 +11,10 @@ from rich.console import Console
 
 from common.base.arrays import Array
 from common.base.errors import RunError
-from common.compare.checks import NUMERICAL, Run
+from common.compare.checks import SuiteResult
 from common.compare.distances import compare, distance
 from common.compare.findings import HEADINGS, Check
-from common.compare.suite import SuiteResult
+from common.compare.runs import NUMERICAL, Run
 from common.terminal.tables import table
 from common.terminal.text import printable
 from notebooks.classroom.experiment import Runs

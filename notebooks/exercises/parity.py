@@ -31,7 +31,7 @@ def riddle_1(factor: float, steps: int) -> float:
 def evidence(folder: Path) -> list[str]:
     """The suspect among the runs in a folder, and the evidence against it, by the project."""
     (suspect, *_) = suspects(examine(folder))
-    return [suspect.framework, suspect.divergence.what, *suspect.evidence]
+    return [suspect.framework, suspect.first.what, *suspect.evidence]
 
 
 def riddle_2(wrong: Path, right: Path) -> tuple[str, bool]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from agreement import failed, judge, rewrite
 
-from common.compare.checks import Run, check_shapes
+from common.compare.runs import Run
 from common.pairs.runs import read_run
 
 
@@ -19,15 +19,15 @@ def test_nan_in_every_record_does_not_pass(two: Path, ours: Path, theirs: Path) 
 def test_arrays_of_another_shape_or_type_are_named(agreeing: Path) -> None:
     run, name = read_run(agreeing / "jax-scratch-2dev.json"), "weights/fc1.weight"
     right = run.arrays[name]
-    assert check_shapes(run) == ("", "")
+    assert run.wrong_array == ("", "")
     for wrong in (right.T, right.astype("float32")):
-        odd, note = check_shapes(Run(run.record, {**run.arrays, name: wrong}))
+        odd, note = Run(run.record, {**run.arrays, name: wrong}).wrong_array
         shape = f"{wrong.dtype} {wrong.shape}"
         assert (odd, note) == (name, f"{name} is {shape}, expected float64 (800, 128)")
     less = {k: v for k, v in run.arrays.items() if k != name}
-    assert check_shapes(Run(run.record, less))[1].startswith(f"{name} is missing, expected")
+    assert Run(run.record, less).wrong_array[1].startswith(f"{name} is missing, expected")
     more = {**run.arrays, "weights/fc3.bias": np.zeros(1)}
-    assert check_shapes(Run(run.record, more))[1].endswith("(1,), expected missing")
+    assert Run(run.record, more).wrong_array[1].endswith("(1,), expected missing")
 
 
 def test_a_spoiled_run_on_one_device_spoils_no_other(results: Path) -> None:

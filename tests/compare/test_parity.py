@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import answer, edit, failed, failures, judge, make, make_runs, rewrite
+from agreement import answer, edit, failed, judge, make, make_runs, rewrite
 from numpy_chapter import NumpyConcise
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
-from common.compare.checks import NUMERICAL, accuracy
 from common.compare.limits import LIMITS
+from common.compare.runs import NUMERICAL, final_accuracy
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
 from common.report.text import rows
@@ -170,7 +170,7 @@ def test_runs_are_compared_with_each_other_in_their_beginnings(
 
 def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = {"preset": "quick", "epochs": 1, "steps": None, "test_examples": 300}
-    monkeypatch.setattr("common.compare.suite.preset_of", lambda config: config.preset)
+    monkeypatch.setattr("common.compare.checks.follows_preset", lambda config: True)
     for framework, devices in product(FRAMEWORKS, (1, 2)):
         make(tmp_path, framework, chapters.NumpyChapter(), devices, **quick)
         answer(tmp_path / f"{framework}-scratch-{devices}dev.json", 0.90)
@@ -191,7 +191,7 @@ def test_accuracy_has_a_floor_and_a_spread(tmp_path: Path, monkeypatch: pytest.M
 def test_the_mean_loss_of_every_epoch_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("common.compare.suite.preset_of", lambda config: config.preset)
+    monkeypatch.setattr("common.compare.checks.follows_preset", lambda config: True)
     for framework in ("pytorch", "jax", "mxnet"):
         run = {"preset": "quick", "epochs": 6, "steps": None}
         answer(make(tmp_path, framework, chapters.NumpyChapter(), 1, **run), *[0.9] * 6)
@@ -200,7 +200,7 @@ def test_the_mean_loss_of_every_epoch_is_compared(
     edit(path, losses=[*losses[:20], *(2 * loss for loss in losses[20:])])
     verdict = judge(tmp_path, frameworks=("pytorch", "jax", "mxnet"))
     assert failed(verdict) == {("curve", "jax", 1), ("steps", "jax", 1)}
-    assert "epoch 6" in {check.where for check in failures(verdict)}
+    assert "epoch 6" in {check.where for check in verdict.failures}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_mean_loss_of_every_epoch_is_compared(
 def test_a_run_ends_with_an_accuracy(decay: str, epochs: list[float], expected: float) -> None:
     figures = [SimpleNamespace(test_accuracy=each) for each in epochs]
     record: Any = SimpleNamespace(config=SimpleNamespace(lr_decay=decay), epochs=figures)
-    assert accuracy(record) == pytest.approx(expected)
+    assert final_accuracy(record) == pytest.approx(expected)
 
 
 def test_an_empty_folder_is_a_wrong_request(tmp_path: Path) -> None:

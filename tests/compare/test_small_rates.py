@@ -14,10 +14,10 @@ from numpy_chapter import NumpyConcise, WrongMomentum
 
 from common.base.arrays import Array, Weights
 from common.compare import numpy_nets
-from common.compare.checks import Run, allowed
+from common.compare.findings import Verdict
 from common.compare.numpy_nets import SUMS
 from common.compare.recorded_steps import explaining, recompute
-from common.compare.suite import Verdict
+from common.compare.runs import Run
 from common.models.initial import initial_weights
 from common.pairs.runs import read_run
 from common.report.text import conclusion, subtitle
@@ -71,7 +71,7 @@ def test_a_unit_in_doubt_is_found_at_any_rate(
 
 def red(run: Run) -> bool:
     """Whether some step is farther off than is allowed."""
-    again, most = recompute(run), allowed(run)
+    again, most = recompute(run), run.tolerances
     assert again is not None
     return any(each.far > most[kind].limit for kind in again.steps for each in again.steps[kind])
 

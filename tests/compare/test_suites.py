@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import failed, failures, judge, make
+from agreement import failed, judge, make
 from numpy_chapter import NumpyChapter, SumInsteadOfMean
 
 from common.backends.devices import DeviceRequest, Devices, Process
@@ -18,12 +19,11 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError
 from common.chapters.chapters import CHAPTERS, SUITES
 from common.chapters.suites import Settings, Suite, on_gpus
-from common.compare.checks import Run
-from common.compare.findings import Finding
-from common.compare.folder import only_in_grid, verdict_on
+from common.compare.checks import SuiteResult, hosts
+from common.compare.findings import Check, Verdict
+from common.compare.folder import elsewhere, only_in_grid, verdict_on
 from common.compare.numpy_nets import Step
-from common.compare.planned import preset_of
-from common.compare.suite import SuiteResult, Verdict, on_one_host, repeats
+from common.compare.runs import Run, follows_preset
 from common.grid import runs
 from common.parity import PAGE_NEEDS, main
 from common.report.text import conclusion, not_run, subtitle
@@ -72,7 +72,7 @@ def run(folder: Path, suite: Suite, framework: str, devices: int, backend: Any =
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs of all three suites, where they replace the project's."""
-    for module in ("planned", "folder"):
+    for module in ("runs", "folder"):
         monkeypatch.setattr(f"common.compare.{module}.SUITES", [FOR_ALL, FOR_SOME, ON_GPUS])
     for framework, devices in product(FRAMEWORKS, (1, 2)):
         run(tmp_path, FOR_ALL, framework, devices)
@@ -83,13 +83,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def judged(folder: Path, gpus: int = 2, **chosen: Any) -> Verdict:
+def judged(folder: Path, **extent: Any) -> Verdict:
     """The verdict on what is planned, GPUs included."""
-    return judge(folder, suites=(), gpus=dict.fromkeys(WITH_GPU, gpus), **chosen)
+    planned = partial(Suite.counts, **{"gpus": 2, **extent})
+    return judge(folder, planned=planned, without_gpu=["mxnet"])
 
 
 def wrong(verdict: Verdict) -> set[tuple[str, str, int, str]]:
-    return {(each.check, each.framework, each.devices, each.note) for each in failures(verdict)}
+    return {(each.check, each.framework, each.devices, each.note) for each in verdict.failures}
 
 
 def test_what_some_lack_is_told_and_not_missed(
@@ -116,7 +117,7 @@ def test_what_some_lack_is_told_and_not_missed(
 
 def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) -> None:
     both: dict[str, Any] = {"frameworks": ["jax", "mxnet"]}
-    only = {**both, "suites": ["float64-own"]}
+    only = {**both, "suites": ["float64-own"], "planned": Suite.counts}
     verdict = judge(folder, **only)
     assert verdict.passed
     assert [each.suite for each in verdict.comparisons] == ["float64-own"]
@@ -124,7 +125,7 @@ def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) 
         "float64-own: jax computed the same as on other devices (not supported by mxnet)"
     )
     # Whatever is there is compared: the ring plans no run on one device, and misses none.
-    everything: dict[str, Any] = {**both, "gpus": {"jax": 2}}
+    everything: dict[str, Any] = {**both, "without_gpu": ["mxnet"]}
     whole = judge(folder, **everything)
     assert failed(whole) == set()
     assert "mxnet agree; not compared: pytorch, tensorflow" in conclusion(whole)
@@ -138,11 +139,12 @@ def test_a_suite_needs_its_runs_and_those_on_one_device_elsewhere(folder: Path) 
 
 
 def test_a_suite_of_which_nothing_is_planned_is_refused(folder: Path) -> None:
-    (comparison,) = judge(folder, suites=(), frameworks=["mxnet"]).comparisons
+    (comparison,) = judge(folder, planned=Suite.counts, frameworks=["mxnet"]).comparisons
     assert comparison.suite == "float64"
     for suite, frameworks in (("float64-own", ["mxnet"]), ("gpu-float64", FRAMEWORKS)):
+        chosen: dict[str, Any] = {"suites": ["float64", suite], "planned": Suite.counts}
         with pytest.raises(RequestError, match=f"no run of {suite} is planned: see --more-devices"):
-            judge(folder, suites=["float64", suite], frameworks=frameworks)
+            judge(folder, **chosen, frameworks=frameworks)
 
 
 def test_a_wrong_run_of_some_is_not_what_other_suites_are_compared_with(
@@ -155,7 +157,7 @@ def test_a_wrong_run_of_some_is_not_what_other_suites_are_compared_with(
     for framework in FRAMEWORKS:
         run(folder, again, framework, 2)
     run(folder, FOR_SOME, "jax", 2, SumInsteadOfMean())
-    found = failures(judge(folder, suites=()))
+    found = judge(folder, planned=Suite.counts).failures
     assert {(each.suite, each.framework) for each in found} == {("float64-own", "jax")}
 
 
@@ -180,13 +182,14 @@ def test_what_ran_on_cpus_does_not_pass_for_gpus(folder: Path) -> None:
     run(folder, replace(ON_GPUS, kind="cpu"), "jax", 2)
     note = "device_kind is cpu, and the suite asks for gpu"
     assert ("record", "jax", 2, note) in wrong(judged(folder))
-    assert ("record", "jax", 2, note) in wrong(judge(folder, chapters=["scratch"]))
+    note = "it ran on the CPU, and the suite asks for GPUs"
+    assert ("gpus", "jax", 2, note) in wrong(judge(folder, chapters=["scratch"]))
 
 
 def test_gpus_that_round_as_float32_are_compared_with_cpus(folder: Path) -> None:
     for framework, devices in product(WITH_GPU, (1, 2)):  # they agree with each other
         run(folder, ON_GPUS, framework, devices, Rounds())
-    found = failures(judged(folder))
+    found = judged(folder).failures
     for check in ("gpus", "gradient"):
         far = {(each.framework, each.devices): each for each in found if each.check == check}
         assert far.keys() == {*product(WITH_GPU, (1, 2))}
@@ -197,9 +200,9 @@ def test_gpus_that_round_as_float32_are_compared_with_cpus(folder: Path) -> None
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_a_preset_has_its_accuracy_on_gpus_too(kind: str) -> None:
     config = Config.of(all_settings("jax", "scratch", {"preset": "quick"}), 2, kind)
-    assert preset_of(config) == "quick"
-    assert preset_of(config.model_copy(update={"deterministic": True})) == "quick"
-    assert preset_of(config.model_copy(update={"tf32": True})) is None
+    assert follows_preset(config)
+    assert follows_preset(config.model_copy(update={"deterministic": True}))
+    assert not follows_preset(config.model_copy(update={"tf32": True}))
 
 
 def test_every_suite_is_run_by_plain_nox_or_left_to_the_grid_and_said_so() -> None:
@@ -219,9 +222,9 @@ def test_every_suite_is_run_by_plain_nox_or_left_to_the_grid_and_said_so() -> No
 OVER_HOSTS = next(each for each in SUITES if (each.chapter, each.name) == ("scratch", "hosts"))
 
 
-def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
+def on(names: str, weight: float = 0.1, devices: int = 3) -> Run:
     """A run whose processes were on these hosts, of one letter each."""
-    cluster = SimpleNamespace(hosts=list(hosts)) if len(hosts) > 1 else None
+    cluster = SimpleNamespace(hosts=list(names)) if len(names) > 1 else None
     config = SimpleNamespace(devices=devices)
     record: Any = SimpleNamespace(
         framework="pytorch", chapter="scratch", config=config, cluster=cluster
@@ -229,13 +232,12 @@ def on(hosts: str, weight: float = 0.1, devices: int = 3) -> Run:
     return Run(record, {"weights/fc2.bias": np.array([weight]), "losses": np.array([2.3])})
 
 
-def found_over(over: Run, single: Run | None) -> list[Finding]:
-    repeated = {("pytorch", single.devices): single} if single else {}
-    return list(repeats(over, SuiteResult("hosts", OVER_HOSTS, [], {}, repeated=repeated)))
+def found_over(over: Run, *single: Run) -> Check | None:
+    return hosts(over, SuiteResult(OVER_HOSTS, [], {}, {"one-host": single}))
 
 
 @pytest.mark.parametrize(
-    ("hosts", "devices", "right"),
+    ("names", "devices", "right"),
     [
         ("abc", 3, True),
         ("aaa", 3, True),
@@ -247,20 +249,25 @@ def found_over(over: Run, single: Run | None) -> list[Finding]:
     ],
 )
 def test_a_run_was_over_as_many_hosts_as_are_asked_for(
-    hosts: str, devices: int, right: bool
+    names: str, devices: int, right: bool
 ) -> None:
-    (finding,) = found_over(on(hosts, devices=devices), on("a", devices=devices))
-    assert (finding.passed, bool(finding.note)) == (right, not right)
+    check = found_over(on(names, devices=devices), on("a", devices=devices))
+    assert check
+    assert (check.passed, bool(check.note)) == (right, not right)
 
 
 def test_a_run_over_hosts_has_the_bits_of_one_host() -> None:
-    (finding,) = found_over(on("abc", -0.0), on("a", 0.0))
-    assert finding.passed
-    (finding,) = found_over(on("abc", float(np.nextafter(0.1, 1))), on("a"))
-    assert finding.diverged == ["weights/fc2.bias"]
-    (finding,) = found_over(on("abc"), None)
-    assert not finding.passed
-    assert found_over(on("a", devices=1), None) == []
+    other_bits = on("abc", float(np.nextafter(0.1, 1)))
+    checks = [
+        found_over(on("abc", -0.0), on("a", 0.0)),
+        found_over(other_bits, on("a")),
+        found_over(on("abc")),
+    ]
+    assert [check and check.passed for check in checks] == [True, False, False]
+    assert checks[1]
+    assert checks[1].diverged == ["weights/fc2.bias"]
+    assert found_over(on("a", devices=1)) is None
     several = [on("abc"), on("abab", devices=4)]
-    assert on_one_host(OVER_HOSTS, several) == []
-    assert on_one_host(OVER_HOSTS, [*several, on("aaa")]) == ["pytorch"]
+    assert elsewhere(OVER_HOSTS, several, []) == []
+    told = ["in processes of one host: pytorch"]
+    assert elsewhere(OVER_HOSTS, [*several, on("aaa")], []) == told

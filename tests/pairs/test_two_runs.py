@@ -11,7 +11,7 @@ import pytest
 from agreement import edit, make, rewrite
 
 from common.base.errors import RunError
-from common.compare.checks import NUMERICAL
+from common.compare.runs import NUMERICAL
 from common.models.nets import LENET
 from common.pairs.arrays import ArrayPair, PairVerdict
 from common.pairs.runs import compare_runs, read_run

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import failed, failures, judge, make
+from agreement import failed, judge, make
 from fake_chapter import CONFIG
 
 from common.base.arrays import Array, Weights
@@ -53,7 +53,7 @@ def test_a_wrong_step_is_named_and_those_after_it_are_not(tmp_path: Path) -> Non
     path = make(tmp_path, "jax", AtStepThree(), 1, dtype="float32")
     verdict = judge(tmp_path, frameworks=("pytorch", "mxnet", "jax"))
     assert {framework for _, framework, _ in failed(verdict)} == {"jax"}
-    (check,) = (check for check in failures(verdict) if check.check == "steps")
+    (check,) = (check for check in verdict.failures if check.check == "steps")
     assert check.step == 3
     run = recompute(read_run(path))
     assert run is not None

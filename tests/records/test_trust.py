@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import edit, failed, failures, judge, make, rewrite
+from agreement import edit, failed, judge, make, rewrite
 from numpy_chapter import NumpyChapter
 
 from common.records.record import Failure
@@ -100,7 +100,7 @@ def test_a_record_that_is_not_of_this_run_turns_the_verdict_red(
     spoil(results / "float64" / "jax-scratch-2dev.json")
     verdict = judge(results)
     assert failed(verdict) == {("record", "jax", 2)}
-    assert why in failures(verdict)[0].note
+    assert why in verdict.failures[0].note
 
 
 def test_runs_of_each_framework_may_come_from_its_own_machine(results: Path) -> None:

@@ -14,8 +14,8 @@ from common.backends.frameworks import FRAMEWORKS, WRAPPERS
 from common.base.arrays import Weights
 from common.base.machine import now
 from common.chapters.chapters import SPECS
+from common.compare.findings import Verdict
 from common.compare.folder import examine, verdict_on
-from common.compare.suite import Verdict, failures as failures
 from common.data.dataset import Dataset
 from common.data.synthetic import synthetic
 from common.models.initial import initial_weights
@@ -95,8 +95,8 @@ def judge(folder: Path, **chosen: Any) -> Verdict:
 
 def failed(verdict: Verdict) -> set[tuple[str, str, int]]:
     """Which checks failed, for which framework, on how many devices."""
-    assert verdict.passed == (not failures(verdict))
-    return {(check.check, check.framework, check.devices) for check in failures(verdict)}
+    assert verdict.passed == (not verdict.failures)
+    return {(check.check, check.framework, check.devices) for check in verdict.failures}
 
 
 def edit(path: Path, **changes: Any) -> None:

@@ -1,0 +1,151 @@
+"""A run that is compared: its arrays, what of them is compared, and how strictly."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from common.base.arrays import Array, Weights
+from common.base.errors import RequestError
+from common.chapters.chapters import SPECS, SUITES
+from common.chapters.suites import Settings
+from common.compare.limits import LIMITS, Tolerances
+from common.records.record import Record
+from common.records.trace import expected_arrays, traced_steps
+from common.settings.arguments import all_settings
+from common.settings.config import Config
+
+NUMERICAL: Final = {
+    "forward": "logits/before",
+    "gradient": "gradients/",
+    "trajectory": "losses",
+    "weights": "weights/",
+    "outcome": "logits/after",
+}
+"""What each numerical check compares: the arrays whose names start so."""
+
+LAYERS: Final = {"layers": "layers/before/", "layers_after": "layers/after/"}
+"""The same for the outputs of layers, of runs with `--layers`."""
+
+ENDS: Final = ("weights", "outcome", "layers_after")
+"""Checks that long runs do not have: training amplifies rounding with every step."""
+
+ANY: Final = {"framework", "chapter", "devices", "threads", "deterministic", "preset", "dataset"}
+"""Settings that a suite leaves open. All others decide what is computed, or by which means."""
+
+EXAMPLES: Final = {
+    "fashion-mnist": (60_000, 10_000),
+    "synthetic": (12_800, 2_000),
+}
+"""The sizes of the data sets: a preset that names no number of examples takes all."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record that can be trusted, with its tensors and, as `losses`, the loss of every step."""
+
+    record: Record
+    arrays: Weights
+
+    @property
+    def name(self) -> str:
+        """What its files are called: no other run of its folder has that name."""
+        return self.record.name()
+
+    @property
+    def devices(self) -> int:
+        """The number of devices it ran on."""
+        return self.record.config.devices
+
+    @property
+    def shards(self) -> int | None:
+        """How many shards are normalized each for itself: see `Config.shards`."""
+        return self.record.config.shards()
+
+    @cached_property
+    def beginning(self) -> int:
+        """The number of steps over which rounding stays rounding, in runs such as this one.
+
+        In float32 that is known only of the suites; else the first step is certain.
+        """
+        config = self.record.config
+        known = config.dtype == "float64" or in_a_suite(config) or not traced_steps(config)
+        return LIMITS[self.record.chapter].beginning if known else 1
+
+    @property
+    def long(self) -> bool:
+        """Whether the run is so long that its steps have amplified rounding."""
+        return len(self.record.losses) > self.beginning
+
+    @cached_property
+    def tolerances(self) -> Tolerances:
+        """How far each quantity may be off, by name; empty where the dtype has no limits."""
+        limits, dtype = LIMITS[self.record.chapter], self.record.config.dtype
+        most = limits.tolerances.get(dtype, {})
+        if not most or not self.long:
+            return most
+        return {k: v for k, v in (most | limits.long.get(dtype, {})).items() if k not in ENDS}
+
+    def compared(self, arrays: Mapping[str, Array]) -> Weights:
+        """The arrays, with the losses of only the run's beginning."""
+        return {**arrays, "losses": arrays.get("losses", np.empty(0))[: self.beginning]}
+
+    def curve(self, losses: Array) -> Weights:
+        """The mean loss of each epoch of the run (epochs,), of `losses` (steps,)."""
+        ends = np.cumsum([epoch.steps for epoch in self.record.epochs])
+        return {"losses by epoch": np.array([x.mean() for x in np.split(losses, ends[:-1])])}
+
+    @cached_property
+    def wrong_array(self) -> tuple[str, str]:
+        """The first array without the expected name, shape and type, and why; or nothing."""
+        expected = expected_arrays(self.record)
+        found = {name: (array.shape, str(array.dtype)) for name, array in self.arrays.items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                there, due = (
+                    f"{array[1]} {array[0]}" if array else "missing"
+                    for array in (found.get(name), expected.get(name))
+                )
+                return name, f"{name} is {there}, expected {due}"
+        return "", ""
+
+
+def final_accuracy(record: Record) -> float:
+    """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
+
+    At the book's learning rate a single epoch's figure swings by several points.
+    """
+    settled = record.config.lr_decay == "linear"
+    last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
+    return sum(epoch.test_accuracy for epoch in record.epochs[-last:]) / last
+
+
+def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, Any]:
+    """The settings in which a run differs from `settings` on devices of a kind, and their values.
+
+    All settings that decide numbers count, those by default, too.
+    """
+    where = config.devices, kind, config.dataset, EXAMPLES[config.dataset]
+    try:
+        asked = Config.of(all_settings(config.framework, config.chapter, settings), *where)
+    except RequestError:  # its minibatch cannot be shared by so many
+        return {"devices": "fewer"}
+    planned, found = asked.settings(), config.settings()
+    return {k: planned[k] for k in found if k not in ANY and found[k] != planned[k]}
+
+
+@cache
+def in_a_suite(config: Config) -> bool:
+    """Whether a run of this configuration is what some suite plans."""
+    suites = [suite for suite in SUITES if suite.chapter == config.chapter]
+    return any(not other_settings(config, suite.settings, suite.kind) for suite in suites)
+
+
+@cache
+def follows_preset(config: Config) -> bool:
+    """Whether a run is what its preset sets, in everything."""
+    known = config.preset in SPECS[config.chapter].presets
+    return known and not other_settings(config, {"preset": config.preset}, config.device_kind)
