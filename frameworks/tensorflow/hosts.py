@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import tensorflow as tf
 
-from common.backends.devices import ALONE, DeviceRequest, Process, alone
+from common.backends.devices import ALONE, DeviceRequest, Process, list_of_one
 from common.base.arrays import Array
 from common.base.signals import stoppable
 from common.chapters.scratch import ScratchOptions
@@ -65,7 +65,7 @@ def launch(
     tf.config.experimental_connect_to_cluster(cluster, protocol="grpc", **client)
     # The others have nothing to say: the process that started them hears their signals.
     try:
-        worker(replace(process, gather=alone))
+        worker(replace(process, gather=list_of_one))
     finally:  # also if it was asked to stop, which all wait for
         process.gather("through")
 
