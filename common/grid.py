@@ -22,7 +22,7 @@ from common.chapters.chapters import CHAPTERS, SUITES
 from common.settings.arguments import as_flags
 from common.terminal.command import Parser, status
 from common.terminal.values import DEVICES, REPEATS, count, path
-from common.training.cli import train
+from common.training.cli import main as run_chapter
 
 Planned = tuple[str, Mapping[str, Any]]
 """A run: its chapter, and the settings that are given."""
@@ -64,8 +64,9 @@ def work(framework: str, chapter: str, given: Mapping[str, Any], printed: Path) 
     output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(output, stream)
-    print(f"python -m frameworks.{framework}.{chapter}", *as_flags(given), flush=True)
-    raise SystemExit(train(framework, chapter, given))
+    flags = as_flags(given)
+    print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
+    raise SystemExit(run_chapter(framework, chapter, flags))
 
 
 def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:

@@ -62,8 +62,8 @@ class Run:
 
     @property
     def shards(self) -> int | None:
-        """How many shards are normalized each for itself: see `Config.shards`."""
-        return self.record.config.shards()
+        """How many shards are normalized each for itself: see `Options.shards`."""
+        return self.record.config.options.shards(self.devices)
 
     @cached_property
     def beginning(self) -> int:

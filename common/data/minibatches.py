@@ -23,13 +23,7 @@ def numbers(images: Bytes, labels: Bytes, dtype: str) -> tuple[Array, Array]:
 
 
 def minibatches(
-    images: Bytes,
-    labels: Bytes,
-    *,
-    batch_size: int,
-    seed: int,
-    epoch: int,
-    skip: int = 0,
+    images: Bytes, labels: Bytes, batch_size: int, *, seed: int, epoch: int, skip: int = 0
 ) -> Iterator[Batch]:
     """The minibatches of one epoch (counted from 0), but the first `skip`; the last may be short.
 

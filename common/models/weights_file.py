@@ -1,7 +1,6 @@
 """The files that weights travel in, and their digest."""
 
 import hashlib
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +13,6 @@ from safetensors.numpy import save
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.base.files import require_regular, write_atomically
-
-LARGEST: Final = 1 << 48
-"""More entries than any array that there is; one without entries may claim more."""
 
 TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n in (1, 2, 4, 8)} | {
     "BOOL": "?",
@@ -81,16 +77,14 @@ def _stored(path: Path) -> dict[str, Any]:
 
 
 def _array(path: Path, name: str, dtype: str, shape: list[int], data: bytearray) -> Array:
-    if dtype not in TYPES:
-        why = f"NumPy lacks {dtype}, the type of {name}: convert it to float32"
-        raise RequestError(f"cannot read weights from {path}: {why}")
-    # NumPy minds huge sizes beside a 0, too.
-    if math.prod(max(size, 1) for size in shape) > LARGEST:
-        raise RequestError(f"cannot read weights from {path}: {name} has shape {tuple(shape)}")
-    values = np.frombuffer(data, TYPES[dtype])
-    if dtype == "BF16":  # the upper half of a float32
-        values = (values.astype("<u4") << 16).view("<f4")
-    return values.reshape(shape)
+    try:
+        values = np.frombuffer(data, TYPES[dtype])
+        if dtype == "BF16":  # the upper half of a float32
+            values = (values.astype("<u4") << 16).view("<f4")
+        return values.reshape(shape)
+    except (KeyError, ValueError):
+        why = f"NumPy lacks {dtype} of shape {tuple(shape)}, as {name} is: convert it to float32"
+        raise RequestError(f"cannot read weights from {path}: {why}") from None
 
 
 def digest(arrays: Mapping[str, Array]) -> str:

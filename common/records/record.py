@@ -13,7 +13,7 @@ from common.records.fingerprint import ROOT
 from common.settings.config import Config, Count
 from common.terminal.text import gist
 
-SCHEMA: Final = 8
+SCHEMA: Final = 9
 
 
 class Strict(BaseModel):
@@ -77,10 +77,9 @@ class Cluster(Strict):
 
 
 class Split(Strict):
-    """What the first step, also of a resumed run, sent and kept, and what devices did."""
+    """What the first step, also of a resumed run, sent and kept, and the passes of devices."""
 
     counted: Usage
-    predicted: Usage
     events: list[Event]
 
 
@@ -92,7 +91,7 @@ class Record(Strict):
     the record and, once the run is complete, the file of tensors beside it.
     """
 
-    schema_version: Literal[8] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal[9] = Field(default=SCHEMA, alias="schema")
     framework: str
     chapter: str
     status: Literal["running", "complete", "failed", "interrupted"]

@@ -145,7 +145,7 @@ class Config(BaseModel):
         """
         means = {*MEANS, *self.options.MEANS}
         decide = {name: value for name, value in self.settings().items() if name not in means}
-        return {**decide, "shards": self.shards()}
+        return {**decide, "shards": self.options.shards(self.devices)}
 
     def rates(self) -> str:
         """The learning rates in words."""
@@ -165,10 +165,6 @@ class Config(BaseModel):
         if self.options.native:
             return None
         return self.options.usage(self.devices, examples, ITEMSIZE[self.dtype])
-
-    def shards(self) -> int | None:
-        """How many shards are normalized each for itself; None where the devices do not count."""
-        return self.options.shards(self.devices)
 
     def steps_of_whole(self) -> int:
         """How many minibatches a whole epoch has; the last of them may be short."""

@@ -1,10 +1,9 @@
 """The entry point of every chapter: `main` turns what happens into one line and a status."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from common.settings.arguments import all_settings, as_flags, parser
+from common.settings.arguments import parser
 from common.terminal.command import status
 
 
@@ -14,23 +13,13 @@ def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int
     Returns the exit status: 0 done, 1 it failed on its way, 2 the request was wrong, 130
     interrupted, 143 terminated.
     """
-    made = parser(framework, chapter)
-    given = list(sys.argv[1:] if argv is None else argv)
-    return _run(made.prog, lambda: vars(made.parse_args(given)), given)
+    command, flags = parser(framework, chapter), sys.argv[1:] if argv is None else argv
 
-
-def train(framework: str, chapter: str, given: Mapping[str, Any]) -> int:
-    """The same for settings by the names of the flags, "_" for "-"."""
-    program = f"python -m frameworks.{framework}.{chapter}"
-    return _run(program, lambda: all_settings(framework, chapter, given), as_flags(given))
-
-
-def _run(program: str, settings: Callable[[], Mapping[str, Any]], given: Sequence[str]) -> int:
     def work() -> None:
-        asked = settings()
+        settings = vars(command.parse_args(flags))
         # Only now, so that --help loads neither NumPy nor pydantic.
         from common.training.run import run
 
-        run(asked, given)
+        run(settings, flags)
 
-    return status(program, work)
+    return status(command.prog, work)

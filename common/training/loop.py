@@ -30,13 +30,12 @@ EVALUATION_BATCH: Final = 1000
 class Outcome:
     """What a run has measured so far: the loss of every step, every epoch's figures, and tensors.
 
-    The tensors are the first step's gradient (`gradients/NAME`), the final weights
-    (`weights/NAME`), the probe batch (`probe/images`) and its logits (`logits/before`,
-    `logits/after`), the labels of the test set (`test/labels`) and the class that each epoch ends
-    with for each of them (`test/predictions`), and the trace of `common.records.trace`; if asked
-    for, also the outputs of layers for the first probe images (`layers/before/NAME`,
-    `layers/after/NAME`). `split` is the traffic and memory of the first step, where it is counted.
-    `seconds` are those of training in the epoch under way.
+    By name in the tensors: `gradients/NAME`, of the first step; `weights/NAME`, at the end;
+    `probe/images`, and their `logits/before` and `logits/after` training; `test/labels`, and as
+    `test/predictions` the class that each epoch ends with for each of them; the trace of
+    `common.records.trace`; and, if asked for, outputs of layers for the first probe images,
+    `layers/before/NAME` and `layers/after/NAME`. `split` is the traffic and memory of the first
+    step, where it is counted. `seconds` are those of training in the epoch under way.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -88,8 +87,8 @@ class Training:
         if self.found is not None:
             self._restore(self.found)
         self._run()
-        trained = exported(self.trainer, len(outcome.losses))
-        require_finite(trained, len(outcome.losses))
+        steps = len(outcome.losses)
+        trained = require_finite(self._export(steps), steps)
         tensors |= {f"weights/{name}": values for name, values in trained.items()}
         self._add_outputs(probe, "after")
         tensors["test/predictions"] = np.stack(outcome.predictions)
@@ -120,7 +119,7 @@ class Training:
         """
         epochs = self.config.number_of_epochs()
         for epoch in range(len(self.outcome.epochs), epochs):
-            before, after = (self.config.steps_before(epoch + each) for each in (0, 1))
+            before, after = map(self.config.steps_before, (epoch, epoch + 1))
             self._train(epoch, after - before, before)
             self._evaluate(epoch, after - before, epochs)
             last = epoch + 1 == epochs
@@ -155,26 +154,32 @@ class Training:
         X, y = numbers(*batch, self.config.dtype)
         loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
         bar.step(loss)
-        if self.outcome.split is None and (predicted := self.config.usage(len(y))):
-            trainer: Any = self.trainer
-            counted, events = trainer.usage(len(y))
-            self.outcome.split = Split(counted=counted, predicted=predicted, events=events)
+        usage = getattr(self.trainer, "usage", None)  # of strategies by hand
+        if usage and self.outcome.split is None:
+            counted, events = usage(len(y))
+            self.outcome.split = Split(counted=counted, events=events)
         if step in self.trace.snapshots:
             self._pause()
-            weights = exported(self.trainer, step)
             saved = self.trainer.save() if self.config.velocities() else {}
-            self.trace.after(step, weights, part(saved, "momentum/"))
+            self.trace.after(step, self._export(step), part(saved, "momentum/"))
             self._start()
         return loss
 
     def _settle(self, queued: list[SupportsFloat]) -> None:
-        """Waits for what is queued; its losses count from now on, if they are numbers."""
+        """Waits for what is queued; its losses count from now on.
+
+        Raises RunError that names the first step whose loss is no number.
+        """
         self._pause()
-        self.outcome.losses += finite([float(loss) for loss in queued], len(self.outcome.losses))
+        losses = [float(loss) for loss in queued]
+        for step, loss in enumerate(losses, start=len(self.outcome.losses) + 1):
+            if not math.isfinite(loss):
+                message = f"the loss of step {step} is {loss}: try a smaller --lr"
+                raise RunError(message, step=step)
+        self.outcome.losses += losses
         queued.clear()
 
     def _start(self) -> None:
-        """Starts the clock: training begins, or resumes."""
         self.started = time.perf_counter()
 
     def _pause(self) -> None:
@@ -187,7 +192,7 @@ class Training:
         saved = self.trainer.save()
         if not self.config.velocities():  # without momentum, the next step needs none
             saved = {name: v for name, v in saved.items() if not name.startswith("momentum/")}
-        require_finite(saved, len(self.outcome.losses))
+        saved = require_finite(saved, len(self.outcome.losses))
         tensors = {f"state/{name}": np.asarray(values) for name, values in saved.items()}
         tensors["epoch/seconds"] = np.array([self.outcome.seconds])
         if self.outcome.predictions:
@@ -197,20 +202,17 @@ class Training:
     def _stop(self) -> None:
         """Ends the run, as a signal has asked for. Raises StoppedError."""
         done, steps = len(self.outcome.losses), self.config.number_of_steps()
-        kept = self.checkpoints if done else None
-        if kept:
-            self._checkpoint(kept)
-        raise StoppedError(
-            f"stopped after step {done:,} of {steps:,}, "
-            f"{'and --resume continues from there' if kept else 'and kept no checkpoint'}",
-            status=self.stop.status,
-            step=done or None,
-        )
+        end = "kept no checkpoint"
+        if done and self.checkpoints:
+            self._checkpoint(self.checkpoints)
+            end = "--resume continues from there"
+        message = f"stopped after step {done:,} of {steps:,}, and {end}"
+        raise StoppedError(message, status=self.stop.status, step=done or None)
 
     def _evaluate(self, epoch: int, steps: int, epochs: int) -> None:
         """Adds the figures of an epoch that has come to its end, and reports them."""
         outcome = self.outcome
-        predictions = self.predictions()
+        predictions = self._predictions()
         figures = Epoch(
             epoch=epoch + 1,
             steps=steps,
@@ -225,34 +227,26 @@ class Training:
 
     def _minibatches(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
-        return minibatches(
-            self.data.train_images,
-            self.data.train_labels,
-            batch_size=self.config.batch_size,
-            seed=self.config.seed,
-            epoch=epoch,
-            skip=skip,
-        )
+        data, config = self.data, self.config
+        shared = data.train_images, data.train_labels, config.batch_size
+        return minibatches(*shared, seed=config.seed, epoch=epoch, skip=skip)
 
-    def predictions(self) -> Array:
+    def _predictions(self) -> Array:
         """The class (n,) that the replicas give each image of the test set, as bytes."""
-        found = []
+        classes = []
         for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
             images = self.data.test_images[start : start + EVALUATION_BATCH]
-            X = pixels(images, self.config.dtype)
-            found.append(self.trainer.predict(X).argmax(axis=1))
-        classes: Array = np.concatenate(found).astype(np.uint8)
-        return classes
+            logits = self.trainer.predict(pixels(images, self.config.dtype))
+            classes.append(logits.argmax(axis=1).astype(np.uint8))
+        return np.concatenate(classes)
 
-
-def exported(trainer: Trainer, step: int) -> Weights:
-    """The weights after so many steps. Raises RunError that says so if replicas diverged."""
-    try:
-        return trainer.export()
-    except RunError as error:
-        raise RunError(
-            f"{error}, after step {step}", step=step, tensor=error.tensor, device=error.device
-        ) from None
+    def _export(self, step: int) -> Weights:
+        """The weights after so many steps. Raises RunError that says so if replicas diverged."""
+        try:
+            return self.trainer.export()
+        except RunError as error:
+            error.args, error.step = (f"{error}, after step {step}",), step
+            raise
 
 
 def accuracy(predictions: Array, labels: Array) -> float:
@@ -260,18 +254,10 @@ def accuracy(predictions: Array, labels: Array) -> float:
     return int((predictions == labels).sum()) / len(labels)
 
 
-def require_finite(weights: Weights, steps: int) -> None:
-    """Raises RunError if a weight is not finite: the last update has no loss to show it."""
+def require_finite(weights: Weights, steps: int) -> Weights:
+    """The weights. Raises RunError if one is not finite: the last update has no loss to show it."""
     for name, values in weights.items():
         if not np.isfinite(values).all():
             message = f"{name} is not finite after step {steps}: try a smaller --lr"
             raise RunError(message, step=steps, tensor=name)
-
-
-def finite(losses: list[float], first_step: int) -> list[float]:
-    """The losses, if all of them are numbers. Raises RunError that names the first step, else."""
-    for step, loss in enumerate(losses, start=first_step + 1):
-        if not math.isfinite(loss):
-            message = f"the loss of step {step} is {loss}: try a smaller --lr"
-            raise RunError(message, step=step)
-    return losses
+    return weights

@@ -33,7 +33,7 @@ def test_a_record_says_running_first_and_has_the_names_that_others_read(
     assert start("--seed=3", "--lr=0.5", loss=watch) == 0
     assert seen == [("running", [])] * 7
     record = written()
-    expected = {"schema": 8, "framework": "pytorch", "chapter": "scratch", "status": "complete"}
+    expected = {"schema": 9, "framework": "pytorch", "chapter": "scratch", "status": "complete"}
     assert expected.items() <= record.items()
     assert record["devices"] == ["cpu:0", "cpu:1", "cpu:2"]
     settings = {"steps": 7, "epochs": None, "seed": 3, "dataset": "synthetic"}

@@ -75,11 +75,11 @@ CHANGED = "was changed after it was written"
     ("spoil", "why"),
     [
         (edited(source_sha256="0" * 64), "stale, as the code has changed since: run it again"),
-        (changed('"schema": 8', '"schema": 7'), "is not a record of schema 8: schema "),
+        (changed('"schema": 9', '"schema": 8'), "is not a record of schema 9: schema "),
         (edited(status="running"), "the run is running, not complete"),
         (edited(status="failed", failure=FAILURE), "the run failed: OSError: worse"),
         (Path.unlink, "there is no "),
-        (cut(".json"), "is not a record of schema 8"),
+        (cut(".json"), "is not a record of schema 9"),
         (cut(".safetensors"), CHANGED),
         (lambda path: path.with_suffix(".safetensors").unlink(), "safetensors cannot be read"),
         (copied(".json", ".safetensors"), "it is the record of jax-scratch-1dev"),
