@@ -4,6 +4,7 @@ It needs no network and no nox. Each framework makes the runs of the grid, the t
 and then all runs are compared. The results go to --out, a folder that can be sent to others.
 
 python -m common.prove
+python -m common.prove --python jax=/opt/jax/bin/python --python pytorch=/opt/torch/bin/python
 """
 
 import argparse
@@ -40,17 +41,7 @@ FOR_TESTS: Final = ("hypothesis", "pytest")
 MOST: Final = 4
 """As many GPUs are used: more show nothing that three do not."""
 
-EXAMPLES: Final = """\
-examples:
-  python -m common.prove
-      every framework that this Python has, on CPU devices and on the GPUs that it sees
-  python -m common.prove jax --gpus 0 --out /scratch/me/proof
-      only JAX, only on the CPU; --out where this folder is read-only
-  python -m common.prove --python jax=/opt/jax/bin/python --python pytorch=/opt/torch/bin/python
-      two environments, compared with each other
-
-exit status: 0: all named runs and checks passed; 1: one failed; 2: nothing could be started
-"""
+STATUS: Final = "exit status: 0: all runs and checks passed; 1: one failed; 2: nothing was started"
 
 
 @dataclass(frozen=True)
@@ -243,7 +234,7 @@ def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> Non
 
 
 def parser() -> Parser:
-    made = Parser("python -m common.prove", __doc__, epilog=EXAMPLES)
+    made = Parser("python -m common.prove", __doc__, epilog=STATUS)
     add, every = made.add_argument, ", ".join(FRAMEWORKS)
     these = f"only these: {every} (all that this Python has)"
     add("frameworks", type=framework_name, nargs="*", metavar="FRAMEWORK", help=these)

@@ -82,16 +82,13 @@ class DeviceRequest:
 
     def on_each(self, process: Process) -> "DeviceRequest":
         """What is asked for on each host of a run. Raises RequestError if that is uneven."""
-        hosts = process.count // process.local_count
-        share, over = divmod(self.count or 0, hosts)
+        share, over = divmod(self.count or 0, process.count)
         if over:
             raise RequestError(
-                f"{self.count} devices cannot be shared by {hosts} hosts: "
-                "--devices counts those of all hosts, the same number on each"
+                f"{self.count} devices cannot be shared by {process.count} processes: --devices "
+                "counts those of all hosts, and each process has the same number"
             )
-        if share:
-            process.share_of(range(share))
-        return replace(self, count=share or None)
+        return replace(self, count=share * process.local_count or None)
 
     def settled(self, gpus: int, framework: str) -> tuple[str, int]:
         """The kind, "cpu" or "gpu", and the number of devices, where there are so many GPUs.

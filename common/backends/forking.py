@@ -9,8 +9,7 @@ from multiprocessing.context import SpawnProcess
 
 from common.backends.devices import Process
 from common.base.children import begin, end_with
-from common.base.control import Channel, Child, Group, Member, start_member
-from common.base.failures import raise_failure
+from common.base.control import Channel, Child, Group, Member, raise_failure, start_member
 from common.base.signals import Stop, leave_to_parent, stoppable
 
 Work = Callable[[Process], None]

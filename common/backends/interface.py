@@ -37,11 +37,10 @@ class Trainer(Protocol):
         """What a step changes: tensors for which a chapter's `synchronize` can wait."""
 
     def train_batch(self, X: Array, y: Array, lr: float, /) -> SupportsFloat:
-        """One SGD step, in place, on one minibatch split over the devices.
+        """One SGD step, in place: v = m v + g with momentum m, then w = w - lr v.
 
-        With momentum m, v = m v + g and then w = w - lr v. `lr` may be another one at every step,
-        and costs no new compilation. Returns the mean loss before the step, without waiting for
-        it: `float()` waits.
+        Returns the mean loss before the step; `float()` waits for it. Another `lr` costs no new
+        compilation.
         """
 
     def gradients(self, X: Array, y: Array, /) -> Weights:
@@ -54,12 +53,11 @@ class Trainer(Protocol):
         """The whole weights. Raises RunError if copies of one are not the same bit for bit."""
 
     def save(self) -> Weights:
-        """All that the next step depends on; moves nothing.
+        """All that the next step depends on; no tensor tells how the weights were split.
 
-        The whole weights by their canonical names, running statistics as (k, channels): every
-        device's own. With momentum, also `momentum/NAME`: the whole velocity v of each weight, in
-        units of its gradient. So no tensor tells how the weights were split. Raises RunError as
-        `export`.
+        The whole weights by their canonical names; running statistics as (k, channels), of every
+        device; with momentum, the velocity v of each weight as `momentum/NAME`, in units of its
+        gradient. Raises RunError as `export`.
         """
 
     def restore(self, saved: Mapping[str, Array], /) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
@@ -18,15 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from common.base.children import end, is_stopped, start
-from common.base.failures import (
-    REST,
-    SAID,
-    STOPPED,
-    Failure,
-    failure_of,
-    killed,
-    killed_with,
-)
+from common.base.errors import BusyError, RequestError, RunError, StoppedError, UnforeseenError
 from common.base.signals import Stop
 
 BEAT: Final = 1.0
@@ -47,7 +40,70 @@ UPLINK: Final = -1
 LONGEST: Final = 1 << 20
 """Bytes of a message: more than any of ours has, and no burden if they come from a stranger."""
 
+CRASHES: Final = {signal.Signals[f"SIG{name}"] for name in ("ABRT", "BUS", "FPE", "ILL", "SEGV")}
+"""The signals by which the system ends a process for what it has done itself."""
+
+ERRORS: Final = (RequestError, BusyError, RunError, UnforeseenError, StoppedError)
+"""The errors that processes tell each other of, by their names."""
+
+SAID, KILLED, STOPPED, REST = range(4)
+
 Message = dict[str, Any]
+
+
+class Failure(NamedTuple):
+    """Why a process failed; of several failures, the first one of the lowest `order` is the cause.
+
+    The order: what a worker said, then a process that was killed or is frozen, then one that has
+    stopped when asked to, then the rest. The death of another process may have caused the rest.
+    """
+
+    order: int
+    kind: str
+    message: str
+    about: dict[str, Any]
+    details: str
+
+    def error(self) -> RequestError | RunError:
+        """The error that ended it."""
+        (kind,) = (error for error in ERRORS if error.__name__ == self.kind)
+        error = kind(self.message)
+        vars(error).update(self.about)
+        return error
+
+
+def failure_of(work: Callable[[], object]) -> Failure | None:
+    """Does some work; why it failed, or None."""
+    try:
+        work()
+    except (RequestError, RunError) as error:
+        order = STOPPED if isinstance(error, StoppedError) else SAID
+        return failure_by(error, order, traceback.format_exc())
+    except Exception as error:
+        # Not the last line of the traceback: a framework may add notes to an exception.
+        line = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(": ")
+        unforeseen = UnforeseenError(f"a process failed: {line}")
+        return failure_by(unforeseen, REST, traceback.format_exc())
+    return None
+
+
+def failure_by(error: RequestError | RunError, order: int = SAID, details: str = "") -> Failure:
+    return Failure(order, type(error).__name__, str(error), vars(error), details)
+
+
+def lost(message: str, *, crashed: bool = False) -> Failure:
+    """The failure of a process that has not told why it failed."""
+    return failure_by(UnforeseenError(message) if crashed else RunError(message), KILLED)
+
+
+def raise_failure(failure: Failure | None, stop: Stop) -> None:
+    """Raises the error of a failure; processes that were asked to stop do not know the signal."""
+    if failure is None:
+        return
+    error = failure.error()
+    if stop.asked and isinstance(error, StoppedError):
+        error.status = stop.status
+    raise error from RuntimeError(failure.details)
 
 
 class Channel:
@@ -204,7 +260,7 @@ class Group:
             runs = child and not is_stopped(child.process.pid or 0)
             self.missed[rank] = 0 if runs else self.missed[rank] + 1
             if self.missed[rank] >= LIMIT:
-                self.end(rank, killed(f"{self.names[rank]} {FROZEN if child else FROZEN_OR_GONE}"))
+                self.end(rank, lost(f"{self.names[rank]} {FROZEN if child else FROZEN_OR_GONE}"))
         if self.uplink:
             self.uplink.send(alive=True)
 
@@ -232,11 +288,14 @@ class Group:
         """Why a process failed that has not told it."""
         if child := self.children.get(rank):
             child.process.join(GRACE)  # it may not come to its end by itself
-            return killed_with(child.name, child.process)
+            if (status := child.process.exitcode) is None:
+                return lost(f"{child.name} says nothing more")
+            how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+            return lost(f"{child.name} was ended {how}", crashed=-status in CRASHES)
         # After half of the heartbeats, its own host has ended it.
         frozen = self.missed.get(rank, 0) > LIMIT / 2
         gone = "is gone: it was killed, or its host is off"
-        return killed(f"{self.names[rank]} {FROZEN_OR_GONE if frozen else gone}")
+        return lost(f"{self.names[rank]} {FROZEN_OR_GONE if frozen else gone}")
 
     def tell(self, **message: Any) -> None:
         for channel in self.channels.values():

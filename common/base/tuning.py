@@ -16,7 +16,6 @@ SPIN_COUNT: Final = ("GOMP_SPINCOUNT", "2000")
 """How often a thread of GNU's OpenMP looks for work: 0.03 ms, as long as it takes to wake it."""
 
 BY_USER: Final = (SPIN_COUNT[0], "OMP_WAIT_POLICY")
-"""By these variables a user decides it, or a framework's package."""
 
 
 def keep_memory() -> None:

@@ -1,7 +1,7 @@
 """Every process that a launcher has started: it meets the others, and has a child do the work.
 
 So it hears that another one is lost, whatever a framework waits for, and ends its child then. All
-hear of each other through the first one.
+hear of each other through the first one, by TCP.
 """
 
 import os
@@ -10,17 +10,37 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from common.backends.devices import Process
+from common.backends.devices import LOOPBACK, Process
 from common.base.children import end, end_frozen
-from common.base.control import Channel, Child, Group, Member, Message, start_member
+from common.base.control import (
+    KILLED,
+    Channel,
+    Child,
+    Failure,
+    Group,
+    Member,
+    Message,
+    failure_by,
+    raise_failure,
+    start_member,
+)
 from common.base.errors import RequestError, RunError, StoppedError
-from common.base.failures import KILLED, Failure, raise_failure, said
 from common.base.signals import Stop, stoppable
-from common.hosts.connections import Meeting, channel_by, name_of, require_reach
+from common.hosts.launchers import BY_HAND, Launched
+
+CONNECT_TIMEOUT: Final = 10
+"""Seconds in which a host answers that it is there."""
+
+ENOUGH: Final = 2
+"""Seconds of one try to connect to the first process."""
+
+LOOK: Final = 0.2
+"""Seconds between two tries."""
 
 FAREWELL: Final = 5
 """Seconds in which all others take note of the end."""
@@ -32,6 +52,70 @@ NEW: Final = -1
 """In the place of a rank: a process that has come."""
 
 Work = Callable[[Process], None]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """One of the processes of a run, which meets all others within `limit` seconds.
+
+    `asked` is what all have to be asked alike; `notice` tells which are missing.
+    """
+
+    here: Launched
+    asked: Message
+    notice: Callable[[str], None]
+    limit: float
+
+    @property
+    def asked_by(self) -> str:
+        """What asks for other processes, if flags do not: variables may be left over from a job."""
+        if self.here.launcher == BY_HAND:
+            return ""
+        return f", as the environment says ({self.here.launcher}); --launcher none ignores it"
+
+    def hello(self) -> Message:
+        """What the process says of itself when it comes; the first one adds others' addresses."""
+        about = {"rank": self.here.process.rank, "host": socket.gethostname(), "asked": self.asked}
+        return {**about, "address": LOOPBACK}
+
+    def listener(self) -> socket.socket:
+        """Takes the connections of others. Raises RequestError if the port is in use."""
+        _, port = self.here.coordinator
+        try:
+            return socket.create_server(("", port))
+        except OSError as error:
+            raise RequestError(
+                f"processes cannot connect at port {port} of this host ({error.strerror}): "
+                "name another one in --coordinator"
+            ) from None
+
+    def reach(self, stop: Stop) -> Channel:
+        """A channel to the first process, which has let this one in.
+
+        Raises RunError if there is none in time, RequestError if it refuses, and StoppedError.
+        """
+        host, port = self.here.coordinator
+        limit = time.monotonic() + self.limit
+        while not stop.asked:
+            try:
+                channel = channel_by(socket.create_connection((host, port), ENOUGH))
+                channel.send(**self.hello())
+                answers = channel.connection.poll(CONNECT_TIMEOUT)
+                if not answers or (answer := channel.receive()) is None:
+                    raise OSError("no process of a run answers")
+            except OSError as error:
+                if time.monotonic() > limit:
+                    raise RunError(
+                        f"{name_of(self.here.process.rank, socket.gethostname())} cannot reach "
+                        f"the first process at {host}:{port} ({error.strerror or error}) within "
+                        f"{self.limit:g} seconds: start it{self.asked_by}"
+                    ) from None
+                time.sleep(LOOK)
+            else:
+                if refusal := answer.get("ended"):
+                    raise Failure(*refusal).error()
+                return channel
+        raise StoppedError("stopped before all had started", status=stop.status)
 
 
 def with_others(meeting: Meeting, work: Work) -> None:
@@ -73,6 +157,49 @@ def train(process: Process, work: Work, member: Member) -> None:
     )
     require_reach(process)
     work(process)
+
+
+def channel_by(connection: socket.socket) -> Channel:
+    connection.settimeout(None)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Channel(Connection(connection.detach()))
+
+
+def name_of(rank: int, host: str) -> str:
+    return f"process {rank} on {host}"
+
+
+def require_reach(process: Process) -> None:
+    """Tries to reach each other host at a port that the system chooses. All call it.
+
+    Frameworks connect at such ports, and behind a firewall would wait for minutes without a word.
+    Raises RunError that names the host that cannot be reached.
+    """
+    if len(set(process.hosts)) == 1:
+        return
+    address = process.addresses[process.rank]
+    try:
+        server = socket.create_server((address, 0), backlog=process.count)
+    except OSError as error:
+        raise RunError(
+            f"others see this host at {address}, which is not its own ({error.strerror}): "
+            "give in --coordinator an address of the network that the hosts share"
+        ) from None
+    with server:
+        ports = process.gather(server.getsockname()[1])
+        first_on = {host: process.hosts.index(host) for host in process.hosts}
+        for host, rank in sorted(first_on.items()):
+            if host == process.hosts[process.rank]:
+                continue
+            target = process.addresses[rank], ports[rank]
+            try:
+                socket.create_connection(target, timeout=CONNECT_TIMEOUT).close()
+            except OSError as error:
+                raise RunError(
+                    f"cannot reach {name_of(rank, host)} at {target[0]}, port {target[1]} "
+                    f"({error.strerror or error}): open all ports between the hosts"
+                ) from None
+        process.gather(None)  # until then, others may still try to reach this one
 
 
 class Hub(Group):
@@ -140,7 +267,7 @@ class Hub(Group):
         """Lets a process in that belongs to the run, and tells another one why not."""
         channel: Channel = hello["channel"]
         if refusal := self._refusal(hello):
-            channel.send(ended=said(RequestError(refusal)))
+            channel.send(ended=failure_by(RequestError(refusal)))
             return
         rank = hello["rank"]
         self.channels[rank], self.hellos[rank], self.values[rank] = channel, hello, []
@@ -170,7 +297,7 @@ class Hub(Group):
         if len({hosts.count(host) for host in hosts}) > 1:
             counts = ", ".join(f"{hosts.count(host)} on {host}" for host in dict.fromkeys(hosts))
             error = RequestError(f"processes: {counts}: start the same number on each host")
-            self.end(NEW, said(error))  # by the fault of none of them
+            self.end(NEW, failure_by(error))  # by the fault of none of them
             return
         # Others reach a process of this very host at the address that they see.
         seen = [hello["seen"] for hello in hellos[1:] if not hello["seen"].startswith("127.")]
@@ -195,11 +322,11 @@ class Hub(Group):
             self.meeting.notice(f"{come}; waiting for {ranks}{self.meeting.asked_by}")
         if seconds > self.meeting.limit:
             late = f"process {ranks} of {self.count} did not start in time: start all"
-            self.end(NEW, said(RunError(f"{late}{self.meeting.asked_by}")))
+            self.end(NEW, failure_by(RunError(f"{late}{self.meeting.asked_by}")))
 
     def ask_to_stop(self, rank: int = 0) -> None:
         """Asks all to stop in order; if not all have come, they need not wait any longer."""
         if not self._missing():
             self.stopping = True
         elif rank not in self.ends:
-            self.end(rank, said(StoppedError("stopped before all had started")))
+            self.end(rank, failure_by(StoppedError("stopped before all had started")))

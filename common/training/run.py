@@ -14,9 +14,8 @@ from common.base.machine import now
 from common.base.signals import stoppable
 from common.chapters.chapters import SPECS
 from common.data.dataset import load
-from common.hosts.connections import Meeting
 from common.hosts.launchers import launched
-from common.hosts.supervise import with_others
+from common.hosts.supervise import Meeting, with_others
 from common.models.weights_file import bfloat16_note
 from common.records.fingerprint import source_digest, versions
 from common.records.record import ANY, Failure, record_name

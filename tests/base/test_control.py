@@ -10,15 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.base.control import LIMIT, Group, start_member
+from common.base.control import LIMIT, SAID, Failure, Group, failure_by, raise_failure, start_member
 from common.base.errors import RunError, StoppedError, UnforeseenError
-from common.base.failures import SAID, Failure, raise_failure, said
 from common.base.signals import Stop
 
 
 def test_a_failure_arrives_as_it_was() -> None:
     error = RunError("no number ü\ud800", step=3, tensor="fc1.bias", device=2)
-    found = Failure(*json.loads(json.dumps(said(error, details="a line\n"))))
+    found = Failure(*json.loads(json.dumps(failure_by(error, details="a line\n"))))
     assert (found.order, found.details) == (SAID, "a line\n")
     assert (type(found.error()), str(found.error())) == (RunError, str(error))
     assert vars(found.error()) == vars(error)
@@ -53,9 +52,9 @@ def test_processes_that_were_asked_to_stop_did_so_by_the_signal_that_came() -> N
     stop = Stop()
     stop.number = signal.SIGINT
     with pytest.raises(RunError, match="a cause"):
-        raise_failure(said(RunError("a cause")), stop)
+        raise_failure(failure_by(RunError("a cause")), stop)
     with pytest.raises(StoppedError) as caught:
-        raise_failure(said(StoppedError(step=3)), stop)
+        raise_failure(failure_by(StoppedError(step=3)), stop)
     assert (caught.value.status, caught.value.step) == (130, 3)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hosts_cluster import Hosts, hosts as hosts
 
-from common.hosts.connections import CONNECT_TIMEOUT
+from common.hosts.supervise import CONNECT_TIMEOUT
 
 ROOT: Final = Path(__file__).parents[2]
 PORT: Final = 29500
@@ -17,7 +17,7 @@ COME: Final = f"""
 import sys
 from common.base.errors import RunError
 from common.hosts.launchers import launched
-from common.hosts.connections import Meeting
+from common.hosts.supervise import Meeting
 from common.hosts.supervise import with_others
 place = {{"coordinator": "n1:{PORT}", "hosts": 2, "host_rank": int(sys.argv[1])}}
 here = launched("jax", {{"launcher": "auto", **place}})

@@ -11,8 +11,8 @@ from together import COUNT, Started, Together, together as together, wait_until
 
 from common.backends.devices import Process
 from common.data.dataset import Dataset, load
-from common.hosts.connections import channel_by
 from common.hosts.launchers import Launched
+from common.hosts.supervise import channel_by
 
 HOST = socket.gethostname()
 WAITS = "2 of 3 processes have come; waiting for 2\n"
