@@ -1,1 +1,1 @@
-"""What a framework has to provide, and how its backend is loaded and launched."""
+"""What a framework has to provide, and how its backend is loaded."""

@@ -21,10 +21,10 @@ import torch.distributed.nn
 from torch import distributed as dist
 
 from common.backends.devices import ALONE, DeviceRequest, Process
-from common.backends.forking import in_processes
 from common.base.errors import RequestError
 from frameworks.pytorch import PRELOAD
 from frameworks.pytorch.hosts import gathered_values
+from frameworks.pytorch.processes import in_processes
 
 GLOO: Final = "GLOO_SOCKET_IFNAME"
 NCCL: Final = "NCCL_SOCKET_IFNAME"

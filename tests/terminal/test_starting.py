@@ -68,7 +68,7 @@ import sys
 sys.platform = "darwin"
 sys.addaudithook(lambda event, _: event == "os.fork" and sys.exit("it forks"))
 from common.backends.devices import Process
-from common.backends.forking import in_processes
+from frameworks.pytorch.processes import in_processes
 
 def work(process):
     print(process.rank, "started", flush=True)
