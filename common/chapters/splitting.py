@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,26 +25,22 @@ class Loss:
         return float(sum(self.on_host(loss).astype(np.float64) for loss in self.parts))
 
 
-class SplitTrainer(Trainer):
+class SplitTrainer(Trainer, Protocol):
     """LeNet, split over devices by a strategy, which has the other methods."""
 
     replicas: Any = None
 
     def velocities(self) -> Weights:
         """The whole velocity of each weight; raises RunError as `export`."""
-        raise NotImplementedError
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
         """Gives each device its part of the weights and of their velocities."""
-        raise NotImplementedError
 
     def save(self) -> Weights:
-        """The whole weights and, as `momentum/NAME`, velocities; raises RunError as `export`."""
         velocities = {f"momentum/{name}": v for name, v in self.velocities().items()}
         return self.export() | velocities
 
     def restore(self, saved: Mapping[str, Array]) -> None:
-        """Gives each device its part of what was saved, under whatever strategy."""
         weights = {name: v for name, v in saved.items() if "/" not in name}
         self.put(weights, part(saved, "momentum/") or zeros(weights))
 

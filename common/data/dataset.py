@@ -68,7 +68,7 @@ def load(
         return Dataset(name, *synthetic(first=first)).first(*first)
     try:
         return read_fashion_mnist(_located(data_dir, notify), first).first(*first)
-    except DownloadError as error:
+    except (DownloadError, RuntimeError) as error:  # RuntimeError: there is no home folder
         if name == "fashion-mnist":
             raise RequestError(
                 f"cannot download Fashion-MNIST ({error}); "
@@ -85,21 +85,18 @@ def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
         source, named = "FASHION_MNIST_DIR", values.path(variable)
     folder = named or cache_folder()
     for path in (folder / name for name in SHA256):
-        if not _intact(path):
-            if named is None:
-                download(folder, notify)
-                break
-            if not path.is_file():
-                raise RequestError(f"{source}: there is no {path.name} in {folder}")
+        try:
+            intact = path.is_file() and sha256(path) == SHA256[path.name]
+        except OSError as error:
+            raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
+        if not intact and named is None:
+            download(folder, notify)
+            break
+        if not path.is_file():
+            raise RequestError(f"{source}: there is no {path.name} in {folder}")
+        if not intact:
             raise RequestError(f"{path}: its SHA-256 is not that of Fashion-MNIST; fetch it again")
     return folder
-
-
-def _intact(path: Path) -> bool:
-    try:
-        return path.is_file() and sha256(path) == SHA256[path.name]
-    except OSError as error:
-        raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def read_fashion_mnist(folder: Path, first: First = (None, None)) -> Dataset:

@@ -99,18 +99,20 @@ def digest(arrays: Mapping[str, Array]) -> str:
 
 
 def _listed(names: list[str], most: int = 8) -> str:
-    """The names in a line, the first of them where they are many."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def _checked(path: Path, name: str, values: Array, shape: tuple[int, ...], dtype: str) -> Array:
-    if values.shape != shape:
-        raise RequestError(f"{name} in {path} has shape {values.shape}, expected {shape}")
-    if values.dtype.kind != "f":
-        raise RequestError(f"{name} in {path} holds {values.dtype}, expected floating point")
-    with np.errstate(over="ignore", invalid="ignore"):  # some kinds of NaN are told of, too
+    with np.errstate(over="ignore", invalid="ignore"):  # some kinds of NaN are refused, too
         converted = values.astype(dtype)
-    if not np.isfinite(converted).all():
-        raise RequestError(f"{name} in {path} holds NaN, infinity or what is too large for {dtype}")
+    why = ""
+    if values.shape != shape:
+        why = f"has shape {values.shape}, expected {shape}"
+    elif values.dtype.kind != "f":
+        why = f"holds {values.dtype}, expected floating point"
+    elif not np.isfinite(converted).all():
+        why = f"holds NaN, infinity or what is too large for {dtype}"
+    if why:
+        raise RequestError(f"{name} in {path} {why}")
     return converted

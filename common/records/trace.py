@@ -104,7 +104,6 @@ class Trace:
     """Collects the trace of a run while it trains."""
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
-        """Begins with the initial weights."""
         self.steps, self.snapshots = set(traced_steps(config)), set(snapshots(config))
         self.tensors: Weights = {}
         self.after(0, weights, {})

@@ -44,20 +44,20 @@ examples:
 def parser(framework: str, chapter: str) -> Parser:
     """The parser of one chapter in one framework; the flags are the same for all."""
     spec = SPECS[chapter]
-    made = Parser(
+    command = Parser(
         f"python -m frameworks.{framework}.{chapter}",
         f"{spec.title}, in {framework}.",
         epilog=EXAMPLES.format(framework=framework, chapter=chapter),
     )
-    _add_devices(made.add_argument_group("devices"))
-    _add_training(made.add_argument_group("training"), spec)
-    spec.options.add_flags(made.add_argument_group(f"the {chapter} chapter"), framework)
-    _add_data(made.add_argument_group("data"))
-    _add_files(made.add_argument_group("files"))
-    _add_checkpoints(made.add_argument_group("checkpoints"))
-    _add_hosts(made.add_argument_group("several hosts"))
-    made.set_defaults(framework=framework, chapter=chapter)
-    return made
+    _add_devices(command.add_argument_group("devices"))
+    _add_training(command.add_argument_group("training"), spec)
+    spec.options.add_flags(command.add_argument_group(f"the {chapter} chapter"), framework)
+    _add_data(command.add_argument_group("data"))
+    _add_files(command.add_argument_group("files"))
+    _add_checkpoints(command.add_argument_group("checkpoints"))
+    _add_hosts(command.add_argument_group("several hosts"))
+    command.set_defaults(framework=framework, chapter=chapter)
+    return command
 
 
 @cache
@@ -65,96 +65,83 @@ def _defaults(framework: str, chapter: str) -> Mapping[str, Any]:
     return vars(parser(framework, chapter).parse_args([]))
 
 
-def all_settings(framework: str, chapter: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of every flag, "_" for "-": those given, else the defaults; none is checked.
+def all_settings(framework: str, chapter: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of every flag, "_" for "-", by default if not set; none is checked.
 
     Raises RequestError if there is no such flag.
     """
     defaults = _defaults(framework, chapter)
-    if unknown := given.keys() - defaults.keys():
+    if unknown := settings.keys() - defaults.keys():
         raise RequestError(f"unrecognized arguments: {', '.join(sorted(unknown))}")
-    return {**defaults, **given}
+    return {**defaults, **settings}
 
 
-def as_flags(given: Mapping[str, Any]) -> list[str]:
+def as_flags(settings: Mapping[str, Any]) -> list[str]:
     """Settings as the flags of a command line."""
-    flags = {f"--{name.replace('_', '-')}": value for name, value in given.items()}
+    flags = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
     return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
 
 
-def _count(group: ArgumentGroup, flag: str, text: str, most: int = COUNT, **more: Any) -> None:
-    group.add_argument(flag, **{"type": count(most), "metavar": "N", "help": text, **more})
+def _add(group: ArgumentGroup, flag: str, text: str, **about: Any) -> None:
+    group.add_argument(flag, help=text, **about)
 
 
-def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **more: Any) -> None:
-    group.add_argument(flag, type=path, metavar=metavar, help=text, **more)
+def _count(group: ArgumentGroup, flag: str, text: str, most: int = COUNT, **about: Any) -> None:
+    _add(group, flag, text, **{"type": count(most), "metavar": "N", **about})
+
+
+def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any) -> None:
+    _add(group, flag, text, type=path, metavar=metavar, **about)
 
 
 def _add_devices(group: ArgumentGroup) -> None:
-    all_of_them = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
-    _count(group, "--devices", all_of_them, DEVICES)
-    group.add_argument(
-        "--device-kind",
-        choices=("auto", "cpu", "gpu"),
-        default="auto",
-        help="auto: GPUs if there are any, otherwise simulated CPU devices; "
-        "gpu: an error if there are none (%(default)s)",
-    )
-    fast = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
-    group.add_argument("--tf32", action="store_true", help=fast)
-    same = "GPUs give the same bits each time, and are slower"
-    group.add_argument("--deterministic", action="store_true", help=same)
-    shared = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
-    _count(group, "--threads", shared, THREADS, default=cores())
+    text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
+    _count(group, "--devices", text, DEVICES)
+    text = "auto: GPUs if there are any, otherwise simulated CPU devices; "
+    text += "gpu: an error if there are none (%(default)s)"
+    _add(group, "--device-kind", text, choices=("auto", "cpu", "gpu"), default="auto")
+    text = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
+    _add(group, "--tf32", text, action="store_true")
+    text = "GPUs give the same bits each time, and are slower"
+    _add(group, "--deterministic", text, action="store_true")
+    text = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
+    _count(group, "--threads", text, THREADS, default=cores())
 
 
 def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
-    presets = "; ".join(_described(spec, name) for name in spec.presets)
     auto = "book" if spec.without_gpu == "book" else f"book on GPUs, else {spec.without_gpu}"
-    group.add_argument(
-        "--preset",
-        choices=("auto", *spec.presets),
-        default="auto",
-        help=f"{presets}; auto: {auto}. Other flags override it (%(default)s)",
-    )
+    text = "; ".join(_described(spec, name) for name in spec.presets)
+    text += f"; auto: {auto}. Other flags override it (%(default)s)"
+    _add(group, "--preset", text, choices=("auto", *spec.presets), default="auto")
     _count(group, "--batch-size", "examples in the global minibatch")
-    group.add_argument("--lr", type=above_zero, metavar="X", help="learning rate")
-    group.add_argument(
-        "--lr-decay",
-        choices=("none", "linear"),
-        help="linear: the rate falls to 0 over the run (the preset's; with --steps: none)",
-    )
+    _add(group, "--lr", "learning rate", type=above_zero, metavar="X")
+    text = "linear: the rate falls to 0 over the run (the preset's; with --steps: none)"
+    _add(group, "--lr-decay", text, choices=("none", "linear"))
     length = group.add_mutually_exclusive_group()
     _count(length, "--epochs", "passes over the data", STEPS)
     _count(length, "--steps", "exactly N minibatches, in place of epochs", STEPS)
     text = "seed of the initial weights and of the minibatch order (%(default)s)"
     _count(group, "--seed", text, type=seed, default=SEED)
-    numbers = ("float32", "float64")
-    group.add_argument("--dtype", choices=numbers, default="float32", help="(%(default)s)")
+    _add(group, "--dtype", "(%(default)s)", choices=("float32", "float64"), default="float32")
 
 
 def _described(spec: ChapterSpec, name: str) -> str:
-    """A preset, in words."""
     preset = spec.presets[name]
-    own = "".join(f" {key} {value}," for key, value in spec.given(preset).items())
+    options = "".join(f" {key} {value}," for key, value in spec.given(preset).items())
     falls = ", falling to 0" if preset.get("lr_decay") == "linear" else ""
     each = " (both for each device)" if name in spec.per_device else ""
     return (
-        f"{name}:{own} batch {preset['batch_size']}, lr {preset['lr']}{falls}{each}, "
+        f"{name}:{options} batch {preset['batch_size']}, lr {preset['lr']}{falls}{each}, "
         f"{preset['epochs']} epochs of {preset.get('train_examples', 'all')} examples"
     )
 
 
 def _add_data(group: ArgumentGroup) -> None:
-    group.add_argument(
-        "--dataset",
-        choices=("auto", "fashion-mnist", "synthetic"),
-        default="auto",
-        help="auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)",
-    )
-    else_where = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
-    four = f"where the four files of Fashion-MNIST are {else_where}"
-    _path(group, "--data-dir", "DIR", four)
+    text = "auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)"
+    _add(group, "--dataset", text, choices=("auto", "fashion-mnist", "synthetic"), default="auto")
+    text = "where the four files of Fashion-MNIST are "
+    text += "(else $FASHION_MNIST_DIR, the user's cache, a download)"
+    _path(group, "--data-dir", "DIR", text)
     _count(group, "--train-examples", "train on the first N")
     _count(group, "--test-examples", "test on the first N")
 
@@ -163,43 +150,28 @@ def _add_files(group: ArgumentGroup) -> None:
     _path(group, "--init-weights", "FILE", "start from these .safetensors")
     _path(group, "--save-weights", "FILE", "write the final weights there")
     _path(group, "--out", "DIR", "where the record goes (%(default)s)", default=Path("results"))
-    group.add_argument("--quiet", action="store_true", help="print only the closing line")
+    _add(group, "--quiet", "print only the closing line", action="store_true")
 
 
 def _add_checkpoints(group: ArgumentGroup) -> None:
     _path(group, "--checkpoint-dir", "DIR", "keep the last two checkpoints of a run there")
-    every = "steps between two checkpoints (else one at the end of each epoch)"
-    _count(group, "--checkpoint-every", every, STEPS)
-    group.add_argument(
-        "--resume",
-        action="store_true",
-        help="resume from the newest checkpoint there, or start from the beginning if there is "
-        "none: on the same setup, it ends with the same bits as a run that was never stopped",
-    )
-    _path(
-        group,
-        "--resume-from",
-        "FILE",
-        "resume from this checkpoint, of any framework and any number of devices: "
-        "the numbers are the same except for rounding",
-    )
+    text = "steps between two checkpoints (else one at the end of each epoch)"
+    _count(group, "--checkpoint-every", text, STEPS)
+    text = "resume from the newest checkpoint there, or start from the beginning if there is none: "
+    text += "on the same setup, it ends with the same bits as a run that was never stopped"
+    _add(group, "--resume", text, action="store_true")
+    text = "resume from this checkpoint, of any framework and any number of devices: "
+    text += "the numbers are the same except for rounding"
+    _path(group, "--resume-from", "FILE", text)
 
 
 def _add_hosts(group: ArgumentGroup) -> None:
-    group.add_argument(
-        "--launcher",
-        choices=("auto", "none"),
-        default="auto",
-        help="auto: train together with the other processes that a launcher has started; "
-        "none: run alone (%(default)s)",
-    )
-    group.add_argument(
-        "--coordinator",
-        metavar="HOST:PORT",
-        help="by hand, the same on each host: where the first process listens",
-    )
+    text = "auto: train together with the other processes that a launcher has started; "
+    text += "none: run alone (%(default)s)"
+    _add(group, "--launcher", text, choices=("auto", "none"), default="auto")
+    text = "by hand, the same on each host: where the first process listens"
+    _add(group, "--coordinator", text, metavar="HOST:PORT")
     _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)
-    first = "by hand: the number of this host, from 0"
-    _count(group, "--host-rank", first, type=rank, metavar="R")
-    wait = "all processes have to start within so many seconds (%(default)s)"
-    _count(group, "--join-timeout", wait, JOIN, default=300, metavar="S")
+    _count(group, "--host-rank", "by hand: the number of this host, from 0", type=rank, metavar="R")
+    text = "all processes have to start within so many seconds (%(default)s)"
+    _count(group, "--join-timeout", text, JOIN, default=300, metavar="S")

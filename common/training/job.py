@@ -23,10 +23,14 @@ from common.records.store import write_failure, write_record
 from common.settings.config import Config
 from common.settings.files import Files
 from common.terminal.streams import open_streams
-from common.training.checkpoints import Checkpoints
+from common.training.checkpoints import (
+    Checkpoints,
+    choose_checkpoint,
+    require_alike,
+    resumed,
+)
 from common.training.loop import Outcome, Training
 from common.training.reporter import Reporter, closing_line, introduction
-from common.training.resume import choose_checkpoint, require_alike, resumed
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Job:
         # Among several processes, a second signal ends the one that has started this one.
         with ExitStack() as stack, stoppable(patient=process.count > 1) as stop:
             report = Reporter(quiet=self.files.quiet or not first)
-            chapter = backend(self.framework, self.chapter)
+            chapter = backend(self.settings["framework"], self.settings["chapter"])
             devices = chapter.devices(process, self.request.on_each(process))
             config, data, weights = self.settled(len(devices.names), devices.kind)
             record = self.record(config, data, weights, devices.names, process)
@@ -95,18 +99,6 @@ class Job:
                 self.finish(record, outcome)
 
     @property
-    def framework(self) -> str:
-        """The framework that trains."""
-        framework: str = self.settings["framework"]
-        return framework
-
-    @property
-    def chapter(self) -> str:
-        """The chapter that it trains."""
-        chapter: str = self.settings["chapter"]
-        return chapter
-
-    @property
     def request(self) -> DeviceRequest:
         """The devices that are asked for."""
         return DeviceRequest.of(self.settings)
@@ -114,7 +106,7 @@ class Job:
     @property
     def options(self) -> Any:
         """The chapter's own options, of which a preset may yet have to decide some."""
-        return SPECS[self.chapter].chosen(self.settings)
+        return SPECS[self.settings["chapter"]].chosen(self.settings)
 
     def settled(self, devices: int, kind: str) -> tuple[Config, Dataset, Weights]:
         """The configuration, now that the devices are known, its data and initial weights.

@@ -22,12 +22,10 @@ class Reporter:
     """Notices, a bar for each epoch where there is a terminal, and a line for each epoch."""
 
     def __init__(self, *, quiet: bool) -> None:
-        """Says nothing at all if `quiet`."""
         self.quiet = quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
 
     def notice(self, text: str) -> None:
-        """Prints one line."""
         self.console.print(printable(text, len(text)), markup=False, soft_wrap=True)
 
     @contextmanager
@@ -59,7 +57,6 @@ class Bar:
     def __init__(
         self, show: Callable[[int, float, float], None] | None, batch_size: int, done: int = 0
     ) -> None:
-        """Starts the clock."""
         self.show, self.batch_size = show, batch_size
         self.started = self.drawn = time.monotonic()
         self.done = self.before = done

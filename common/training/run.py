@@ -65,15 +65,16 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
 
 def launch(job: Job, threads: int, process: Process) -> None:
     """Runs the job in every process that it needs here, once all others are known."""
-    chapter = import_backend(job.framework, job.chapter, threads, job.request.tf32)
-    chapter.launch(job, job.request.on_each(process), job.options, process)
+    framework, chapter, tf32 = (job.settings[k] for k in ("framework", "chapter", "tf32"))
+    imported = import_backend(framework, chapter, threads, tf32)
+    imported.launch(job, job.request.on_each(process), job.options, process)
 
 
 @contextmanager
 def marked(job: Job) -> Iterator[None]:
     """If the job ends early meanwhile, its record says so, and why it failed."""
     try:
-        with variables_blamed(job.framework):
+        with variables_blamed(job.settings["framework"]):
             yield
     except BaseException as error:
         stopped = isinstance(error, StoppedError | KeyboardInterrupt)
@@ -84,8 +85,8 @@ def marked(job: Job) -> Iterator[None]:
 
 def mark(job: Job, end: Mapping[str, Any]) -> None:
     """Changes the record that the run has left, unless that is complete or marked already."""
-    way = job.options.way()
-    for path in job.files.out.glob(record_name(job.framework, job.chapter, ANY, way)):
+    framework, chapter = job.settings["framework"], job.settings["chapter"]
+    for path in job.files.out.glob(record_name(framework, chapter, ANY, job.options.way())):
         with suppress(Exception):  # what ended the run is what matters
             if read_record(path).started == job.started:
                 # A process of this run may need a moment to release its lock.
@@ -99,15 +100,13 @@ def alike(job: Job) -> dict[str, str]:
     """What all processes of a run have to be asked alike, by the name of the flag."""
     local = ("out", "data_dir", "init_weights", "save_weights", "checkpoint_dir", "resume_from")
     means = ("threads", "quiet", "launcher", "coordinator", "host_rank", "join_timeout")
-    asked = {k: v for k, v in job.settings.items() if k not in (*local, *means)}
-    same = {f"--{name.replace('_', '-')}": str(value) for name, value in asked.items()}
-    variables = ", ".join(f"{name}={value}" for name, value in job.environment.items()) or "none"
+    names, framework = job.settings.keys() - {*local, *means}, job.settings["framework"]
     return {
-        **same,
+        **{f"--{name.replace('_', '-')}": str(job.settings[name]) for name in sorted(names)},
         "--checkpoint-dir": "given" if job.files.checkpoint_dir else "not given",
-        "variables that may change rounding": variables,
-        "the project's code": source_digest(job.framework)[:12],
-        **versions(("numpy", *package(job.framework).DISTRIBUTIONS)),
+        "variables that may change rounding": str(job.environment or "none"),
+        "the project's code": source_digest(framework)[:12],
+        **versions(("numpy", *package(framework).DISTRIBUTIONS)),
     }
 
 
