@@ -69,6 +69,19 @@ class Check(BaseModel):
         return self.where if self.step is None else f"step {self.step}, {self.where}"
 
     @property
+    def why(self) -> str:
+        """Why it failed, in words."""
+        if self.note:
+            return self.note
+        if self.distance is None:
+            return f"{self.place} cannot be compared"
+        most = f"at most {self.tolerance:.1e} is allowed"
+        first = ""
+        if self.check.startswith("layers") and self.diverged:
+            first = f"; the first layer off is {self.diverged[0].rpartition('/')[2]}"
+        return f"{self.distance:.1e} at {self.place}, {most}{first}"
+
+    @property
     def comparable(self) -> bool:
         """Whether there is a distance, or none is asked for."""
         return self.tolerance is None or self.distance is not None

@@ -1,11 +1,12 @@
 """Which framework is wrong, in which tensor and at which step first, and what tells so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from common.base.arrays import Array
 from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord
 from common.compare.findings import HEADINGS, Check
@@ -60,7 +61,7 @@ ENDED, NEVER, LATE = -1, 99, 10
 class Divergence:
     """Where a run is wrong first; `rank` is its place in the order of computing.
 
-    It shows in `array`, computed at `step`; `tensor` is what is wrong. Each may be empty.
+    It shows in a `tensor`, computed at `step`. Each may be empty.
     """
 
     entry: LoadedRecord
@@ -69,7 +70,6 @@ class Divergence:
     what: str
     step: str = ""
     tensor: str = ""
-    array: str = ""
 
     def order(self) -> tuple[int, bool, int]:
         """What is told first: what comes first in a run, float64 before float32, few devices."""
@@ -98,11 +98,6 @@ class Suspect:
         return self.divergences[0]
 
     @property
-    def tensor(self) -> str:
-        """What is wrong, as far as the arrays tell."""
-        return self.first.tensor or self.first.array
-
-    @property
     def ended(self) -> bool:
         """Whether its run failed by itself."""
         return self.first.rank == ENDED
@@ -123,14 +118,14 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
                 groups.setdefault(who, []).append(divergence)
     wrong = [_suspect(*who, sorted(group, key=Divergence.order)) for who, group in groups.items()]
     # Where no tensor is wrong, it may be the machine that failed.
-    return sorted(wrong, key=lambda suspect: (not suspect.tensor, suspect.first.order()))
+    return sorted(wrong, key=lambda suspect: (not suspect.first.tensor, suspect.first.order()))
 
 
 def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Suspect:
     """What the arrays of the first failure tell, and whether there are runs that tell otherwise."""
     first = divergences[0]
     run, result = first.entry.run, first.result
-    if run is None or not first.array:
+    if run is None or first.rank in (ENDED, LATE):
         return Suspect(framework, chapter, divergences, [], decided=True)
     diverged = [name for check in result.checks(first.entry) for name in check.diverged]
     evidence = causes(run, result.expected(run), diverged)
@@ -150,8 +145,8 @@ def first_divergence(entry: LoadedRecord, result: SuiteResult) -> Divergence | N
         return _of_numbers(entry, entry.run, result, failed)
     failure = entry.record.failure if entry.record else None
     if failure is None:
-        rank, tensor = ENDED if entry.run else NEVER, first.where.rpartition("/")[2]
-        return Divergence(entry, result, rank, first.note, tensor=tensor)
+        rank = ENDED if entry.run else NEVER
+        return Divergence(entry, result, rank, first.note, "", first.where.rpartition("/")[2])
     when = "" if failure.step is None else f"step {failure.step}"
     if when and failure.device is not None:
         when = f"found after {when}, where copies are compared"
@@ -159,38 +154,30 @@ def first_divergence(entry: LoadedRecord, result: SuiteResult) -> Divergence | N
 
 
 def _of_numbers(
-    entry: LoadedRecord, run: Run, result: SuiteResult, failed: Mapping[str, Check]
+    entry: LoadedRecord, run: Run, result: SuiteResult, failed: dict[str, Check]
 ) -> Divergence:
     """The first divergence in the order of computing."""
-    loss = _first_loss(run, result, failed)
-    shown = {
-        **failed,
-        **({"loss" if loss == 1 else "losses": failed["trajectory"]} if loss else {}),
-    }
-    name = next((name for name in STAGES if name in shown), "")
+    loss = 0
+    if "trajectory" in failed:
+        loss = _first_loss(run, result.expected(run)["losses"])
+        failed["loss" if loss == 1 else "losses"] = failed["trajectory"]
+    name = next((name for name in STAGES if name in failed), "")
     if not name:
         check = next(iter(failed.values()))
-        what = check.note or check.where
-        if not check.note and check.distance is not None:
-            what = f"{check.distance:.2g} {check.where}, where {check.tolerance:g} is allowed"
-        return Divergence(entry, result, LATE, f"{HEADINGS[check.check]}: {what}")
-    check, (step, what), tensor = shown[name], STAGES[name], ""
+        return Divergence(entry, result, LATE, f"{HEADINGS[check.check]}: {check.why}")
+    check, (step, what) = failed[name], STAGES[name]
     array = check.diverged[-1 if name == "gradient" else 0]  # gradients: from the last layer
     if name == "steps":
         array = check.array
-        tensor = array if array != "loss" else ""
-    elif "/" in array and not array.startswith("logits"):
-        tensor = array.rpartition("/")[2]
     if name in ("gradient", "weights"):
         what += f" In {len(check.diverged)} tensors, in the order of computing here first."
+    tensor = array if array.startswith("logits") else array.rpartition("/")[2]
     step = step.format(loss=loss, step=check.step, last=len(run.record.losses))
-    return Divergence(entry, result, list(STAGES).index(name), what, step, tensor, array)
+    return Divergence(entry, result, list(STAGES).index(name), what, step, tensor)
 
 
-def _first_loss(run: Run, result: SuiteResult, failed: Mapping[str, Check]) -> int:
-    """The first step, counted from 1, whose loss is beyond its tolerance; 0 if none is."""
-    if "trajectory" not in failed:
-        return 0
-    ours, right = (run.compared(arrays)["losses"] for arrays in (run.arrays, result.expected(run)))
+def _first_loss(run: Run, expected: Array) -> int:
+    """The first step, counted from 1, whose loss is beyond its tolerance."""
+    ours, right = (run.compared({"losses": x})["losses"] for x in (run.arrays["losses"], expected))
     limit = run.tolerances["trajectory"].limit * np.abs(right).max()
     return int((np.abs(ours - right) > limit).argmax()) + 1

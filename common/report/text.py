@@ -87,17 +87,8 @@ def subtitle(comparison: Comparison) -> str:
 
 def describe(check: Check) -> str:
     """One failed check, in a line: who, what, where and by how much."""
-    who = f"FAILED {check.check}: {check.framework} {check.chapter} on {check.devices}"
-    if check.note:
-        why = check.note
-    elif check.distance is None:
-        why = f"{check.place} cannot be compared"
-    else:
-        most = f"at most {check.tolerance:.1e} is allowed"
-        why = f"{check.distance:.1e} at {check.place}, {most}"
-    if check.check.startswith("layers") and check.diverged:
-        why += f"; the first layer off is {check.diverged[0].rpartition('/')[2]}"
-    return f"{who}, {check.suite}: {why}"
+    who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
+    return f"FAILED {check.check}: {who}: {check.why}"
 
 
 def not_run(verdict: Verdict) -> str:
