@@ -65,7 +65,6 @@ exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 
 
 def parser() -> Parser:
-    """The command line."""
     made = Parser("python -m common.parity", __doc__, usage=USAGE, epilog=EXAMPLES)
     add = made.add_argument
     most: dict[str, Any] = {"type": count(DEVICES), "metavar": "N", "default": 0}
@@ -127,18 +126,14 @@ def compare_folder(flags: argparse.Namespace) -> int:
     )
     as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
     verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())
-    lacking = leave(flags.folder, verdict, examined)
+    no_page = write_verdict(flags.folder, verdict, examined)
     print_verdict(verdict)
-    if lacking:
-        print(lacking)
+    print(no_page, end="")
     return 0 if verdict.passed else 1
 
 
-def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
-    """Writes the verdict and its page; says what cannot be written.
-
-    Returns a line for the end if this environment cannot make the page.
-    """
+def write_verdict(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
+    """Writes the verdict and its page; returns a line if this environment cannot make the page."""
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")
@@ -148,17 +143,14 @@ def leave(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> st
     except ModuleNotFoundError as missing:
         if missing.name != PAGE_NEEDS:
             raise
-        return f"no {folder / 'parity.html'}: {PAGE_NEEDS} makes it: nox -s parity -- {folder}"
+        return f"no {folder / 'parity.html'}: {PAGE_NEEDS} makes it: nox -s parity -- {folder}\n"
     except (RequestError, OSError) as error:
         print(f"python -m common.parity: the verdict is only printed: {error}", file=sys.stderr)
     return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compares a folder or two files, as the flags say. Returns 0, 1 (they diverge) or 2.
-
-    What cannot be written is said, and changes no verdict.
-    """
+    """Compares a folder or two files, as the flags say. Returns 0, 1 (they diverge) or 2."""
     made = parser()
     flags = made.parse_intermixed_args(argv)
     try:

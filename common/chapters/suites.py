@@ -39,11 +39,6 @@ class Suite:
     alone_in: str = ""
     lacking: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def exact(self) -> bool:
-        """Whether all frameworks run it in float64 on the CPU: others are compared with that."""
-        return self.settings.get("dtype") == "float64" and self.kind == "cpu" and not self.lacking
-
     def counts(
         self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
     ) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from common.base.errors import RunError
 from common.chapters.chapters import SPECS
 from common.chapters.suites import Suite
 from common.compare.runs import Run, other_settings
-from common.records.record import ANY, Record, record_name
+from common.records.record import Record, record_name
 from common.records.store import (
     made_elsewhere,
     read_record,
@@ -24,6 +24,7 @@ from common.records.store import (
     require_own,
 )
 from common.records.trace import expected_arrays
+from common.terminal.values import DEVICES
 
 Answer = tuple[tuple[str, Any], ...]
 """Settings that decide what runs have to compute, in whatever dtype."""
@@ -95,14 +96,13 @@ def gather(
     return loaded
 
 
-def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> set[int]:
+def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
     """The device counts of which `folder` has a record of any of the frameworks."""
-    counts = set()
-    for framework in frameworks:
-        before, after = record_name(framework, chapter, ANY, way).split(ANY)
-        for path in folder.glob(f"{before}{ANY}{after}"):
-            counts.add(path.name.removeprefix(before).removesuffix(after))
-    return {int(count) for count in counts if count.isdecimal()}
+    names = [
+        (k, record_name(framework, chapter, k, way))
+        for k, framework in product(range(1, DEVICES + 1), frameworks)
+    ]
+    return list(dict.fromkeys(k for k, name in names if (folder / name).exists()))
 
 
 def _read(path: Path, framework: str, devices: int, planned: Suite | None) -> LoadedRecord:

@@ -131,12 +131,10 @@ class Verdict(BaseModel):
 
     @property
     def checks(self) -> list[Check]:
-        """Every check of every suite."""
         return [check for comparison in self.comparisons for check in comparison.checks]
 
     @property
     def failures(self) -> list[Check]:
-        """Every check that failed."""
         return [check for check in self.checks if not check.passed]
 
 

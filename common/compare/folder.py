@@ -39,7 +39,9 @@ def examine(
         if not names or suite.chapter not in chapters:
             continue
         place = folder / suite.folder, suite.chapter, SPECS[suite.chapter].way(suite.settings)
-        devices = planned(suite) if planned else _there(suite, device_counts(*place, names))
+        devices = planned(suite) if planned else device_counts(*place, names)
+        if devices and not planned and 1 in (*suite.devices, *suite.more_devices, *suite.hosts):
+            devices = sorted({1, *devices})
         if devices:
             found = gather(*place, names, devices, suite if planned else None)
             loaded[suite.chapter, suite.name] = found
@@ -63,12 +65,6 @@ def examine(
             references = {**rounded, **exact}
             results.append(SuiteResult(suite, loaded[key], references, related, notes, lacking))
     return results
-
-
-def _there(suite: Suite, counts: Collection[int]) -> Sequence[int]:
-    """The device counts of the runs that are there, and 1 if the suite plans it beside them."""
-    beside = {1} & {*suite.devices, *suite.more_devices, *suite.hosts} if counts else set()
-    return sorted({*counts, *beside})
 
 
 def is_exact(run: Run) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from common.base.arrays import Array, Weights
-from common.compare.distances import largest
+from common.compare.distances import largest, wide
 from common.models.nets import BLOCKS, EPSILON, MOMENTUM, STAGES
 
 Back = Callable[[Array], Array]
@@ -57,9 +57,8 @@ class Pass:
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
-        """Takes the weights as they are; empty shards count nowhere."""
         self.weights, self.tape = weights, list[Back]()
-        self.shards = [(a, b) for a, b in shards if b > a]
+        self.shards = [(a, b) for a, b in shards if b > a]  # empty shards count nowhere
         self.gradients: Weights = {}
         self.added: dict[str, float] = {}
         self.statistics: Weights = {}
@@ -142,7 +141,6 @@ class Pass:
         return normal * scale + shift
 
     def relu(self, X: Array) -> Array:
-        """The positive part."""
         layer = len(self.relu_inputs)
         self.relu_inputs.append(X)
 
@@ -203,7 +201,6 @@ def through(tape: Sequence[Back], d: Array) -> Array:
 
 
 def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
-    """The part that counts of the largest sum of magnitudes along `axis`."""
     return SUMS * float(np.abs(terms).sum(axis=axis).max())
 
 
@@ -227,7 +224,6 @@ class LeNet(Pass):
     """The book's LeNet; with as many hidden layers more as there are weights of."""
 
     def forward(self, X: Array) -> Array:
-        """The logits (n, 10) of images."""
         for name in ("conv1", "conv2"):
             X = self.pool(self.relu(self.conv(X, name)))
         X = self.flatten(X)
@@ -241,7 +237,6 @@ class ResNet18(Pass):
     """The book's ResNet-18, of any width."""
 
     def forward(self, X: Array) -> Array:
-        """The logits (n, 10) of images."""
         X = self.relu(self.norm(self.conv(X, "conv1", 1, 1), "bn1"))
         for stage, block in product(STAGES, BLOCKS):
             stride = 2 if stage > 1 and block == 1 else 1
@@ -300,8 +295,7 @@ def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards:
 
 
 def doubled(weights: Mapping[str, Array]) -> Weights:
-    """The same numbers in double precision."""
-    return {name: values.astype(np.float64) for name, values in weights.items()}
+    return {name: wide(values) for name, values in weights.items()}
 
 
 def cross_entropy(logits: Array, y: Array) -> tuple[float, Array]:

@@ -57,7 +57,6 @@ class Run:
 
     @property
     def devices(self) -> int:
-        """The number of devices it ran on."""
         return self.record.config.devices
 
     @property
