@@ -59,12 +59,12 @@ def seed_runs(results: Path, chapter: str, seeds: int) -> list[Planned]:
     return [(chapter, {**same, "seed": n, "out": results / str(n)}) for n in range(seeds)]
 
 
-def work(framework: str, chapter: str, given: Mapping[str, Any], printed: Path) -> None:
+def work(framework: str, chapter: str, settings: Mapping[str, Any], printed: Path) -> None:
     """Does in a process of its own what the command of a run does, with its output in a file."""
     output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(output, stream)
-    flags = as_flags(given)
+    flags = as_flags(settings)
     print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
     raise SystemExit(run_chapter(framework, chapter, flags))
 
@@ -105,21 +105,21 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
 
 
 def parser() -> Parser:
-    made = Parser("python -m common.grid", __doc__)
-    made.add_argument("framework", choices=FRAMEWORKS)
-    add = made.add_mutually_exclusive_group().add_argument
+    arguments = Parser("python -m common.grid", __doc__)
+    arguments.add_argument("framework", choices=FRAMEWORKS)
+    add = arguments.add_mutually_exclusive_group().add_argument
     add("--more-devices", action="store_true", help="only those that `nox -s grid` adds")
     hosts = "instead: the runs on one host, on at most N devices, with which runs over hosts are "
     hosts += "compared"
     add("--over-hosts", type=count(DEVICES), metavar="N", default=0, help=hosts)
     add("--seeds", type=count(REPEATS), metavar="N", help="instead: the quick preset with N seeds")
-    add = made.add_argument
+    add = arguments.add_argument
     gpus = "the same runs on GPUs, on at most N of them"
     add("--gpus", type=count(DEVICES), metavar="N", default=0, help=gpus)
     add("--chapter", choices=CHAPTERS, nargs="+", default=CHAPTERS, help="only these (all)")
     out, place = Path("results"), "where the records go (%(default)s)"
     add("--out", type=path, default=out, metavar="DIR", help=place)
-    return made
+    return arguments
 
 
 def run_grid(flags: argparse.Namespace) -> int:
@@ -139,8 +139,8 @@ def run_grid(flags: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the grid. Returns 0, the status of the first run that failed, 2, 130 or 143."""
-    made = parser()
-    return status(made.prog, lambda: run_grid(made.parse_args(argv)))
+    arguments = parser()
+    return status(arguments.prog, lambda: run_grid(arguments.parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ STATUS: Final = "exit status: 0: all runs and checks passed; 1: one failed; 2: n
 
 
 @dataclass(frozen=True)
-class Found:
+class Setup:
     """What a Python has of a framework: its own version, packages, and the GPUs that are seen.
 
     `untested` says why the tests for GPUs cannot run.
@@ -65,7 +65,7 @@ class Found:
 
 def lacks(packages: Iterable[str]) -> str:
     """What this Python is told that lacks some packages; empty if it has all of them."""
-    names = " ".join(each for each in packages if find_spec(each) is None)
+    names = " ".join(package for package in packages if find_spec(package) is None)
     return f"this Python lacks {names}: `python -m pip install {names}` adds them" if names else ""
 
 
@@ -84,10 +84,10 @@ def describe(framework: str) -> None:
         gpus = len(chapters[0].devices(ALONE, DeviceRequest(None, "gpu", 1)).names)
     packages = {name: version for name, version in packages.items() if version != "none"}
     about = platform.python_version(), gpus, packages, lacks(FOR_TESTS)
-    print(f"\n{json.dumps(asdict(Found(framework, sys.executable, *about)))}")
+    print(f"\n{json.dumps(asdict(Setup(framework, sys.executable, *about)))}")
 
 
-def probe(framework: str, python: str) -> Found:
+def probe(framework: str, python: str) -> Setup:
     """Asks a Python, in a process of its own, what it has. Raises RequestError if it cannot run."""
     command = [python, "-c", f"from common.prove import describe; describe({framework!r})"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -95,39 +95,39 @@ def probe(framework: str, python: str) -> Found:
         reason = done.stderr.strip() or f"it ends with status {done.returncode}"
         raise RequestError(f"{framework}: {reason.splitlines()[-1]}")
     answer = json.loads(done.stdout.splitlines()[-1])  # below what a framework may have printed
-    return Found(**answer | {"python": python})
+    return Setup(**answer | {"python": python})
 
 
-def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Found]:
+def find(named: Sequence[str], pythons: Mapping[str, str]) -> list[Setup]:
     """The frameworks to compare, each printed. Raises RequestError if one that is named cannot run.
 
     Without names, those of this Python that can run; at least one has to.
     """
-    asked, found = {*named, *pythons}, []
-    for framework in [each for each in FRAMEWORKS if each in (asked or installed())]:
+    asked, setups = {*named, *pythons}, []
+    for framework in [name for name in FRAMEWORKS if name in (asked or installed())]:
         try:
-            found.append(probe(framework, pythons.get(framework, sys.executable)))
-            print(f"{found[-1]}: {count_gpus(found[-1].gpus)}", flush=True)
+            setups.append(probe(framework, pythons.get(framework, sys.executable)))
+            print(f"{setups[-1]}: {count_gpus(setups[-1].gpus)}", flush=True)
         except RequestError as error:
             if asked:
                 raise
             print(f"without {error}", flush=True)
-    if not found:
+    if not setups:
         example = "--python jax=/opt/jax/bin/python names one that has"
         raise RequestError(f"this Python has no framework that can run: {example}")
-    return found
+    return setups
 
 
 def count_gpus(gpus: int) -> str:
     return f"{gpus or 'no'} GPU{'s' * (gpus > 1)}"
 
 
-def limit_gpus(found: Sequence[Found], asked: int | None, without: Sequence[str]) -> list[Found]:
+def limit_gpus(setups: Sequence[Setup], asked: int | None, without: Sequence[str]) -> list[Setup]:
     """The frameworks with the number of GPUs that each is to use.
 
     Raises RequestError if one that is not `without` does not see as many as asked.
     """
-    seen = {each.framework: each.gpus for each in found if each.framework not in without}
+    seen = {setup.framework: setup.gpus for setup in setups if setup.framework not in without}
     most = min([MOST, *filter(None, seen.values())]) if asked is None else asked
     for framework, gpus in seen.items():
         if gpus < (asked or 0):
@@ -135,7 +135,7 @@ def limit_gpus(found: Sequence[Found], asked: int | None, without: Sequence[str]
                 f"{framework} sees {gpus} GPUs here, not {asked}: ask for fewer --gpus, or say "
                 f"--without-gpu {framework}; docs/gpu.md tells why that may be"
             )
-    return [replace(each, gpus=min(most, seen.get(each.framework, 0))) for each in found]
+    return [replace(setup, gpus=min(most, seen.get(setup.framework, 0))) for setup in setups]
 
 
 def gpu_flags(gpus: Mapping[str, int]) -> list[str]:
@@ -146,21 +146,21 @@ def gpu_flags(gpus: Mapping[str, int]) -> list[str]:
     return [f"--gpus={max(gpus.values())}", *(["--without-gpu", *without] if without else [])]
 
 
-def steps(found: Sequence[Found], out: Path, more_devices: bool) -> Iterator[list[str]]:
+def steps(setups: Sequence[Setup], out: Path, more_devices: bool) -> Iterator[list[str]]:
     """All commands: each framework's runs, its tests for GPUs, and the comparison."""
     more = ["--more-devices"] if more_devices else []
-    for each in found:
-        grid = [each.python, "-m", "common.grid", each.framework, f"--out={out}"]
-        for command in [grid, [*grid, f"--gpus={each.gpus}"]] if each.gpus else [grid]:
+    for setup in setups:
+        grid = [setup.python, "-m", "common.grid", setup.framework, f"--out={out}"]
+        for command in [grid, [*grid, f"--gpus={setup.gpus}"]] if setup.gpus else [grid]:
             yield command
             if more:
                 yield [*command, *more]
-    for each in found:
-        if each.gpus and not each.untested:
+    for setup in setups:
+        if setup.gpus and not setup.untested:
             # A checkout may be read-only.
-            pytest = [each.python, "-m", "pytest", "-p", "no:cacheprovider", "tests/gpu"]
-            yield [*pytest, f"--gpus={each.gpus}", f"--framework={each.framework}"]
-    gpus = {each.framework: each.gpus for each in found}
+            pytest = [setup.python, "-m", "pytest", "-p", "no:cacheprovider", "tests/gpu"]
+            yield [*pytest, f"--gpus={setup.gpus}", f"--framework={setup.framework}"]
+    gpus = {setup.framework: setup.gpus for setup in setups}
     flags = ["--suites", "--frameworks", *gpus, *more, *gpu_flags(gpus)]
     yield [sys.executable, "-m", "common.parity", str(out), *flags]
 
@@ -205,37 +205,37 @@ def prove(flags: argparse.Namespace) -> None:
     if missing := lacks(NEEDED):
         raise RequestError(missing)
     require_writable(out)
-    found = find(flags.frameworks, dict(flags.python))
-    found = limit_gpus(found, flags.gpus, flags.without_gpu)
+    setups = find(flags.frameworks, dict(flags.python))
+    setups = limit_gpus(setups, flags.gpus, flags.without_gpu)
     out.mkdir(parents=True, exist_ok=True)
     (out / "proof.json").unlink(missing_ok=True)  # a verdict must not outlive a later proof
     with (out / "proof.log").open("w", encoding="utf-8") as log:
-        commands = steps(found, out, flags.more_devices)
+        commands = steps(setups, out, flags.more_devices)
         done = {command_line(command): passes(command, log) for command in commands}
-    conclude(found, done, out)
+    conclude(setups, done, out)
 
 
-def conclude(found: Sequence[Found], done: Mapping[str, bool], out: Path) -> None:
+def conclude(setups: Sequence[Setup], done: Mapping[str, bool], out: Path) -> None:
     proof = {
         "passed": all(done.values()),
         "ended": now(),
         "machine": describe_machine(),
-        "frameworks": [asdict(each) for each in found],
+        "frameworks": [asdict(setup) for setup in setups],
         "commands": done,
     }
     write_text(out / "proof.json", json.dumps(proof, indent=2) + "\n")
     if failed := [command for command, passed in done.items() if not passed]:
         raise RunError(f"these have failed: {'; '.join(failed)}; see {out}")
-    for each in found:
-        on_gpus = f" and {count_gpus(each.gpus)}" if each.gpus else ""
-        untested = f", without the tests for GPUs: {each.untested}" if each.untested else ""
-        print(f"passed: {each}, on CPU devices{on_gpus}{untested if on_gpus else ''}")
+    for setup in setups:
+        on_gpus = f" and {count_gpus(setup.gpus)}" if setup.gpus else ""
+        untested = f", without the tests for GPUs: {setup.untested}" if setup.untested else ""
+        print(f"passed: {setup}, on CPU devices{on_gpus}{untested if on_gpus else ''}")
     print(f"the results are in {out}")
 
 
 def parser() -> Parser:
-    made = Parser("python -m common.prove", __doc__, epilog=STATUS)
-    add, every = made.add_argument, ", ".join(FRAMEWORKS)
+    arguments = Parser("python -m common.prove", __doc__, epilog=STATUS)
+    add, every = arguments.add_argument, ", ".join(FRAMEWORKS)
     these = f"only these: {every} (all that this Python has)"
     add("frameworks", type=framework_name, nargs="*", metavar="FRAMEWORK", help=these)
     python = "the Python that has a framework, if it is not this one; once for each framework"
@@ -250,7 +250,7 @@ def parser() -> Parser:
     add("--more-devices", action="store_true", help=more)
     out, place = Path("results/proof"), "the folder for the results (%(default)s)"
     add("--out", type=path, default=out, metavar="DIR", help=place)
-    return made
+    return arguments
 
 
 def framework_name(text: str) -> str:
@@ -262,8 +262,8 @@ def framework_name(text: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs and compares. Returns 0, 1 (something has failed), 2, 130 or 143."""
-    made = parser()
-    return status(made.prog, lambda: prove(made.parse_args(argv)))
+    arguments = parser()
+    return status(arguments.prog, lambda: prove(arguments.parse_args(argv)))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Environment:
 
 def matching(names: Sequence[str]) -> list[str]:
     """The variables that are set and have one of these names, in which `*` is anything."""
-    return [each for each in os.environ if any(fnmatchcase(each, name) for name in names)]
+    return [name for name in os.environ if any(fnmatchcase(name, known) for known in names)]
 
 
 def unset(names: Sequence[str]) -> None:

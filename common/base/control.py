@@ -157,10 +157,10 @@ class Child(NamedTuple):
 
 def start_member(name: str, work: Callable[[Member], object]) -> Child:
     """Starts some work that is listened to; this process has to have one thread alone."""
-    ours, theirs = Pipe()
-    process = start(_be_member, theirs, work)
-    theirs.close()  # or its end would not be seen, and the next process would keep it open
-    return Child(name, process, Channel(ours))
+    here, there = Pipe()
+    process = start(_be_member, there, work)
+    there.close()  # or its end would not be seen, and the next process would keep it open
+    return Child(name, process, Channel(here))
 
 
 def _be_member(connection: Connection, work: Callable[[Member], object]) -> None:

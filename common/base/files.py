@@ -38,8 +38,8 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
     No process may be writing any meanwhile.
     """
     for path in folder.iterdir():
-        found = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name)
-        if found and files.fullmatch(found.group(1)):
+        match = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name)
+        if match and files.fullmatch(match.group(1)):
             path.unlink(missing_ok=True)
 
 
@@ -71,7 +71,7 @@ def require_writable(folder: Path) -> None:
     What writes first makes the folder itself: a request that is refused leaves nothing.
     """
     try:
-        nearest = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:

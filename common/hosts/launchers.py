@@ -176,8 +176,8 @@ def launched(
     launcher, address, hosts, rank = (settings[name] for name in flags)
     where = None if address is None else address_of(address, "--coordinator", RequestError)
     if hosts is None and rank is None:
-        found = Launched() if launcher == "none" else _from(framework, environ, where)
-        if where and found.coordinator != where:
+        this = Launched() if launcher == "none" else _from(framework, environ, where)
+        if where and this.coordinator != where:
             raise RequestError(
                 "--coordinator needs --hosts and --host-rank, unless Slurm or Open MPI alone "
                 "starts the processes: give all three, or leave it out"
@@ -190,8 +190,8 @@ def launched(
             f"one is {hosts - 1}"
         )
     else:
-        found = Launched(BY_HAND, Process(rank, hosts), where)
-    return found if found.process.count > 1 else Launched()
+        this = Launched(BY_HAND, Process(rank, hosts), where)
+    return this if this.process.count > 1 else Launched()
 
 
 def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
@@ -208,11 +208,11 @@ def _from(framework: str, environ: Environ, where: Address | None) -> Launched:
     inner, *outer = known
     process = inner.process(environ)
     for launcher in outer if inner.name != "torchrun" else ():
-        other = launcher.process(environ)
-        if other.count > 1 and other != process:
+        task = launcher.process(environ)
+        if task.count > 1 and task != process:
             raise wrong(
                 f"{inner.sign(environ)} is set, and says that this is process {process.rank} of "
-                f"{process.count}, but {launcher.name} says {other.rank} of {other.count}: unset it"
+                f"{process.count}, but {launcher.name} says {task.rank} of {task.count}: unset it"
             )
     if process.count == 1:
         return Launched()

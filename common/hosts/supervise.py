@@ -279,15 +279,15 @@ class Hub(Group):
             self._begin()
 
     def _refusal(self, hello: Message) -> str:
-        rank, theirs, ours = hello.get("rank"), hello.get("asked"), self.meeting.asked
+        rank, asked, expected = hello.get("rank"), hello.get("asked"), self.meeting.asked
         host, here = hello.get("host"), self.hellos[0]["host"]
-        if rank not in range(self.count) or not isinstance(theirs, dict):
+        if rank not in range(self.count) or not isinstance(asked, dict):
             return f"there is no process {rank} of {self.count} here"
         if rank in self.hellos:
             return f"process {rank} has come already, on {self.hellos[rank]['host']}"
-        for name in {**ours, **theirs}:
-            if (asked := theirs.get(name)) != (known := ours.get(name)):
-                unlike = f"{name} is {asked} on {host}, and {known} on {here}"
+        for name in {**expected, **asked}:
+            if (value := asked.get(name)) != (known := expected.get(name)):
+                unlike = f"{name} is {value} on {host}, and {known} on {here}"
                 return f"{unlike}: start all processes alike"
         return ""
 
@@ -303,7 +303,7 @@ class Hub(Group):
         seen = [hello["seen"] for hello in hellos[1:] if not hello["seen"].startswith("127.")]
         addresses = [hello["address"] for hello in hellos]
         if seen:
-            addresses = [seen[0] if each.startswith("127.") else each for each in addresses]
+            addresses = [seen[0] if x.startswith("127.") else x for x in addresses]
         self.tell(got={"hosts": hosts, "addresses": addresses})
 
     def _missing(self) -> list[int]:

@@ -20,8 +20,8 @@ class Parser(argparse.ArgumentParser):
         self.formatter_class = argparse.RawDescriptionHelpFormatter
 
     def error(self, message: str) -> NoReturn:
-        told = f"{self.prog}: error: {message} (--help explains the flags)"
-        self.exit(2, f"{printable(told, len(told))}\n")
+        line = f"{self.prog}: error: {message} (--help explains the flags)"
+        self.exit(2, f"{printable(line, len(line))}\n")
 
 
 def status(program: str, work: Callable[[], int | None]) -> int:
@@ -32,7 +32,7 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     open_streams()
     try:
         with interruptible():
-            found = work()
+            code = work()
     except (RequestError, RunError) as error:
         return _fail(program, str(error), error.status)
     except Terminated as error:
@@ -41,10 +41,10 @@ def status(program: str, work: Callable[[], int | None]) -> int:
         return _fail(program, "interrupted", 130)
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record
         return _fail(program, f"{type(error).__name__}: {gist(str(error))}", 1)
-    return found or 0
+    return code or 0
 
 
 def _fail(program: str, reason: str, status: int) -> int:
-    told = f"{program}: error: {reason}"
-    print(printable(told, len(told)), file=sys.stderr)  # a name in it may have any characters
+    line = f"{program}: error: {reason}"
+    print(printable(line, len(line)), file=sys.stderr)  # a name in it may have any characters
     return status

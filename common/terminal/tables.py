@@ -23,15 +23,15 @@ def table(
     left: Collection[int] = FIRST,
 ) -> Table:
     """A table; the columns in `left`, counted from 0, hold words."""
-    made = Table(title=title, caption=caption, title_justify="left")
+    grid = Table(title=title, caption=caption, title_justify="left")
     for number, heading in enumerate(headings):
         if number in left:
-            made.add_column(heading, overflow="fold")
+            grid.add_column(heading, overflow="fold")
         else:
-            made.add_column(heading, justify="right")
+            grid.add_column(heading, justify="right")
     for row in rows:
-        made.add_row(*(Text(x) if isinstance(x, str) else Text(x[0], STYLES[x[1]]) for x in row))
-    return made
+        grid.add_row(*(Text(x) if isinstance(x, str) else Text(x[0], STYLES[x[1]]) for x in row))
+    return grid
 
 
 def markdown(

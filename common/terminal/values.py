@@ -56,8 +56,8 @@ def path(text: str) -> Path:
 
 def counts(text: str) -> tuple[int, ...]:
     """Reads several such numbers, with commas between them."""
-    one = count(DEVICES)
-    return tuple(int(one(each)) for each in text.split(","))
+    read = count(DEVICES)
+    return tuple(int(read(number)) for number in text.split(","))
 
 
 seed = _number(int, lambda n: 0 <= n <= LARGEST_SEED, f"a whole number from 0 to {LARGEST_SEED}")

@@ -22,13 +22,13 @@ def in_processes(work: Work, processes: Sequence[Process], preload: Sequence[str
     ended then.
     """
     name = f"the process of devices {processes[0].rank} to {processes[-1].rank}"
-    ours, theirs = Pipe()
+    here, there = Pipe()
     # They are started by a process that has no thread yet and no GPU, as this one may have.
-    server = SpawnProcess(target=serve, args=(os.getpid(), preload, work, processes, theirs))
+    server = SpawnProcess(target=serve, args=(os.getpid(), preload, work, processes, there))
     begin(server)
-    theirs.close()
+    there.close()
     with stoppable() as stop:
-        raise_failure(Group({0: Child(name, server, Channel(ours))}, stop).run(), stop)
+        raise_failure(Group({0: Child(name, server, Channel(here))}, stop).run(), stop)
 
 
 def serve(

@@ -12,11 +12,11 @@ from started import SECONDS, alive, children, heard
 
 from common import prove
 from common.base.errors import RequestError
-from common.prove import Found
+from common.prove import Setup
 
 ROOT = Path(__file__).parents[2]
-JAX = Found("jax", "/opt/jax", "3.13.0", 8, {"jax": "1.0"}, "")
-TORCH = Found("pytorch", "python", "3.12.1", 0, {"torch": "3.0"}, "")
+JAX = Setup("jax", "/opt/jax", "3.13.0", 8, {"jax": "1.0"}, "")
+TORCH = Setup("pytorch", "python", "3.12.1", 0, {"torch": "3.0"}, "")
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_gpus_that_are_asked_for_have_to_be_there() -> None:
 def test_what_cannot_run_is_left_out_unless_it_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def probe(name: str, _: str) -> Found:
+    def probe(name: str, _: str) -> Setup:
         if name == "jax":
             raise RequestError(f"jax: {prove.lacks(['nowhere'])}")
         return TORCH
