@@ -1,6 +1,6 @@
-"""Predicts the memory and the traffic of each device in a step of training, and draws the step.
+"""Predicts each device's memory and traffic in a step of training, and draws the step.
 
-python -m common.plan --devices 4 --microbatches 4                 all strategies, side by side
+python -m common.plan --devices 4 --microbatches 4      all strategies, side by side
 python -m common.plan --strategy pipeline --devices 4 --microbatches 8 --out plan.svg
 python -m common.plan --net resnet18 --strategy zero3 --optimizer adam --precision mixed
 python -m common.plan --net dense --parameters 7e9 --layers 32 --strategy tensor --devices 8
@@ -34,7 +34,7 @@ NETS: Final[dict[str, tuple[Callable[..., Net], tuple[str, ...]]]] = {
 """The nets, and the flags that give the size of each."""
 
 PRECISIONS: Final = {"float32": (4, 4, 0), "float64": (8, 8, 0), "mixed": (2, 4, 4)}
-"""Bytes of an element, of an element of optimizer state, and of the optimizer's master weight.
+"""Bytes of an element, of an element of optimizer state, and of a master weight.
 
 In mixed precision weights, gradients and activations have 16 bits.
 """
@@ -86,12 +86,14 @@ class Scenario(Flags):
 
     def plan(self) -> Plan:
         """How the net is split."""
-        how = {"microbatches": self.microbatches, "schedule": self.schedule}
-        return strategies.split(self.network(), self.strategy, self.devices, self.replicas, **how)
+        how: Any = {"microbatches": self.microbatches, "schedule": self.schedule}
+        where = self.strategy, self.devices, self.replicas
+        return strategies.split(self.network(), *where, **how)
 
     def refusal(self) -> str:
         """Why there is no such plan; empty if there is one."""
-        return strategies.refusal(self.network(), self.strategy, self.devices, self.replicas)
+        net = self.network()
+        return strategies.refusal(net, self.strategy, self.devices, self.replicas)
 
     def usage(self) -> Usage:
         """The traffic and the peak memory of a step."""
@@ -107,7 +109,8 @@ def of_one(scenario: Scenario) -> Iterator[str]:
     how = f"{plan.strategy}{groups}; a step, examples: {usage.examples}"
     yield f"{scenario.title()}, {how}; in bytes:"
     yield ""
-    columns = *usage.peak.values(), usage.kept(), usage.all_sent(), usage.messages, usage.live
+    columns = [*usage.peak.values(), usage.kept(), usage.all_sent()]
+    columns += [usage.messages, usage.live]
     rows = [
         [str(device), *(f"{number:,}" for number in numbers)]
         for device, numbers in enumerate(zip(*columns, strict=True))
@@ -128,7 +131,8 @@ def of_one(scenario: Scenario) -> Iterator[str]:
 
 def of_all(scenario: Scenario) -> Iterator[str]:
     """All strategies, side by side."""
-    yield f"{scenario.title()}, devices: {scenario.devices}; a step, examples: {scenario.examples}:"
+    step = f"a step, examples: {scenario.examples}"
+    yield f"{scenario.title()}, devices: {scenario.devices}; {step}:"
     yield ""
     rows = []
     for name in STRATEGIES:

@@ -39,7 +39,7 @@ def records(folder: Path, chapter: str, frameworks: Sequence[str], seed: int) ->
 
 
 def p_value(figures: Array) -> tuple[float, int]:
-    """How often means are at least as far apart as those of `figures` (seeds, frameworks).
+    """How often means are as far apart as those of `figures` (seeds, frameworks), or more.
 
     Also returns the number of permutations: all of the frameworks within each seed, or
     `DRAWS` of them. Raises RequestError without SciPy.
@@ -50,7 +50,7 @@ def p_value(figures: Array) -> tuple[float, int]:
         raise RequestError("SciPy is not installed: run `nox -s seeds`") from None
     result = permutation_test(
         figures.T,
-        lambda *columns, axis: np.var([column.mean(axis=axis) for column in columns], axis=0),
+        lambda *columns, axis: np.var([x.mean(axis=axis) for x in columns], axis=0),
         permutation_type="samples",
         alternative="greater",
         n_resamples=DRAWS,
@@ -67,7 +67,8 @@ def report(figures: Array, frameworks: Sequence[str]) -> str:
     ]
     table = markdown(["framework", "mean", "deviation", "least", "most"], rows)
     # Each spread is the root of a mean variance, over seeds and over frameworks.
-    over_seeds, over_frameworks = np.sqrt([figures.var(axis=i, ddof=1).mean() for i in (0, 1)])
+    variances = [figures.var(axis=axis, ddof=1).mean() for axis in (0, 1)]
+    over_seeds, over_frameworks = np.sqrt(variances)
     p, permutations = p_value(figures)
     return (
         "\n".join(table)
@@ -102,7 +103,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     data = f"{config.train_examples:,} {config.dataset} images; seeds 0 to {flags.seeds - 1}"
     accuracies = f"accuracy on {config.test_examples:,} images"
     print(f"{flags.chapter}, preset {config.preset}, {data}; {accuracies}\n")
-    print(report(np.array([[final_accuracy(run) for run in row] for row in runs]), frameworks))
+    figures = [[final_accuracy(run) for run in row] for row in runs]
+    print(report(np.array(figures), frameworks))
 
 
 if __name__ == "__main__":

@@ -74,8 +74,8 @@ def picture(runs: Sequence[Record]) -> str:
         losses.append(Line(*name, WINDOW * np.arange(1, count + 1), means))
         reached = np.array([epoch.test_accuracy for epoch in run.epochs])
         accuracies.append(Line(*name, np.arange(1, len(reached) + 1), reached))
-    ylabel = f"training loss, means of {WINDOW} steps"
-    return plot([Panel("step", ylabel, losses), Panel("epoch", "test accuracy", accuracies)])
+    panel = Panel("step", f"training loss, means of {WINDOW} steps", losses)
+    return plot([panel, Panel("epoch", "test accuracy", accuracies)])
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of plans: the layout of weights, the timeline of a pipeline, the memory of devices."""
+"""Pictures of plans: layouts of weights, timelines of pipelines, memory of devices."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ LEFT: Final = MARGIN + 62
 """Where the rows of devices begin, behind their names."""
 
 LANE, HEADING, TOTAL = 20, 26, 62
-"""From one device to the next one below, the height of a heading, and the width of a bar's sum."""
+"""From one device to the next, the height of a heading, the width of a bar's sum."""
 
 HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
-"""Layers: the height of a weight, from one layer to the next, the most from one device to the next,
+"""The height of a weight, from one layer to the next, the most from one device to the next,
 and the width of layers' names."""
 
 Style = tuple[str, float]
@@ -43,7 +43,7 @@ TITLES: Final = {"naive": "Naive", "gpipe": "GPipe", "1f1b": "1F1B"}
 
 
 def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
-    """Which device keeps which part of each weight and bias: filled, in an outline of the whole.
+    """Which device keeps which part of each weight and bias, in an outline of the whole.
 
     The first axis of a weight runs down, the second one to the right.
     """
@@ -65,18 +65,19 @@ def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
                 drawn.append(svg.rect(place, "ghost", radius=2))
                 if (part := plan.weights[name][number % plan.devices]) is not None:
                     drawn.append(_filled(part, plan.shapes[name], place))
-    kept = [f"{sum(plan.sizes_of(plan.weights, i).values()):,}" for i in range(plan.devices)]
+    sizes = [plan.sizes_of(plan.weights, i).values() for i in range(plan.devices)]
+    kept = [f"{sum(elements):,}" for elements in sizes]
     rows = f" in {replicas} rows" if replicas > 1 else ""
     described = (
-        f"Each of {devices} devices keeps a part of the weight and the bias of each layer. The way "
-        f"to split is {strategy}. Numbers kept: {', '.join(kept)}."
+        f"Each of {devices} devices keeps a part of the weight and the bias of each layer, "
+        f"by the strategy {strategy}. Elements kept: {', '.join(kept)}."
     )
     title = f"Who has what: {strategy}, {devices} devices{rows}"
     return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
 
 
 def _filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> str:
-    """The part in the outline; a slice of the flat tensor is drawn from the top down."""
+    """The part in the outline; a flat slice is drawn from the top down."""
     x, y, wide, high = place
     length = math.prod(shape) if part.axis is None else shape[part.axis]
     start, stop = part.start / length, part.stop / length
@@ -88,19 +89,19 @@ def _filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> str:
 
 
 def timelines(stages: int = 4, microbatches: int = 4) -> str:
-    """Every order of a pipeline on one scale: when each device works, and when it waits."""
+    """Every order of a pipeline on one scale: when each device works and waits."""
     events = {name: simulate(order(name, stages, microbatches)) for name in IN_FLIGHT}
     longest = max(event.end for timed in events.values() for event in timed)
     blocks = [_lanes(name, stages, timed, longest) for name, timed in events.items()]
     described = (
-        f"{microbatches} microbatches go through {stages} devices, forward and backward. Each pass "
-        "takes one unit of time. Empty places in a device's row are times in which it waits."
+        f"{microbatches} microbatches go through {stages} devices, forward and backward. "
+        "Each pass takes one unit of time. In empty places of a row, a device waits."
     )
     return _stacked("Orders of a pipeline", described, *blocks, _legend(PASSES))
 
 
 def step(plan: Plan, usage: Usage) -> str:
-    """A step of a plan: each device's memory and, of a pipeline, the passes of the first group."""
+    """A step of a plan: memory by device and, of a pipeline, the first group's passes."""
     blocks = []
     if plan.strategy == "pipeline":
         events = plan.simulated(usage.examples)
@@ -108,7 +109,7 @@ def step(plan: Plan, usage: Usage) -> str:
         blocks += [_lanes(plan.schedule, plan.devices, events, longest), _legend(PASSES)]
     kinds = {"optimizer" if kind == "momentum" else kind: how for kind, how in KINDS.items()}
     blocks += [_bars("Memory", usage, max(usage.kept())), _legend(kinds)]
-    described = "When each device passes which microbatch, and bytes at their most, by kind."
+    described = "When each device passes which microbatch, and peak bytes by kind."
     title = f"A step: {plan.strategy}, {plan.devices * plan.replicas} devices"
     return _stacked(title, described, *blocks)
 
@@ -120,8 +121,8 @@ def memory(devices: int, examples: int, *strategies: str, microbatches: int = 1)
     most = max(max(usage.kept()) for usage in usages)
     blocks = [_bars(name, usage, most) for name, usage in zip(strategies, usages, strict=True)]
     described = (
-        f"Bytes of weights, gradients, momentum and activations at their most, on {devices} "
-        f"devices, in a step on {examples} examples, for {', '.join(strategies)}."
+        f"Peak bytes of weights, gradients, momentum and activations on {devices} devices, "
+        f"in a step on {examples} examples, for {', '.join(strategies)}."
     )
     return _stacked(f"Memory of {devices} devices", described, *blocks, _legend(KINDS))
 
@@ -145,13 +146,13 @@ def _heading(name: str) -> str:
 
 
 def _lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: float) -> Block:
-    """The passes of each device with their microbatches; `longest` takes the whole width."""
+    """The passes of each device; `longest` takes the whole width."""
     end = max(event.end for event in events)
     note = f"{end:.0f} units of time, {bubble(events, stages):.0%} of it waiting."
     if stages <= 8:  # more do not fit in the line
-        passes = [[event.done for event in events if event.done.stage == i] for i in range(stages)]
-        live = ", ".join(str(most_live(done)) for done in passes)
-        note += f" Most live microbatches: {live}."
+        done = [event.done for event in events]
+        passes = [[step for step in done if step.stage == i] for i in range(stages)]
+        note += f" Most live microbatches: {', '.join(map(str, map(most_live, passes)))}."
     shapes = [_heading(TITLES[schedule]), _label(36, note)]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):
@@ -162,12 +163,13 @@ def _lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: flo
         wide = (end - begin) * unit
         label = str(microbatch) if svg.fits(str(microbatch), wide) else ""
         place = (LEFT + begin * unit, top + stage * LANE, wide, LANE - 3)
-        shapes.append(svg.box(place, label, *PASSES["forward" if forward else "backward"]))
+        style = PASSES["forward" if forward else "backward"]
+        shapes.append(svg.box(place, label, *style))
     return top + stages * LANE + 8, shapes
 
 
 def _bars(name: str, usage: Usage, most: int) -> Block:
-    """Each device's memory by kind, and the sum behind it; `most` is the largest sum."""
+    """Each device's memory by kind, and the sum; `most` is the largest sum."""
     shapes = [_heading(name)]
     unit = (WIDTH - MARGIN - LEFT - TOTAL) / most
     for device, total in enumerate(usage.kept()):

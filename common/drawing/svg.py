@@ -1,4 +1,4 @@
-"""Pieces of SVG as text: shapes by the part they play, to which `theme.py` gives colours.
+"""Pieces of SVG as text: shapes by their part, to which `theme.py` gives colours.
 
 No shape has an `id`, so that many pictures can stand on one page.
 """
@@ -17,7 +17,7 @@ ENLARGED: Final = 1.25
 """CSS pixels for each unit, where there is room."""
 
 WIDE: Final = 0.72
-"""The widest that a digit or a sign is on average, in units of its font's size: fonts differ."""
+"""The widest that digits and signs are on average, in units of the font's size."""
 
 
 Place = tuple[float, float, float, float]
@@ -25,7 +25,7 @@ Place = tuple[float, float, float, float]
 
 
 def picture(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
-    """A whole picture of `width` by `height` units, on a card, that says in words what it shows."""
+    """A picture of `width` by `height` units, on a card; words say what it shows."""
     height = ceil(height)
     size = f'width="{number(width * ENLARGED)}" height="{number(height * ENLARGED)}"'
     return "\n".join(
@@ -126,5 +126,5 @@ def _sign(value: float) -> int:
 
 
 def fits(words: str, width: float, size: float = SIZE) -> bool:
-    """Whether digits and signs surely fit into `width` units, in any font that may be there."""
+    """Whether digits and signs fit into `width` units, in any font."""
     return len(words) * WIDE * size <= width

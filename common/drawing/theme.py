@@ -1,6 +1,6 @@
 """The colours of pictures, on light pages and on dark ones, as a style sheet.
 
-Colours are custom properties: the reader's system chooses, and a page may choose in its place.
+Colours are custom properties: the reader's system chooses, or a page.
 """
 
 from typing import Final
@@ -16,8 +16,8 @@ COLOURS: Final = {
     "sent": ("#b84a00", "#ff9d5c"),
     "data": ("#00795a", "#4cc9a0"),
 }
-"""By part: the colour on light pages and on dark ones. Blue, orange and green stay apart for
-colour-blind readers (Okabe and Ito's hues), and each has a shape or a text of its own, too."""
+"""By part: the colour on light pages and on dark ones. Blue, orange and green stay apart
+for colour-blind readers (Okabe and Ito's hues); shape or text differs, too."""
 
 RULES: Final = {
     "card": "fill:{card};stroke:{edge}",
@@ -48,7 +48,7 @@ FONT: Final = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 
 
 def style() -> str:
-    """The style sheet of pictures; every rule names the class `picture`, and does nothing else."""
+    """The style sheet of pictures; every rule names the class `picture`."""
     light, dark = (
         ";".join(f"--pic-{name}:{pair[i]}" for name, pair in COLOURS.items()) for i in (0, 1)
     )
@@ -63,7 +63,7 @@ def style() -> str:
 
 
 def _rule(template: str) -> str:
-    """A rule, first in light colours: a viewer that knows no custom properties takes those."""
+    """A rule, first in light colours, for viewers without custom properties."""
     plain = template.format_map({name: light for name, (light, _) in COLOURS.items()})
     themed = template.format_map({name: f"var(--pic-{name})" for name in COLOURS})
     pairs = zip(plain.split(";"), themed.split(";"), strict=True)

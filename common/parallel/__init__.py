@@ -1,1 +1,1 @@
-"""Plans of splitting a net over devices, schedules of allreduces, and what both send and keep."""
+"""Plans of splitting a net, schedules of allreduces, and what they send and keep."""

@@ -13,15 +13,15 @@ MOVED: Final = ("activations", "gradients", "weights")
 """Kinds of traffic. Gradients of activations count as gradients."""
 
 KEPT: Final = ("weights", "gradients", "momentum", "activations")
-"""Kinds of memory. Activations are the inputs of layers that wait for the backward pass."""
+"""Kinds of memory. Activations are inputs of layers, for the backward pass."""
 
 
 @dataclass(frozen=True)
 class Usage:
     """The traffic and the peak memory of one step on `examples`: bytes for each device.
 
-    `sent` and `received` are by kind of `MOVED`, `peak` by kind of `KEPT`. `messages` counts those
-    sent, `live` is the most microbatches in flight.
+    `sent` and `received` are by kind of `MOVED`, `peak` by kind of `KEPT`.
+    `messages` counts those sent, `live` is the most microbatches in flight.
     """
 
     # Pydantic reads it: a record with more fields is no record.
@@ -45,7 +45,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Event:
-    """What a device did with a microbatch, forward or backward, in seconds since the step began."""
+    """A pass of a microbatch on a device, in seconds since the step began."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -88,7 +88,7 @@ class Ledger:
         self.messages[source] += messages
 
     def allreduce(self, size: int, group: Sequence[int], kind: str, times: int = 1) -> None:
-        """Counts all-reduces of `size` bytes together, by a star around the first device."""
+        """Counts all-reduces of `size` bytes together: a star around the first device."""
         for device in group[1:]:
             self.send(size, device, group[0], kind, times)
             self.send(size, group[0], device, kind, times)
@@ -106,10 +106,7 @@ class Ledger:
 
 
 class Kept(UserDict[Any, Any]):
-    """Tensors of one kind that a device keeps, by name or by microbatch; it counts their bytes.
-
-    A value may be a list of tensors.
-    """
+    """Tensors of one kind that a device keeps, or lists of them; it counts their bytes."""
 
     def __init__(self, kind: str, device: int, ledger: Ledger) -> None:
         super().__init__()
@@ -120,7 +117,8 @@ class Kept(UserDict[Any, Any]):
         self.ledger.keep(self.kind, self.device, self.ledger.bytes(value) - freed)
         super().__setitem__(key, value)
         if self.kind == "activations":
-            self.ledger.live[self.device] = max(self.ledger.live[self.device], len(self))
+            live = self.ledger.live
+            live[self.device] = max(live[self.device], len(self))
 
     def __delitem__(self, key: Any) -> None:
         self.ledger.keep(self.kind, self.device, -self.ledger.bytes(self.data[key]))
@@ -148,8 +146,8 @@ class Group:
     def event(self, what: str, microbatch: int, device: int | None = None) -> Iterator[None]:
         """Notes when a device of the group, or all of them, did something.
 
-        Of devices with a queue, as GPUs, and as CPUs in JAX and MXNet, it is the time of queuing.
-        So more microbatches may be in flight there than are counted.
+        GPUs, and CPUs in JAX and MXNet, have a queue: it is the time of queuing, and more
+        microbatches may be in flight than are counted.
         """
         begin = time.perf_counter() - self.ledger.began
         yield

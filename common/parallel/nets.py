@@ -1,4 +1,4 @@
-"""Nets as plans see them: consecutive layers, with the parameters, work and input of each."""
+"""Nets as plans see them: layers with their parameters, work and input."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from common.models.nets import Shapes, layer_shapes, lenet_shapes, resnet18_shap
 class Net:
     """Consecutive layers.
 
-    `shapes` are those of the parameters: layer `fc1` has `fc1.weight`, `fc1.bias` and so on. For
-    each layer, in order, `positions` has the number of places of an image where it is applied, and
-    `inputs` the elements of its input, for each example. `pairs` are column-parallel and
-    row-parallel layers of tensor parallelism. A pipeline is cut only between `units` of layers.
+    `shapes` are those of the parameters: layer `fc1` has `fc1.weight` and `fc1.bias`. For each
+    layer, in order, `positions` has the number of places of an image where it is applied,
+    `inputs` the elements of its input for an example. `pairs` are column-parallel and
+    row-parallel layers. A pipeline is cut only between `units` of layers.
     """
 
     shapes: Shapes
@@ -53,11 +53,12 @@ class Net:
     def work(self, layer: str) -> int:
         """The multiplications of a layer's forward pass for each example."""
         shapes = [self.shapes[name] for name in self.tensors[layer]]
-        return self.positions[layer] * sum(math.prod(shape) for shape in shapes if len(shape) > 1)
+        weights = sum(math.prod(shape) for shape in shapes if len(shape) > 1)
+        return self.positions[layer] * weights
 
 
 def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int]) -> Net:
-    """A net without branches: it is cut between any two layers, and its layers pair in order."""
+    """A net without branches: it is cut anywhere, and its layers pair in order."""
     layers = list(positions)
     pairs = list(zip(layers[::2], layers[1::2], strict=False))
     return Net(shapes, positions, inputs, pairs, [[layer] for layer in layers])
@@ -66,7 +67,7 @@ def chain(shapes: Shapes, positions: Mapping[str, int], inputs: Mapping[str, int
 def lenet(depth: int) -> Net:
     """LeNet with `depth` more dense layers of 128 before the last one."""
     shapes = lenet_shapes(depth)
-    layers = [name.removesuffix(".weight") for name in shapes if name.endswith(".weight")]
+    layers = list(dict.fromkeys(name.partition(".")[0] for name in shapes))
     positions = dict.fromkeys(layers, 1) | {"conv1": 26 * 26, "conv2": 9 * 9}
     inputs = {"conv1": 28 * 28, "conv2": 20 * 13 * 13, "fc1": 50 * 4 * 4}
     return chain(shapes, positions, dict.fromkeys(layers, 128) | inputs)
@@ -85,9 +86,9 @@ def dense(parameters: int, layers: int) -> Net:
 def resnet18(width: int) -> Net:
     """ResNet-18 whose first stage has `width` channels.
 
-    A layer is a convolution with the batch normalization that follows; running statistics do not
-    count. A shortcut's convolution belongs to the second layer of its block, and tensor parallelism
-    replicates it. The two layers of a block are a pair, and no pipeline cuts between them.
+    A layer is a convolution with its batch normalization, without running statistics. A
+    shortcut's convolution belongs to the second layer of its block, and is replicated. The
+    two layers of a block are a pair, and no pipeline cuts between them.
     """
     outputs = layer_shapes(width)
     shapes: Shapes = {}

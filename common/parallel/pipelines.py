@@ -26,17 +26,17 @@ IN_FLIGHT: Final[dict[str, Callable[[int, int], int]]] = {
     "gpipe": lambda stages, microbatches: microbatches,
     "1f1b": lambda stages, microbatches: stages,
 }
-"""How many microbatches a stage has in flight, given the number of stages from it to the last."""
+"""The most microbatches in flight, given the stages from this one to the last."""
 
 
 def order(schedule: str, stages: int, microbatches: int) -> Order:
-    """The passes of each stage: forward until `IN_FLIGHT` are, then backward as soon as it can.
+    """The passes of each stage: forward while fewer than `IN_FLIGHT` are, else backward.
 
-    GPipe is that of Huang et al. (2019), 1F1B that of PipeDream (Narayanan et al., 2019), but all
-    passes end before the update (Narayanan et al., 2021).
+    GPipe is by Huang et al. (2019), 1F1B by Narayanan et al. (2019), but all passes end
+    before the update (Narayanan et al., 2021).
     """
-    in_flight = [IN_FLIGHT[schedule](stages - stage, microbatches) for stage in range(stages)]
-    return [list(_passes(stage, most, microbatches)) for stage, most in enumerate(in_flight)]
+    most = [IN_FLIGHT[schedule](stages - stage, microbatches) for stage in range(stages)]
+    return [list(_passes(stage, most[stage], microbatches)) for stage in range(stages)]
 
 
 def _passes(stage: int, most: int, microbatches: int) -> Iterator[Pass]:
@@ -67,7 +67,7 @@ def needed(step: Pass, stages: int) -> list[Pass]:
 def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> list[TimedPass]:
     """When each pass begins and ends if messages take no time, the earliest first.
 
-    Each comes after those that it needs. Raises ValueError if stages wait for each other for ever.
+    Each comes after those that it needs. Raises ValueError if stages wait for ever.
     """
     ends: dict[Pass, float] = {}
     events = []
@@ -84,7 +84,7 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
             raise ValueError("these stages wait for each other for ever")
         for device in ready:
             step = waiting[device].pop()
-            begin = max([free[device], *(ends[before] for before in needed(step, stages))])
+            begin = max([free[device], *map(ends.__getitem__, needed(step, stages))])
             free[device] = ends[step] = begin + seconds(step)
             events.append(TimedPass(step, begin, ends[step]))
     return sorted(events, key=lambda event: (event.begin, event.done))
@@ -104,17 +104,17 @@ def most_live(passes: Sequence[Pass]) -> int:
 def balanced(work: Sequence[float], stages: int) -> list[int]:
     """The number of layers of each stage, such that the most work of a stage is least.
 
-    Of equals, the first stages have the fewest layers. Raises ValueError if there are fewer layers
-    than stages.
+    Of equals, the first stages have the fewest layers. Raises ValueError if there are
+    fewer layers than stages.
     """
     if not 0 < stages <= len(work):
         raise ValueError(f"{len(work)} layers cannot be cut into {stages} stages")
     before = list(accumulate(work, initial=0))
 
     def sizes(limit: float) -> list[int]:
-        """The stages, filled from the last one on; the first layers are left over: too much."""
+        """The stages, filled from the last one on; layers may be left over."""
         counts, stop = [], len(work)
-        for stage in reversed(range(stages)):  # each of those before takes a layer at least
+        for stage in reversed(range(stages)):  # earlier ones take a layer at least
             starts = (i for i in range(stage, stop) if before[stop] - before[i] <= limit)
             start = next(starts, stop)
             counts.append(stop - start)

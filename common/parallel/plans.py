@@ -15,7 +15,7 @@ from common.parallel.shards import shard_bounds, shard_sizes
 
 @dataclass(frozen=True)
 class Part:
-    """The entries from `start` to `stop` of a tensor along `axis`; of None: of the flat tensor."""
+    """Entries `start` to `stop` of a tensor along `axis`; None: of the flat tensor."""
 
     axis: int | None
     start: int
@@ -44,11 +44,10 @@ Layouts = Mapping[str, Layout]
 class Plan(Net):
     """A net that is split over `devices`, in each of `replicas` groups of devices.
 
-    A strategy is a subclass. By itself, each device of a group has the whole net, updates all of
-    it, computes with all examples of the group, and sends nothing to the others.
+    A strategy is a subclass. By itself, each device of a group has the whole net, updates all
+    of it, computes with all examples of the group, and sends nothing to the others.
 
-    `sizes` has the number of a net's units in each stage of a pipeline; if it is empty, stages are
-    balanced.
+    `sizes` has the number of units in each stage of a pipeline; empty: stages are balanced.
     """
 
     strategy: str
@@ -89,7 +88,7 @@ class Plan(Net):
         return [slice(*bounds) for bounds in shard_bounds(examples, parts)]
 
     def shards_of(self, examples: int) -> list[list[slice]]:
-        """For each microbatch, the examples of each device: its shard if sharded, else all."""
+        """For each microbatch, the examples of each device."""
         if not self.sharded:
             return [[rows] * self.devices for rows in self.microbatches_of(examples)]
         sizes = shard_sizes(examples, self.devices)
@@ -107,8 +106,9 @@ class Plan(Net):
         return [event.done for event in simulate(self.order(microbatches))]
 
     def simulated(self, examples: int) -> list[TimedPass]:
-        """The passes of a pipeline's first replica in a step, where each takes a unit of time."""
-        return simulate(self.order(len(self.microbatches_of(self.rows_of(examples)[0].stop))))
+        """The passes of a pipeline's first replica in a step; each takes a unit of time."""
+        here = self.rows_of(examples)[0].stop
+        return simulate(self.order(len(self.microbatches_of(here))))
 
     @cached_property
     def weights(self) -> Layouts:
@@ -123,23 +123,24 @@ class Plan(Net):
     def whole(self, name: str, only: int | None = None) -> Layout:
         """The whole tensor on each device, or on only one."""
         whole = Part(0, 0, self.shapes[name][0])
-        return tuple(whole if only in (None, device) else None for device in range(self.devices))
+        return tuple(whole if only in (None, i) else None for i in range(self.devices))
 
     def slices(self, name: str, axis: int | None = None) -> Layout:
         """A slice of the flat tensor, or along an axis, for each device."""
-        length = math.prod(self.shapes[name]) if axis is None else self.shapes[name][axis]
-        return tuple(Part(axis, *bounds) for bounds in shard_bounds(length, self.devices))
+        shape = self.shapes[name]
+        length = math.prod(shape) if axis is None else shape[axis]
+        return tuple(Part(axis, *ends) for ends in shard_bounds(length, self.devices))
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         """Counts the messages within a replica, in a step on `examples`."""
 
     def in_flight(self, examples: int, device: int) -> tuple[int, int]:
-        """The most examples and microbatches of which a device keeps activations."""
+        """The most examples and microbatches whose activations a device keeps."""
         shards = [rows[device] for rows in self.shards_of(examples)]
         return max(rows.stop - rows.start for rows in shards), 1
 
     def activations_kept(self, device: int) -> int:
-        """The elements that a device keeps for each example in flight: inputs of its layers."""
+        """The elements that a device keeps for each example in flight."""
         return sum(self.inputs.values())
 
     def sizes_of(self, layouts: Layouts, device: int) -> dict[str, int]:
@@ -156,14 +157,14 @@ class Plan(Net):
         return sum(self.sizes_of(self.weights, device).values())
 
     def gradients_kept(self, device: int, examples: int) -> int:
-        """The most elements of gradients that a device keeps in a step on `examples`."""
+        """The most elements of gradients that a device keeps in a step."""
         return self.elements_updated(device)
 
     def usage(self, examples: int, itemsize: int, state: int | None = None) -> Usage:
         """Predicts the traffic and the memory of a step; a run has to count the same.
 
-        An element has `itemsize` bytes. The optimizer keeps `state` bytes for each element that it
-        updates; None: one element, as SGD with momentum does.
+        An element has `itemsize` bytes. The optimizer keeps `state` bytes for each element;
+        None: one element, as SGD with momentum does.
         """
         state = itemsize if state is None else state
         ledger = Ledger(self.replicas * self.devices, itemsize)
@@ -174,12 +175,13 @@ class Plan(Net):
             for device, number in enumerate(group):
                 most, ledger.live[number] = self.in_flight(here, device)
                 inputs = most * self.activations_kept(device)
+                grads = self.gradients_kept(device, here)
                 ledger.peak["activations"][number] = itemsize * inputs
                 ledger.peak["weights"][number] = itemsize * self.weights_kept(device)
-                ledger.peak["gradients"][number] = itemsize * self.gradients_kept(device, here)
-                updated = self.sizes_of(self.updated, device).values()
-                ledger.peak["momentum"][number] = state * sum(updated)
+                ledger.peak["gradients"][number] = itemsize * grads
+                sizes = self.sizes_of(self.updated, device).values()
+                ledger.peak["momentum"][number] = state * sum(sizes)
                 if replica:  # the first row sums the gradients of its column
-                    ends = device, number
-                    ledger.allreduce(itemsize * sum(updated), ends, "gradients", len(updated))
+                    size, ends = itemsize * sum(sizes), (device, number)
+                    ledger.allreduce(size, ends, "gradients", len(sizes))
         return ledger.usage(examples)

@@ -1,4 +1,4 @@
-"""Weights on the devices of a run: copies of all, or parts of each, with the same bits anywhere."""
+"""Weights on the devices of a run: copies, or parts, with the same bits anywhere."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Communicator(Protocol):
         """The rank of this process."""
 
     def gathered(self, values: Array) -> Array:
-        """All processes' `values` of one shape and floating-point dtype, (processes, ...)."""
+        """All processes' `values` of one shape and float dtype, (processes, ...)."""
 
 
 def share_of(parts: Sequence[T], hosts: Communicator) -> Sequence[T]:
@@ -45,14 +45,14 @@ def joined(rows: Array, hosts: Communicator) -> Array:
 
 
 def same_everywhere(copies: Sequence[Weights], hosts: Communicator) -> Weights:
-    """The first of the copies of this process's devices, if those of all processes are the same.
+    """The first of the copies of this process's devices, if those of all are the same.
 
-    Digests are compared. Any difference is an error of the allreduce or of the update. Raises
-    RunError that names the device and the tensor.
+    Any difference is an error of the allreduce or of the update. Raises RunError that names
+    the device and the tensor.
     """
     names = list(copies[0])
-    hashes = [[hashlib.sha256(copy[name].tobytes()) for name in names] for copy in copies]
-    local = [[list(tensor.digest()) for tensor in copy] for copy in hashes]
+    values = [[copy[name].tobytes() for name in names] for copy in copies]
+    local = [[list(hashlib.sha256(bits).digest()) for bits in copy] for copy in values]
     digests = joined(np.array(local, np.float64), hosts)
     for device, same in enumerate((digests == digests[0]).all(axis=2)):
         if not same.all():
@@ -79,7 +79,7 @@ def saved_state(copies: Sequence[Weights], hosts: Communicator) -> Weights:
 
 
 def saved_of(saved: Mapping[str, Array], device: int) -> Weights:
-    """The saved weights, and a device's running statistics (channels,), or those of device 0."""
+    """The saved weights, and a device's running statistics, or those of device 0."""
     return {
         name: values if trainable(name) else values[device if device < len(values) else 0]
         for name, values in saved.items()
@@ -95,7 +95,7 @@ def parts_of(tensors: Mapping[str, Array], layouts: Layouts, device: int) -> Wei
 def whole(held: Sequence[Mapping[str, Array]], layouts: Layouts, shapes: Shapes) -> Weights:
     """The whole tensors from each device's parts of them.
 
-    Raises RunError if two devices have the same part of a tensor, but not the same bits.
+    Raises RunError if two devices have other bits of the same part.
     """
     tensors: Weights = {}
     for name, layout in layouts.items():

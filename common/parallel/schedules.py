@@ -6,6 +6,7 @@ In the end every device has the sum of all devices' vectors, which are cut into 
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from common.parallel.shards import shard_sizes
@@ -13,7 +14,7 @@ from common.parallel.shards import shard_sizes
 
 @dataclass(frozen=True)
 class Transfer:
-    """A message: consecutive chunks of `source`, which `target` adds to its own, or stores."""
+    """A message: chunks of `source`, which `target` adds to its own, or stores."""
 
     source: int
     target: int
@@ -27,17 +28,17 @@ Round = tuple[Transfer, ...]
 
 @dataclass(frozen=True)
 class Schedule:
-    """An allreduce between `devices` of vectors that are cut into `chunks` of almost equal size."""
+    """An allreduce between `devices` of vectors that are cut into `chunks`."""
 
     devices: int
     chunks: int
     rounds: tuple[Round, ...]
 
     def traffic(self, size: int) -> list[tuple[int, int]]:
-        """The entries that each device sends and receives for vectors of `size` entries."""
+        """The entries that each device sends and receives for `size` entries."""
         sizes = shard_sizes(size, self.chunks)
         sent, received = [0] * self.devices, [0] * self.devices
-        for transfer in (transfer for one in self.rounds for transfer in one):
+        for transfer in chain(*self.rounds):
             entries = sum(sizes[chunk] for chunk in transfer.chunks)
             sent[transfer.source] += entries
             received[transfer.target] += entries
@@ -53,9 +54,9 @@ def execute(
     receive: Callable[[Chunk, int], Chunk],
     add: Callable[[Any, Chunk], Chunk] = operator.add,
 ) -> None:
-    """Carries out a schedule: in the end, `held[device][chunk]` is the sum over all devices.
+    """Carries out a schedule: at last, `held[device][chunk]` is the sum over devices.
 
-    `receive` copies a chunk to the device of this number; `add` sums two chunks of one device.
+    `receive` copies a chunk to a device; `add` sums two chunks of one device.
     """
     for transfers in schedule.rounds:
         # All messages of a round carry what was there before it.
@@ -95,7 +96,7 @@ def ring(k: int) -> Schedule:
 
 
 def tree(k: int) -> Schedule:
-    """Sums flow towards the first device along a binomial tree, and the total flows back."""
+    """Sums flow along a binomial tree to the first device, and the total flows back."""
     distances = [2**level for level in range((k - 1).bit_length())]
     edges = [[(child, child - d) for child in range(d, k, 2 * d)] for d in distances]
     up = [[Transfer(a, b, range(1), adds=True) for a, b in level] for level in edges]
@@ -104,10 +105,10 @@ def tree(k: int) -> Schedule:
 
 
 def halving(k: int) -> Schedule:
-    """Recursive halving and doubling: in each round, pairs exchange half of what is to be summed.
+    """Recursive halving and doubling: in each round, pairs exchange half of what is left.
 
-    Then they exchange the sums. Devices beyond the largest power of two send their vector to
-    another one before, and get the sum from it after.
+    Then they exchange the sums. Devices beyond the largest power of two send their vector
+    to another one before, and get the sum from it after.
     """
     inner = 1 << (k.bit_length() - 1)
     whole, pairs = range(inner), [(inner + i, i) for i in range(k - inner)]
@@ -120,7 +121,7 @@ def halving(k: int) -> Schedule:
 
 
 def _half(device: int, distance: int, *, adds: bool) -> Transfer:
-    """What a device sends to its partner at a distance: the half that one keeps, or its own."""
+    """What a device sends to its partner: the half that one keeps, or its own."""
     partner = device ^ distance
     owner = partner if adds else device
     start = owner - owner % distance

@@ -4,11 +4,11 @@ from itertools import accumulate, pairwise
 
 
 def shard_sizes(examples: int, shards: int) -> list[int]:
-    """The sizes of `shards` consecutive shards; the first ones hold one more where it is uneven.
+    """The sizes of consecutive shards; the first ones hold one more where it is uneven.
 
-    They add up to `examples` and differ by at most one. A shard is empty only where there are
-    fewer examples than shards, as in the last minibatch of an epoch. Raises ValueError for a
-    negative number of examples or less than one shard.
+    They add up to `examples` and differ by at most one. A shard is empty only where there
+    are fewer examples than shards, as in the last minibatch of an epoch. Raises ValueError
+    for a negative number of examples or less than one shard.
     """
     if examples < 0 or shards < 1:
         raise ValueError(f"cannot split {examples} examples into {shards} shards")

@@ -1,1 +1,1 @@
-"""The alpha-beta model of allreduce: latency, time per byte sent, time per byte added."""
+"""The alpha-beta model of allreduce, and measurements beside it."""

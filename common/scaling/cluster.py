@@ -1,11 +1,10 @@
 """The alpha-beta model: what an allreduce costs on a cluster.
 
-Every device has one full-duplex link. In a round it sends and receives one message after the other
-each way, then it adds. The round ends with the slowest device.
+Every device has one full-duplex link. In a round it sends and receives one message after
+the other each way, then it adds. The round ends with the slowest device.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from common.parallel.schedules import SCHEDULES, Schedule
@@ -14,12 +13,11 @@ from common.parallel.shards import shard_sizes
 ITEM: Final = 4
 """Bytes of an entry: gradients are float32."""
 
-SECONDS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
-BYTES: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+SCALES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
 
 
 class Path(NamedTuple):
-    """What the busiest devices do: messages one after the other, entries moved and added."""
+    """The work of the busiest devices: messages in turn, entries moved and added."""
 
     messages: int
     moved: int
@@ -27,7 +25,7 @@ class Path(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Alpha, beta and gamma: seconds of a message, of each byte moved, of each byte added."""
+    """Alpha, beta and gamma: seconds of a message, a byte moved, a byte added."""
 
     latency: float
     per_byte: float
@@ -55,26 +53,12 @@ def path(schedule: Schedule, entries: int) -> Path:
 def seconds(algorithm: str, k: int, entries: int, link: Link) -> float:
     """The time of an allreduce of `entries` float32 numbers on k devices."""
     messages, moved, added = path(SCHEDULES[algorithm](k), entries)
-    return messages * link.latency + ITEM * (moved * link.per_byte + added * link.per_byte_added)
+    by_size = moved * link.per_byte + added * link.per_byte_added
+    return messages * link.latency + ITEM * by_size
 
 
-def winners(times: dict[str, float]) -> list[str]:
-    """The fastest, and all that are as fast within 1 %."""
-    limit = 1.01 * min(times.values())
-    return [name for name, time in times.items() if time <= limit]
-
-
-def format_seconds(value: float) -> str:
-    """A time in three digits."""
-    return _scaled(value, SECONDS)
-
-
-def format_bytes(entries: int) -> str:
-    """The size of a vector of float32 numbers in three digits."""
-    return _scaled(ITEM * entries, BYTES)
-
-
-def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
-    """The value in the largest unit that leaves at least 1; what rounds to 1,000 takes the next."""
-    size, name = next((each for each in units if value >= 0.9995 * each[0]), units[-1])
-    return f"{value / size:#.3g}".rstrip(".") + f" {name}"
+def with_prefix(value: float, unit: str) -> str:
+    """A number of seconds or bytes in three digits, with a prefix of the SI."""
+    # What rounds to 1,000 takes the next prefix.
+    size, prefix = next((scale for scale in SCALES if value >= 0.9995 * scale[0]), SCALES[-1])
+    return f"{value / size:#.3g}".rstrip(".") + f" {prefix}{unit}"

@@ -1,4 +1,4 @@
-"""Measures allreduces of simulated devices, and predicts them from messages and additions."""
+"""Measures allreduces, and predicts them from messages and additions."""
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ ROUNDS: Final = 3
 """The fewest rounds in which calls are timed."""
 
 QUARTILE: Final = 0.25
-"""The quantile of a call's times that counts: the least would favour short calls over long ones."""
+"""The quantile of a call's times that counts: the least would favour short calls."""
 
 SENT: Final = 4
 """How often a trial sends the vector."""
@@ -25,7 +25,7 @@ Call = Callable[[], Sequence[Any]]
 
 
 class Costs(NamedTuple):
-    """Seconds to cut a vector into chunks and join them, of a chunk's message and its addition."""
+    """Seconds to cut a vector and join its chunks; of a chunk's message, its addition."""
 
     ends: float
     message: float
@@ -33,7 +33,7 @@ class Costs(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """An allreduce of vectors: its measured seconds and, if it has a schedule, what parts cost."""
+    """An allreduce: its measured seconds and, if it has a schedule, what parts cost."""
 
     entries: int
     devices: int
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
     costs: Costs | None
 
     def predicted(self) -> float | None:
-        """The seconds of all messages and additions, one after the other; None: no schedule.
+        """The seconds of all messages and additions in turn; None: no schedule.
 
         Simulated devices share one processor. Each chunk is a message of its own.
         """
@@ -50,8 +50,8 @@ class Compared(NamedTuple):
             return None
         ends, message, addition = self.costs
         rounds = SCHEDULES[self.algorithm](self.devices).rounds
-        chunks = [len(t.chunks) * (message + addition * t.adds) for one in rounds for t in one]
-        return self.devices * ends + sum(chunks)
+        parts = (len(t.chunks) * (message + addition * t.adds) for t in chain(*rounds))
+        return self.devices * ends + sum(parts)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class Laboratory:
         """
         k = len(self.devices)
         vectors = self.chapter.kernels.scatter(np.ones(k * entries, np.float32), self.devices)
-        calls: dict[Hashable, Call] = {name: self.allreduce(name, vectors) for name in names}
+        calls: dict[Hashable, Call] = {}
+        calls |= {name: self.allreduce(name, vectors) for name in names}
         chunks = {name: SCHEDULES[name](k).chunks for name in names if name in SCHEDULES}
         by_schedule = self.chapter.collectives.by_schedule
         for trial in chain.from_iterable(map(trials, chunks.values())):
@@ -85,7 +86,7 @@ class Laboratory:
         return [Compared(entries, k, name, times[name], costs.get(name)) for name in names]
 
     def timed(self, calls: Mapping[Hashable, Call], budget: float) -> dict[Hashable, float]:
-        """The seconds of each call, its queued work included: the lower quartile of many rounds."""
+        """The seconds of each call and its queued work: the lower quartile of rounds."""
 
         def once(call: Call) -> float:
             begun = time.perf_counter()
@@ -96,7 +97,8 @@ class Laboratory:
         end = time.perf_counter() + budget
         while len(rounds) <= ROUNDS or time.perf_counter() < end:  # the caches are cold first
             rounds.append([min(once(call), once(call)) for call in calls.values()])
-        return dict(zip(calls, np.quantile(rounds[1:], QUARTILE, axis=0).tolist(), strict=True))
+        times = np.quantile(rounds[1:], QUARTILE, axis=0).tolist()
+        return dict(zip(calls, times, strict=True))
 
 
 def trials(chunks: int) -> list[Schedule]:

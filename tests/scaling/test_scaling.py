@@ -9,7 +9,7 @@ import pytest
 
 from common.chapters.scratch import ALLREDUCES
 from common.parallel.schedules import SCHEDULES
-from common.scaling.cluster import Link, format_bytes, format_seconds, path, seconds
+from common.scaling.cluster import Link, path, seconds, with_prefix
 from common.scaling.measure import Compared, Costs, Laboratory, costs_of, trials
 
 
@@ -49,7 +49,7 @@ def test_costs_and_predictions_by_hand() -> None:
     assert Compared(8, 3, "star", 1.0, costs).predicted() == 3 * 7 + 4 * 3 + 2 * 5
     assert costs_of(4, {**times, sent: 13.0, added: 12.0}) == Costs(7, 0, 0)
     assert Compared(8, 3, "native", 1.0, None).predicted() is None
-    assert (format_bytes(129_068), format_seconds(0.9996e-3)) == ("516 kB", "1.00 ms")
+    assert (with_prefix(4, "B"), with_prefix(0.9996e-3, "s")) == ("4.00 B", "1.00 ms")
 
 
 def test_predictions_are_near_what_is_measured(scratch: Any, all_devices: Sequence[Any]) -> None:

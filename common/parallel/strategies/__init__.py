@@ -1,4 +1,4 @@
-"""The plan of each strategy. `frameworks/strategies` carries it out, in a file of the same name."""
+"""The plan of each strategy; `frameworks/strategies` carries it out."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -22,9 +22,9 @@ STRATEGIES: Final[Mapping[str, type[Plan]]] = {
 def split(net: Net, strategy: str, devices: int, replicas: int = 1, **how: Any) -> Plan:
     """The plan by which `devices` in all train a net; `how`: further fields of a plan."""
     replicas = devices if strategy == "data" else replicas
-    layers = {each.name: getattr(net, each.name) for each in fields(Net)}
-    made, group = STRATEGIES[strategy], devices // replicas
-    return made(**layers, strategy=strategy, devices=group, replicas=replicas, **how)
+    how |= {field.name: getattr(net, field.name) for field in fields(Net)}
+    how |= {"strategy": strategy, "devices": devices // replicas, "replicas": replicas}
+    return STRATEGIES[strategy](**how)
 
 
 def refusal(net: Net, strategy: str, devices: int, replicas: int = 1) -> str:

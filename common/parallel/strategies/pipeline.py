@@ -25,12 +25,11 @@ class Pipeline(Plan):
 
     @cached_property
     def weights(self) -> Layouts:
-        homes = ((i, self.tensors[x]) for i, names in enumerate(self.stages) for x in names)
-        stages = {name: i for i, tensors in homes for name in tensors}
-        return {name: self.whole(name, stages[name]) for name in self.shapes}
+        homes = {layer: i for i, layers in enumerate(self.stages) for layer in layers}
+        return {x: self.whole(x, i) for layer, i in homes.items() for x in self.tensors[layer]}
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
-        """Counts a message in each direction between neighbours, for each microbatch."""
+        """Counts a message to each neighbour for each microbatch."""
         times = len(self.microbatches_of(examples))
         for stage, names in enumerate(self.stages[1:]):
             size = examples * self.inputs[names[0]] * ledger.itemsize
@@ -41,7 +40,7 @@ class Pipeline(Plan):
         """Those that have passed forward, and are not yet back."""
         sizes = [rows.stop - rows.start for rows in self.microbatches_of(examples)]
         passes = self.order(len(sizes))[device]
-        changes = ((1 if step.forward else -1) * sizes[step.microbatch] for step in passes)
+        changes = (sizes[i] if forward else -sizes[i] for _, i, forward in passes)
         return max(accumulate(changes)), most_live(passes)
 
     def activations_kept(self, device: int) -> int:

@@ -1,4 +1,4 @@
-"""The plan of tensor parallelism: each device has a slice of the layers that go in pairs."""
+"""The plan of tensor parallelism: each device has a slice of paired layers."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,27 +10,29 @@ from common.parallel.shards import shard_sizes
 
 
 class Tensor(Plan):
-    """A pair of layers takes an all-reduce forward and, except for the first pair, one back."""
+    """A pair takes an all-reduce forward and, except for the first pair, one back."""
 
     words = "a slice of every layer on each device (the book's layerwise partitioning)"
 
     @classmethod
     def refusal(cls, net: Net, group: int) -> str:
         """Refuses more devices than the narrowest layer has channels."""
-        narrowest = min((net.shapes[f"{column}.bias"][0] for column, _ in net.pairs), default=0)
+        widths = [net.shapes[f"{column}.bias"][0] for column, _ in net.pairs]
+        narrowest = min(widths, default=0)
         if group <= max(1, narrowest):
             return ""
         return f"{group} devices cannot share the {narrowest} channels of the narrowest layer"
 
     @cached_property
     def weights(self) -> Layouts:
-        """The first layer of a pair is cut by output channels, the second by input channels."""
+        """Of a pair, output channels of the first are cut, input channels of the second."""
         axes: dict[str, int] = {}
         for column, row in self.pairs:
             axes |= dict.fromkeys(self.tensors[column], 0)
             for name, dense in ((f"{column}.weight", 1), (f"{row}.weight", 0)):
                 axes[name] = dense if len(self.shapes[name]) == 2 else 1 - dense
-        return {k: self.slices(k, axes[k]) if k in axes else self.whole(k) for k in self.shapes}
+        slices = {name: self.slices(name, axis) for name, axis in axes.items()}
+        return {name: slices.get(name) or self.whole(name) for name in self.shapes}
 
     def count_sends(self, examples: int, group: Sequence[int], ledger: Ledger) -> None:
         times = len(self.microbatches_of(examples))
@@ -41,10 +43,11 @@ class Tensor(Plan):
                 ledger.allreduce(size * self.inputs[column], group, "gradients", times)
 
     def activations_kept(self, device: int) -> int:
-        """Of a pair: its input, the slice of the first layer's output, and the sum of both."""
+        """Of a pair: its input, the slice between its layers, and the sum."""
         kept = sum(self.inputs[name] for name in self.unpaired)
         for column, row in self.pairs:
             channels = self.shapes[f"{column}.bias"][0]
-            own = shard_sizes(channels, self.devices)[device]
-            kept += self.inputs[column] + self.inputs[row] // channels * own + self.output(row)
+            local = shard_sizes(channels, self.devices)[device]
+            kept += self.inputs[column] + self.inputs[row] // channels * local
+            kept += self.output(row)
         return kept

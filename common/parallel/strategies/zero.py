@@ -1,4 +1,4 @@
-"""The plans of ZeRO: devices share the examples, and each updates a slice of each weight."""
+"""The plans of ZeRO: each device takes a shard, and updates a slice of each weight."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -9,7 +9,7 @@ from common.parallel.plans import Layouts, Plan
 
 
 class Zero1(Plan):
-    """Gradients are scattered at the end of a step, and the updated weights gathered."""
+    """Gradients are scattered at the end of a step, and new weights gathered."""
 
     words = "as data, with the optimizer state sharded"
     sharded = True
@@ -24,9 +24,9 @@ class Zero1(Plan):
         scatters = 1 if self.strategy == "zero1" else microbatches
         gathers = 2 * microbatches if self.strategy == "zero3" else 1
         whole, others = sum(map(self.size, self.layers)), len(group) - 1
-        for device, number in enumerate(group):  # each exchanges its slices with all others
-            own = self.elements_updated(device)
-            rest, slices = ((whole - own) * ledger.itemsize, others * own * ledger.itemsize)
+        for device, number in enumerate(group):  # exchanges its slices with all others
+            local = ledger.itemsize * self.elements_updated(device)
+            rest, slices = ledger.itemsize * whole - local, others * local
             ledger.sent["gradients"][number] += scatters * rest
             ledger.received["gradients"][number] += scatters * slices
             ledger.sent["weights"][number] += gathers * slices
@@ -39,7 +39,7 @@ class Zero1(Plan):
 
 
 class Zero2(Zero1):
-    """The gradients of a layer are scattered as soon as they are computed: for each microbatch."""
+    """The gradients of a layer are scattered in each microbatch."""
 
     words = "also shards the gradients"
 
@@ -48,15 +48,17 @@ class Zero2(Zero1):
 
         Of several microbatches, an earlier one has left all slices.
         """
-        own, layers = self.sizes_of(self.updated, device), self.layers[::-1]
-        left = list(accumulate(sum(own[name] for name in self.tensors[layer]) for layer in layers))
+        sizes, layers = self.sizes_of(self.updated, device), self.layers[::-1]
+        local = (sum(sizes[name] for name in self.tensors[layer]) for layer in layers)
+        left = list(accumulate(local))
         if len(self.shards_of(examples)) > 1:
             left = left[-1:] * len(layers)
-        return max(slices + self.size(name) for slices, name in zip(left, layers, strict=True))
+        pairs = zip(left, layers, strict=True)
+        return max(slices + self.size(layer) for slices, layer in pairs)
 
 
 class Zero3(Zero2):
-    """The weights of a layer are gathered before it is used: twice for each microbatch."""
+    """The weights of a layer are gathered before it is used, forward and backward."""
 
     words = "also shards the weights"
 
