@@ -61,7 +61,7 @@ class Bench(BaseModel):
         """A row for each loop: medians over the rounds."""
         return [
             [
-                SPECS[loop.chapter].net,
+                SPECS[loop.chapter].heading.partition(",")[0],
                 loop.framework,
                 loop.contender,
                 f"{loop.devices}{' GPU' if loop.kind == 'gpu' else ''}",

@@ -9,7 +9,6 @@ from common.chapters.strategies import SPLIT
 from common.chapters.suites import on_gpus
 
 SPECS: Final[dict[str, ChapterSpec]] = {spec.name: spec for spec in (SCRATCH, CONCISE, SPLIT)}
-"""What is known of each chapter."""
 
 CHAPTERS: Final = tuple(SPECS)
 

@@ -90,7 +90,6 @@ def _suite(dtype: str, batch_norm: str) -> Suite:
 
 CONCISE: Final = ChapterSpec(
     name="concise",
-    net="ResNet-18",
     title="ResNet-18 and the framework's own data parallelism, as in the book's "
     "'Concise Implementation for Multiple GPUs'",
     heading="ResNet-18, concise",

@@ -36,7 +36,6 @@ from common.parallel.schedules import SCHEDULES
 from common.parallel.shards import shard_bounds
 
 Params = dict[str, Any]
-"""Tensors of one device, by name."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,6 @@ def _allreduce(name: str) -> Suite:
 
 SCRATCH: Final = ChapterSpec(
     name="scratch",
-    net="LeNet",
     title="LeNet and a hand-written allreduce, as in the book's 'Training on Multiple GPUs'",
     heading="LeNet, from scratch",
     options=ScratchOptions,

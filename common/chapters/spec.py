@@ -150,7 +150,6 @@ class ChapterSpec:
     """
 
     name: str
-    net: str
     title: str
     heading: str
     options: type[Options]

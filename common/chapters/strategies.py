@@ -93,10 +93,6 @@ class StrategiesOptions(Options):
             f"supported: {', '.join(NO_NATIVE.get(framework, {}))}",
         )
 
-    def net(self) -> str:
-        """The net, in words."""
-        return f"LeNet with {self.depth} layers more" if self.depth else "LeNet"
-
     def network(self) -> Net:
         return lenet(self.depth)
 
@@ -220,7 +216,6 @@ def _suites() -> Iterator[Suite]:
 
 SPLIT: Final = ChapterSpec(
     name="strategies",
-    net="LeNet",
     title="LeNet split by data, pipeline or tensor parallelism, which the book's 'Training on "
     "Multiple GPUs' names, or by ZeRO",
     heading="LeNet, split in every way",

@@ -6,10 +6,10 @@ accident. Whoever changes a record on purpose can make a new one.
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import mode
 
 from pydantic import ValidationError
 from safetensors import SafetensorError
@@ -111,10 +111,9 @@ def made_elsewhere(record: Record, others: Iterable[Record]) -> str:
     """
     if record.cluster:
         return ""
-    own = [each for each in others if each.framework == record.framework and not each.cluster]
+    peers = [each for each in others if each.framework == record.framework and not each.cluster]
     for name, value in _setup(record).items():
-        (common, _), *_ = Counter(_setup(each).get(name) for each in own).most_common()
-        if value != common:
+        if value != (common := mode(_setup(each).get(name) for each in peers)):
             return f"made elsewhere: {name} is {value}, and {common} in others of its framework"
     return ""
 

@@ -43,11 +43,9 @@ def traced_steps(config: Config) -> list[int]:
     operations = config.options.operations() * config.batch_size
     kept = [*config.shapes().values(), *config.velocities().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
-    while wanted and (
-        len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS
-    ):
+    while len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS:
         # The last step stays long, the first longest: its gradient is compared, too.
-        wanted = [*wanted[:-2], wanted[-1]] if len(wanted) > 2 else wanted[:-1]
+        wanted.pop(-2 if len(wanted) > 2 else -1)
     return wanted
 
 
@@ -115,6 +113,6 @@ class Trace:
 
     def after(self, step: int, weights: Mapping[str, Array], momentum: Mapping[str, Array]) -> None:
         """Keeps weights and velocities after a step."""
-        for kind, arrays in (("weights", weights), ("momentum", momentum)):
-            if step in self.snapshots:
+        if step in self.snapshots:
+            for kind, arrays in (("weights", weights), ("momentum", momentum)):
                 self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}

@@ -34,7 +34,6 @@ ITEMSIZE: Final = {"float32": 4, "float64": 8}
 """The bytes of a number."""
 
 Count = Annotated[int, Field(gt=0, le=COUNT)]
-"""A number of things that there are."""
 
 
 class Config(BaseModel):
@@ -120,17 +119,10 @@ class Config(BaseModel):
             preset[key] = min(preset.get(key, most), most)
         start = settings["init_weights"]
         chosen = {"steps": None, **preset, **{k: v for k, v in settings.items() if v is not None}}
-        decided = {
-            "devices": devices,
-            "device_kind": kind,
-            "preset": name,
-            "dataset": dataset,
-            "options": spec.given(chosen),
-            "init_weights": start and str(start),
-        }
-        known = {k: v for k, v in chosen.items() if k in cls.model_fields}
+        chosen |= {"devices": devices, "device_kind": kind, "preset": name, "dataset": dataset}
+        chosen |= {"options": spec.given(chosen), "init_weights": start and str(start)}
         try:
-            return cls(**known | decided)
+            return cls(**{k: v for k, v in chosen.items() if k in cls.model_fields})
         except ValidationError as error:
             raise RequestError(_refusal(error)) from None
 
@@ -152,7 +144,6 @@ class Config(BaseModel):
         return f"lr {self.lr:g}{' falling to 0' if self.lr_decay == 'linear' else ''}"
 
     def shapes(self) -> Shapes:
-        """Canonical names and shapes of the net's weights."""
         return self.options.shapes()
 
     def velocities(self) -> Shapes:

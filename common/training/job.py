@@ -80,27 +80,17 @@ class Job:
             if folder := self.files.checkpoint_dir:
                 last = found and found.path
                 checkpoints = Checkpoints(folder, self.files.checkpoint_every, record, first, last)
-            training = Training(
-                chapter,
-                devices.local,
-                config,
-                data,
-                report,
-                checkpoints,
-                found,
-                stop,
-                process,
-                # So whatever writes a checkpoint tells how far the run has come.
-                Outcome(record.losses, record.epochs),
-            )
-            outcome = training.train(weights)
+            inputs = chapter, devices.local, config, data
+            # What writes a checkpoint so knows how far the run has come.
+            outcome = Outcome(record.losses, record.epochs)
+            training = Training(*inputs, report, checkpoints, found, stop, process, outcome)
+            training.train(weights)
             process.gather(0)  # no record is complete before all processes are done
             if first:
                 self.finish(record, outcome)
 
     @property
     def request(self) -> DeviceRequest:
-        """The devices that are asked for."""
         return DeviceRequest.of(self.settings)
 
     @property
@@ -118,12 +108,7 @@ class Job:
         return config, data, starting_weights(config, self.settings["init_weights"])
 
     def record(
-        self,
-        config: Config,
-        data: Dataset,
-        weights: Weights,
-        devices: list[str],
-        process: Process,
+        self, config: Config, data: Dataset, weights: Weights, devices: list[str], process: Process
     ) -> Record:
         """The record of the run, which is about to start."""
         framework, chapter, kind = config.framework, config.chapter, config.device_kind
@@ -155,10 +140,7 @@ class Job:
         )
 
     def hold(self, record: Record, stack: ExitStack) -> None:
-        """Keeps other runs of this name out of its folders, and clears what killed ones left.
-
-        Raises BusyError if one is there.
-        """
+        """Locks its folders for runs of this name, and clears them. Raises BusyError."""
         folders = self.files.folders()
         # One folder, spelled in two ways, would be held twice.
         for folder in {folder.resolve(): folder for folder in folders}.values():

@@ -96,7 +96,6 @@ class Training:
         return outcome
 
     def _restore(self, found: Checkpoint) -> None:
-        """Continues where a checkpoint was written."""
         self.trainer.restore(part(found.tensors, "state/"))
         trace = {k: values for k, values in found.tensors.items() if k.startswith("trace/")}
         self.trace.tensors |= trace
@@ -226,7 +225,6 @@ class Training:
         self.report.epoch(figures, float(np.mean(outcome.losses[-steps:])), epochs)
 
     def _minibatches(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
-        """The minibatches of an epoch, counted from 0, but the first ones that it skips."""
         data, config = self.data, self.config
         shared = data.train_images, data.train_labels, config.batch_size
         return minibatches(*shared, seed=config.seed, epoch=epoch, skip=skip)

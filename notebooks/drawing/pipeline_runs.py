@@ -39,9 +39,10 @@ def pipeline_run(record: Record) -> dict[str, Any]:
         if name.startswith((record.framework, "torch")) and text != "none"
     )
     machine = record.machine
+    net = f"LeNet with {options.depth} layers more" if options.depth else "LeNet"
     return {
         "framework": record.framework,
-        "about": f" {version}, the first step of a run of {options.net()} on a minibatch of "
+        "about": f" {version}, the first step of a run of {net} on a minibatch of "
         f"{record.config.batch_size}, {record.started[:10]}; its devices are simulated on "
         f"{machine['cores']} cores",
         "schedule": options.schedule,
