@@ -1,6 +1,6 @@
-"""One test body, every framework: `pytest --framework jax` runs the tests of a framework on JAX.
+"""One test body for all frameworks: `pytest --framework jax` runs it on JAX.
 
-Without the option, the others run, which need no framework.
+Without the option, the tests run that need no framework.
 """
 
 import os
@@ -29,8 +29,8 @@ if find_spec("playwright"):
 
 # As the command line sets it for several devices; see `ONE_THREAD_EACH` of MXNet.
 os.environ["OMP_NUM_THREADS"] = "1"
-# Tests run side by side: threads that wait by spinning would keep the others' from work, and three
-# steps of a narrow ResNet-18 in PyTorch take 26 s beside other work, in place of 0.3.
+# Tests run at the same time: threads that spin take cores from others, and three steps of a narrow
+# ResNet-18 in PyTorch took 26 s instead of 0.3.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # An example that waits for a busy processor has not failed.
@@ -54,8 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--framework", choices=FRAMEWORKS, help="the framework to test")
     parser.addoption("--tamperings", type=int, default=30, help="how often to tamper with records")
     parser.addoption("--jupyter", metavar="FILE", help="a Python that has JAX and Jupyter Lab")
-    parser.addoption("--kills", type=int, help="test faults alone, and kill each run so often")
-    parser.addoption("--gpus", type=int, help="test GPUs alone, of which there are so many")
+    parser.addoption("--kills", type=int, help="test only faults, with this number of kills")
+    parser.addoption("--gpus", type=int, help="test only GPUs, of this number")
     parser.addoption("--short", action="store_true", help="test each kind of fault once")
     parser.addoption("--handover", metavar="DIR", help="where every framework left its weights")
 
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what needs another framework than was asked for, if any."""
+    """Deselects the tests that need another framework or option."""
     foreign = [item for item in items if not _is_asked_for(item, config.getoption)]
     config.hook.pytest_deselected(items=foreign)
     items[:] = [item for item in items if item not in {*foreign}]
@@ -112,7 +112,7 @@ def listing(scratch: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def all_devices(scratch: Any) -> Sequence[Any]:
-    """As many simulated devices as any test takes."""
+    """The simulated devices, as many as any test needs."""
     devices: Sequence[Any] = scratch.devices(Process(), DeviceRequest(MOST_DEVICES, "cpu", 2)).local
     return devices
 

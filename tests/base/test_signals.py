@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from started import heard
+from started import with_signals
 
 ROOT = Path(__file__).parents[2]
 WORK = """
@@ -49,7 +49,7 @@ def test_a_second_signal_ends_a_process_at_once_if_it_insists(
 ) -> None:
     """Shells and schedulers repeat some, and patience leaves it to another process."""
     work = WORK.format(patient=patient, seconds=60 if status else 1)
-    with heard():
+    with with_signals():
         run = subprocess.Popen(
             [sys.executable, "-c", work], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
@@ -65,7 +65,7 @@ def test_a_second_signal_ends_a_process_at_once_if_it_insists(
 
 def test_a_command_whose_terminal_is_closed_ends_in_order(tmp_path: Path) -> None:
     """It cannot print any more, neither a bar nor its last line."""
-    with heard():
+    with with_signals():
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(ROOT)

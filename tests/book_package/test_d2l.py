@@ -1,4 +1,4 @@
-"""Our chapters compute what the book's own package, `d2l`, computes: same weights, in float64.
+"""Our chapters compute what the book's package, `d2l`, computes: same weights, in float64.
 
 Of LeNet's section the package has the loss and the SGD step, for each framework; of the concise
 section it has the net for PyTorch and MXNet. `nox -s d2l` makes environments that have the package.
@@ -31,10 +31,10 @@ ABSENT = (
     *("IPython", "PIL", "matplotlib", "matplotlib_inline", "pandas", "scipy", "scipy.spatial"),
     *("tensorflow", "tensorflow_datasets", "torchvision"),
 )
-"""What `d2l` imports to draw, to read tables and to fetch data, and nothing here calls."""
+"""Packages that `d2l` imports to draw, read tables and fetch data; nothing here calls them."""
 
 X, Y = scratch_steps.batches(1, 36, "float64")[0]
-IMAGES, LABELS = (each[:4] for each in concise_steps.batches("float64")[0])
+IMAGES, LABELS = (values[:4] for values in concise_steps.batches("float64")[0])
 
 PYTORCH = {
     "^conv1": "0",
@@ -74,7 +74,7 @@ def step_in_tensorflow(d2l: Any, scratch: Any, params: Any) -> Any:
     tf: Any = import_module("tensorflow")
     tf.keras.config.set_floatx("float64")
     with tf.GradientTape() as tape:
-        # In an object, Keras 3 would hide this function behind what `compile` was given.
+        # In an object, Keras 3 would replace this function by the loss given to `compile`.
         mean_loss = d2l.Classifier.loss(None, scratch.listing.lenet(X, params), Y)
     d2l.sgd(params.values(), tape.gradient(mean_loss, params).values(), LR, 1)
     return params
@@ -139,23 +139,23 @@ def resnet_in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weight
     theirs = d2l.resnet18(10).double()
     state = {k: torch.from_numpy(layouts.from_canonical(k, v)) for k, v in weights.items()}
     theirs.load_state_dict({renamed(k, PYTORCH): v for k, v in state.items()}, strict=False)
-    found: Weights = {}
+    results: Weights = {}
 
     def computed(net: Any, rules: Mapping[str, str]) -> Weights:
         evaluated = net.eval()(torch.as_tensor(IMAGES)).detach().numpy()
         y_hat = net.train()(torch.as_tensor(IMAGES))
         torch.nn.functional.cross_entropy(y_hat, torch.as_tensor(LABELS)).backward()
-        own = dict(net.named_parameters())
-        grads = {k: own[renamed(k, rules)].grad.numpy() for k in weights if trainable(k)}
+        params = dict(net.named_parameters())
+        grads = {k: params[renamed(k, rules)].grad.numpy() for k in weights if trainable(k)}
         logits = {"evaluation": evaluated, "training": y_hat.detach().numpy()}
         return logits | {k: layouts.to_canonical(k, grad) for k, grad in grads.items()}
 
     def ours(process: Process) -> None:
         replicas = concise.trainer(weights, devices[:1], chosen("pytorch")).replicas
-        found.update(computed(replicas.net.module, {}))
+        results.update(computed(replicas.net.module, {}))
 
     concise.launch(ours, DeviceRequest(1, "cpu", 2), chosen("pytorch"))
-    return found, computed(theirs, PYTORCH)
+    return results, computed(theirs, PYTORCH)
 
 
 def resnet_in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
@@ -171,19 +171,19 @@ def resnet_in_mxnet(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]
         laid_out = mx.np.array(layouts.from_canonical(name, values), values.dtype)
         theirs[renamed(name, MXNET)].set_data(laid_out)
 
-    def computed(forward: Callable[[Any], Any], own: Any, rules: Mapping[str, str]) -> Weights:
+    def computed(forward: Callable[[Any], Any], params: Any, rules: Mapping[str, str]) -> Weights:
         evaluated = forward(images)
         with mx.autograd.record():
             y_hat = forward(images)
             loss = concise.listing.loss(y_hat, mx.np.array(LABELS, LABELS.dtype)).mean()
         loss.backward()
-        grads = {k: own[renamed(k, rules)].grad(devices[0]) for k in weights if trainable(k)}
+        grads = {k: params[renamed(k, rules)].grad(devices[0]) for k in weights if trainable(k)}
         logits = {"evaluation": evaluated.asnumpy(), "training": y_hat.asnumpy()}
         return logits | {k: layouts.to_canonical(k, grad.asnumpy()) for k, grad in grads.items()}
 
     ours = concise.trainer(weights, devices[:1], concise_steps.options("mxnet")).replicas.net
-    found = computed(lambda images: ours([images])[0], ours.collect_params(), {})
-    return found, computed(net, theirs, MXNET)
+    results = computed(lambda images: ours([images])[0], ours.collect_params(), {})
+    return results, computed(net, theirs, MXNET)
 
 
 @pytest.mark.only("pytorch", "mxnet")
@@ -191,10 +191,10 @@ def test_logits_and_gradients_are_those_of_the_package_s_resnet18(
     framework: str, d2l: Any, all_devices: Sequence[Any]
 ) -> None:
     computed = resnet_in_pytorch if framework == "pytorch" else resnet_in_mxnet
-    found, expected = computed(d2l, all_devices)
+    results, expected = computed(d2l, all_devices)
     for mode in ("evaluation", "training"):
-        assert concise_steps.far(found.pop(mode), expected.pop(mode)) < 1e-11
+        assert concise_steps.far(results.pop(mode), expected.pop(mode)) < 1e-11
     # Biases whose true gradient is 0 have no measure of their own.
     largest = max(np.abs(grad).max() for grad in expected.values())
     for name, grad in expected.items():
-        assert distance(found[name], grad, largest)[0] < 1e-11
+        assert distance(results[name], grad, largest)[0] < 1e-11

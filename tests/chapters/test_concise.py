@@ -59,59 +59,59 @@ def losses_of(trainer: Any) -> Weights:
 
 
 def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) -> Weights:
-    """Takes the steps, with all else that a backend computes before, between and after."""
+    """Takes the steps, and computes all other results before, between and after them."""
     (X, y), _, last = STEPS
     trainer = chapter.trainer(START, devices, options)
-    found = {
+    arrays = {
         "logits/before": trainer.predict(X),
         **under("layers/before", trainer.activations(X)),
         **under("gradients", trainer.gradients(X, y)),
         **under("untouched", trainer.export()),
         **losses_of(trainer),
-        # To export may give all devices the first one's statistics: what needs these comes before.
+        # `export` may give all devices the first one's statistics, so it comes later.
         **under("own", trainer.save()),
         "logits/after": trainer.predict(X),
         **under("layers/after", trainer.activations(X)),
         "logits/one": trainer.predict(X[:1]),
         **under("weights", trainer.export()),
     }
-    other = chapter.trainer(START, devices, options)
+    restored = chapter.trainer(START, devices, options)
     # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
-    other.gradients(*last)
+    restored.gradients(*last)
     saved = trainer.save()
-    other.restore(saved)
-    found |= under("saved", saved) | under("restored", other.save())
-    for when, each in (("on", trainer), ("resumed", other)):
-        each.train_batch(*last, RATES[0])
-        found |= under(when, each.save())
-    return found
+    restored.restore(saved)
+    arrays |= under("saved", saved) | under("restored", restored.save())
+    for when, chosen in (("on", trainer), ("resumed", restored)):
+        chosen.train_batch(*last, RATES[0])
+        arrays |= under(when, chosen.save())
+    return arrays
 
 
 def under(prefix: str, arrays: Weights) -> Weights:
-    """The same arrays, under names that begin so."""
+    """The same arrays, with a prefix in their names."""
     return {f"{prefix}/{name}": values for name, values in arrays.items()}
 
 
 @pytest.fixture(scope="session")
 def computed(framework: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Weights]:
-    """What the backend computed in float64, by mode."""
+    """The backend's results in float64, by mode."""
     cases = {mode: (everything, options_of(framework, mode)) for mode in MODES[framework]}
     folder = tmp_path_factory.mktemp("steps")
     return Worker(framework, "concise", DEVICES, cases, folder).run()
 
 
 @pytest.fixture
-def found(computed: dict[str, Weights], mode: str) -> Weights:
+def arrays(computed: dict[str, Weights], mode: str) -> Weights:
     return computed[mode]
 
 
 def split(mode: str, first: int = 0) -> Callable[[int], list[tuple[int, int]]]:
-    """How a minibatch is divided for batch normalization, the shard of device `first` first."""
+    """The shards that batch normalization sees, starting with that of device `first`."""
     devices = DEVICES if "per-device" in mode else 1
 
     def bounds(n: int) -> list[tuple[int, int]]:
-        every = shard_bounds(n, devices)
-        return every[first:] + every[:first]
+        shards = shard_bounds(n, devices)
+        return shards[first:] + shards[:first]
 
     return bounds
 
@@ -121,62 +121,62 @@ def one_device(mode: str, first: int = 0) -> OneDevice:
     return OneDevice("concise", START, split=split(mode, first))
 
 
-def farthest(found: Weights, expected: Weights) -> float:
-    assert found.keys() == expected.keys()
-    return max(far(found[name], expected[name]) for name in expected)
+def largest_distance(computed: Weights, expected: Weights) -> float:
+    assert computed.keys() == expected.keys()
+    return max(far(computed[name], expected[name]) for name in expected)
 
 
-def require_trained(found: Weights, mode: str) -> OneDevice:
+def require_trained(arrays: Weights, mode: str) -> OneDevice:
     """Asserts that losses and weights are NumPy's; returns these."""
     right = one_device(mode)
-    np.testing.assert_allclose(found["losses"], right.steps(STEPS, RATES), rtol=1e-11)
-    assert farthest(part(found, "weights/"), right.weights) < 1e-10
+    np.testing.assert_allclose(arrays["losses"], right.steps(STEPS, RATES), rtol=1e-11)
+    assert largest_distance(part(arrays, "weights/"), right.weights) < 1e-10
     return right
 
 
-def test_steps_logits_and_layers_are_those_of_numpy(found: Weights, mode: str) -> None:
+def test_steps_logits_and_layers_are_those_of_numpy(arrays: Weights, mode: str) -> None:
     X, _ = STEPS[0]
-    right = require_trained(found, mode)
-    assert far(found["logits/before"], one_device(mode).logits(X)) < 1e-12
-    assert far(found["logits/after"], right.logits(X)) < 1e-10
-    assert far(found["logits/one"], right.logits(X[:1])) < 1e-10
+    right = require_trained(arrays, mode)
+    assert far(arrays["logits/before"], one_device(mode).logits(X)) < 1e-12
+    assert far(arrays["logits/after"], right.logits(X)) < 1e-10
+    assert far(arrays["logits/one"], right.logits(X[:1])) < 1e-10
     for when, weights in (("before", START), ("after", right.weights)):
-        outputs = part(found, f"layers/{when}/")
-        assert farthest(outputs, layers(X, weights)) < 1e-10
+        outputs = part(arrays, f"layers/{when}/")
+        assert largest_distance(outputs, layers(X, weights)) < 1e-10
         assert outputs.keys() == layer_shapes(WIDTH).keys()
 
 
-def test_restored_replicas_are_those_that_were_saved(found: Weights, mode: str) -> None:
+def test_restored_replicas_are_those_that_were_saved(arrays: Weights, mode: str) -> None:
     for before, after in (("saved", "restored"), ("on", "resumed")):
-        ours, theirs = part(found, f"{before}/"), part(found, f"{after}/")
+        ours, theirs = part(arrays, f"{before}/"), part(arrays, f"{after}/")
         assert ours.keys() == theirs.keys() == resnet18_shapes(WIDTH).keys()
         assert [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()] == []
-    statistics = part(found, "on/")["bn1.running_mean"]
+    statistics = part(arrays, "on/")["bn1.running_mean"]
     assert statistics.shape == (DEVICES, WIDTH)
     different = DEVICES if "per-device" in mode else 1
     assert len({row.tobytes() for row in statistics}) == different
 
 
-def test_running_statistics_are_those_of_the_devices_own_shards(found: Weights, mode: str) -> None:
+def test_running_statistics_are_those_of_each_device_s_shards(arrays: Weights, mode: str) -> None:
     """Running statistics of the second device."""
-    right, own = one_device(mode, 1), part(found, "own/")
+    right, local = one_device(mode, 1), part(arrays, "own/")
     right.steps(STEPS, RATES)
     for name in (name for name in right.weights if not trainable(name)):
-        assert far(own[name][1], right.weights[name]) < 1e-10, name
+        assert far(local[name][1], right.weights[name]) < 1e-10, name
 
 
 def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
-    found: Weights, mode: str
+    arrays: Weights, mode: str
 ) -> None:
     expected = one_device(mode).gradients(*STEPS[0])
-    gradients = part(found, "gradients/")
+    gradients = part(arrays, "gradients/")
     assert gradients.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
     for name, values in expected.items():
         # What feeds a batch norm through its bias alone has gradient 0, but for rounding.
         assert np.abs(gradients[name] - values).max() < 1e-12 * largest, name
     for name, values in START.items():
-        assert np.array_equal(found[f"untouched/{name}"], values), name
+        assert np.array_equal(arrays[f"untouched/{name}"], values), name
 
 
 @pytest.fixture
@@ -200,5 +200,5 @@ def test_other_wrappers_take_the_same_steps(
 ) -> None:
     mode = f"{OTHERS[framework]} {batch_norm}"
     cases = {mode: (trained, options_of(framework, mode))}
-    found = Worker(framework, "concise", DEVICES, cases, tmp_path).run()
-    require_trained(found[mode], mode)
+    arrays = Worker(framework, "concise", DEVICES, cases, tmp_path).run()
+    require_trained(arrays[mode], mode)

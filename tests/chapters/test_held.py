@@ -1,4 +1,4 @@
-"""What the page on speed says that a device keeps under each wrapper is what it keeps."""
+"""The page on speed has the bytes that a device keeps under each wrapper."""
 
 import importlib
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ def kept(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weight
     if chosen.wrapper == SPLIT["pytorch"]:
         trainer.train_batch(X, y, RATES[0])
         weights = list(replicas.net.parameters())
-        gradients = [each.grad for each in weights]
+        gradients = [weight.grad for weight in weights]
     else:
         leaves = importlib.import_module("jax").tree.leaves
         _, grads, _ = chapter.listing.forward_backward(X, y, replicas, len(X))
@@ -37,12 +37,12 @@ def kept(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weight
 
 
 def size(tensors: Iterable[Any]) -> Any:
-    """The bytes that this device has of tensors."""
+    """The bytes of tensors on this device."""
     local = (
-        each.to_local() if hasattr(each, "to_local") else each.addressable_shards[0].data
-        for each in tensors
+        tensor.to_local() if hasattr(tensor, "to_local") else tensor.addressable_shards[0].data
+        for tensor in tensors
     )
-    return np.array([sum(each.nbytes for each in local)])
+    return np.array([sum(tensor.nbytes for tensor in local)])
 
 
 @pytest.mark.only(*SPLIT)
@@ -50,8 +50,8 @@ def size(tensors: Iterable[Any]) -> Any:
 def test_a_device_keeps_what_the_page_says(framework: str, tmp_path: Path, devices: int) -> None:
     chosen = options(framework, wrapper=SPLIT[framework])
     cases = {"kept": (kept, chosen)}
-    found = Worker(framework, "concise", devices, cases, tmp_path).run()["kept"]
-    (weights,), (gradients,) = found["weights"], found["gradients"]
+    sizes = Worker(framework, "concise", devices, cases, tmp_path).run()["kept"]
+    (weights,), (gradients,) = sizes["weights"], sizes["gradients"]
     page = PAGE.read_text(encoding="utf-8")
     assert f"Replicated, its {WHOLE // 4:,} weights take {WHOLE:,}." in page
     row = framework, f"`{chosen.wrapper}`", f"{devices}", f"{weights:,}", f"{gradients:,}"

@@ -60,7 +60,7 @@ def trained(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) ->
     single.restore(after)
     assert far(single.save(), after) == 0
     again = chapter.trainer(weights, devices, options)
-    again.predict(STEPS[-1][0])  # it leaves nothing behind
+    again.predict(STEPS[-1][0])  # it must not change the state
     again.restore(before)
     again.train_batch(*STEPS[-1], RATES[-1])
     resumed = again.save()
@@ -79,15 +79,15 @@ def test_it_does_what_one_device_does_and_resumes_to_the_same_bits(
 ) -> None:
     chosen = {name: x for name, x in CHOSEN[devices].items() if not x.no_native(framework)}
     cases = {name: (trained, options) for name, options in chosen.items()}
-    for name, found in Worker(framework, "strategies", devices, cases, tmp_path).run().items():
+    for name, arrays in Worker(framework, "strategies", devices, cases, tmp_path).run().items():
         options = chosen[name]
         right = OneDevice("strategies", start("float64", options.shapes()), MOMENTUM)
-        assert far(part(found, "gradients/"), right.gradients(*STEPS[0])) < LIMIT
-        np.testing.assert_allclose(found["losses"], right.steps(STEPS, RATES), rtol=LIMIT)
+        assert far(part(arrays, "gradients/"), right.gradients(*STEPS[0])) < LIMIT
+        np.testing.assert_allclose(arrays["losses"], right.steps(STEPS, RATES), rtol=LIMIT)
         velocity = {f"momentum/{name}": values for name, values in right.velocity.items()}
-        assert far(part(found, "after/"), {**right.weights, **velocity}) < LIMIT
+        assert far(part(arrays, "after/"), {**right.weights, **velocity}) < LIMIT
         exact = right.logits(STEPS[0][0][:2])
-        np.testing.assert_allclose(found["logits"], exact, rtol=0, atol=LIMIT)
+        np.testing.assert_allclose(arrays["logits"], exact, rtol=0, atol=LIMIT)
 
 
 def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies: Any) -> None:
@@ -103,13 +103,13 @@ def test_what_a_framework_lacks_is_refused_in_a_line(framework: str, strategies:
             strategies.launch(print, DeviceRequest(2, "cpu", 1), options)
 
 
-def made(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
+def make_trainer(strategies: Any, devices: Sequence[Any], name: str, **others: Any) -> Any:
     options = StrategiesOptions(name, native=True, **others)
     return strategies.trainer(start("float64", options.shapes()), devices, options)
 
 
 def parts(framework: str, tensor: Any) -> list[Any]:
-    """What each device has of a tensor."""
+    """The part of a tensor on each device."""
     if framework == "tensorflow":
         dtensor: Any = importlib.import_module("tensorflow.experimental.dtensor")
         return list(dtensor.unpack(tensor))
@@ -129,13 +129,13 @@ def test_a_device_keeps_its_part(
     weights: float,
     velocities: float,
 ) -> None:
-    trainer = made(strategies, all_devices[:3], name)
+    trainer = make_trainer(strategies, all_devices[:3], name)
     trainer.train_batch(*batches(1, 11, "float64")[0], 0.1)
     for kept, share in ((trainer.params, weights), (trainer.momenta, velocities)):
         tensors = [parts(framework, tensor) for tensor in kept.values()]
         for number, device in enumerate(all_devices[:3]):
-            assert all(str(each[number].device).endswith(str(device)) for each in tensors)
-            size = sum(prod(each[number].shape) for each in tensors)
+            assert all(str(shards[number].device).endswith(str(device)) for shards in tensors)
+            size = sum(prod(shards[number].shape) for shards in tensors)
             assert size == pytest.approx(share * NUMBERS, rel=0.03)
 
 
@@ -143,7 +143,7 @@ def test_a_device_keeps_its_part(
 def test_a_copy_that_has_other_bits_is_named(
     framework: str, strategies: Any, all_devices: Sequence[Any]
 ) -> None:
-    params = (trainer := made(strategies, all_devices[:2], "data")).params
+    params = (trainer := make_trainer(strategies, all_devices[:2], "data")).params
     if framework == "mxnet":
         params[1]["fc2.bias"] += 1
     else:

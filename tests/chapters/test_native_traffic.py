@@ -1,4 +1,4 @@
-"""What a step of a native strategy sends on CPUs, counted by what each framework tells of it."""
+"""The traffic of a step of a native strategy on CPUs, counted by each framework's tools."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ from common.parallel.strategies import STRATEGIES
 PAGE = Path(__file__).parents[2] / "docs/splitting.md"
 
 Sizes = Counter[str]
-"""By kind of collective, the bytes of the whole tensors that a step moves.
+"""By kind of collective, the bytes of the whole tensors that a step sends.
 
 Messages ("send") are those of all devices.
 """
@@ -79,11 +79,11 @@ def in_functions(trainer: Any, X: Array, y: Array) -> Sizes:
     """
     tf: Any = import_module("tensorflow")
     context: Any = import_module("tensorflow.python.eager.context").context()
-    other = type(trainer)(trainer.export(), trainer.devices, trainer.options)
+    copy = type(trainer)(trainer.export(), trainer.devices, trainer.options)
     before = set(context.list_function_names())
-    _, grads = other.loss_and_grads(X, y)
+    _, grads = copy.loss_and_grads(X, y)
     of_gradient = set(context.list_function_names()) - before
-    other.update(grads, 0.1, 0.9)
+    copy.update(grads, 0.1, 0.9)
     sizes = Sizes()
     for name in set(context.list_function_names()) - before:
         for node in context.get_function_def(name).node_def:
@@ -107,19 +107,19 @@ LOOP = re.compile(r'body=%(\S+?),.*known_trip_count":\{"n":"(\d+)"')
 
 def compiled(trainer: Any, X: Array, y: Array) -> Sizes:
     """JAX's compiled program names its collectives."""
-    given = trainer.params, trainer.momenta, trainer._batch(X, y), 0.1, 0.9
-    text = trainer._step.lower(*given).compile().as_text()
+    arguments = trainer.params, trainer.momenta, trainer._batch(X, y), 0.1, 0.9
+    text = trainer._step.lower(*arguments).compile().as_text()
     assert "-start(" not in text  # of a collective that is not waited for: no CPU has one
     loops, times, sizes = dict(LOOP.findall(text)), 1, Sizes()
     for line in text.splitlines():
         if computation := COMPUTATION.match(line):
             times = int(loops.get(computation[1], 1))
-        found = COLLECTIVE.search(line)
-        if found and not ALONE.search(line):
+        match = COLLECTIVE.search(line)
+        if match and not ALONE.search(line):
             # Each pair of a device and its neighbour is a message of its own.
             pairs = PAIRS.search(line)
             messages = pairs[1].count(",{") + 1 if pairs else 1
-            sizes["send" if pairs else found[2]] += times * messages * bytes_of(found[1])
+            sizes["send" if pairs else match[2]] += times * messages * bytes_of(match[1])
     return sizes
 
 
@@ -143,9 +143,9 @@ def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
 
     def pushpull(key: int, values: Any, *args: Any, **named: Any) -> None:
         note("all-reduce", values[0])
-        own(key, values, *args, **named)
+        original(key, values, *args, **named)
 
-    own, trainer.store.pushpull = trainer.store.pushpull, pushpull
+    original, trainer.store.pushpull = trainer.store.pushpull, pushpull
     monitor = mx.monitor.Monitor(1, lambda copy: note("send", copy), ".*_copy_output")
     for executor in executors.values():
         monitor.install(executor)
@@ -156,50 +156,51 @@ def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
     return sizes
 
 
-def moved(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
-    """Counts the elements that a step on 12 images moves, by kind, and as sent by a star."""
+def count_traffic(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
+    """The elements that a step on 12 images sends, by kind, and as sent by a star."""
     trainer = chapter.trainer(start("float64", options.shapes()), devices, options)
     sizes = traffic(chapter.framework, trainer, *batches(1, 12, "float64")[0])
     return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}
 
 
-def test_a_step_moves_what_the_page_says(framework: str, tmp_path: Path) -> None:
+def test_a_step_sends_what_the_page_says(framework: str, tmp_path: Path) -> None:
     order = "naive" if framework == "mxnet" else "gpipe"
     pipeline = StrategiesOptions("pipeline", native=True, schedule=order, microbatches=4)
-    every = {x: StrategiesOptions(x, native=True, microbatches=1) for x in STRATEGIES}
-    every |= {"pipeline": pipeline}
-    cases = {x: (moved, each) for x, each in every.items() if not each.no_native(framework)}
-    found = Worker(framework, "strategies", 2, cases, tmp_path).run()
+    options = {x: StrategiesOptions(x, native=True, microbatches=1) for x in STRATEGIES}
+    options |= {"pipeline": pipeline}
+    native = {name: x for name, x in options.items() if not x.no_native(framework)}
+    cases = {name: (count_traffic, x) for name, x in native.items()}
+    counted = Worker(framework, "strategies", 2, cases, tmp_path).run()
     _, page = PAGE.read_text(encoding="utf-8").split("Tests count the native traffic")
     headings, _, *lines = [
         line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")
     ]
     rows = {cells[0].strip("`"): cells for cells in lines[: len(STRATEGIES)]}
     column = [heading.lower() for heading in headings].index(framework)
-    for name, elements in found.items():
-        sizes = dict(each.rsplit(" ", 1) for each in rows[name][column].split(", "))
+    for name, elements in counted.items():
+        sizes = dict(entry.rsplit(" ", 1) for entry in rows[name][column].split(", "))
         assert elements == {kind: float(size.replace(",", "")) for kind, size in sizes.items()}
     assert {name for name, cells in rows.items() if cells[column] == "none"} == (
-        set(STRATEGIES) - found.keys()
+        set(STRATEGIES) - counted.keys()
     )
 
 
 @pytest.mark.only("mxnet")
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_a_stage_lies_on_its_device_and_sends_what_the_plan_says(
+def test_a_stage_is_on_its_device_and_sends_what_the_plan_says(
     strategies: Any, all_devices: Sequence[Any], count: int
 ) -> None:
-    devices = all_devices[1 : 1 + count]  # none of them is where MXNet puts what it is not told
+    devices = all_devices[1 : 1 + count]  # none of them is MXNet's default device
     chosen: dict[str, Any] = {"schedule": "naive", "depth": 1, "microbatches": 4}
     options = StrategiesOptions("pipeline", native=True, **chosen)
     trainer = strategies.trainer(start("float64", options.shapes()), devices, options)
     X, y = batches(1, 11, "float64")[0]
     trainer.train_batch(X, y, 0.1)
     for held in (trainer.params, trainer.grads, trainer.momenta):
-        found = [{name.split(".")[0] for name in own} for own in held]
-        assert found == list(map(set, trainer.plan.stages))
-        for device, own in zip(devices, held, strict=True):
-            assert {tensor.ctx for tensor in own.values()} == {device}
+        layers = [{name.split(".")[0] for name in tensors} for tensors in held]
+        assert layers == list(map(set, trainer.plan.stages))
+        for device, tensors in zip(devices, held, strict=True):
+            assert {tensor.ctx for tensor in tensors.values()} == {device}
     assert sorted(size for _, size in trainer.executors) == [2, 3]
     for executor in trainer.executors.values():
         assert {tensor.ctx for tensor in executor.arg_arrays} == set(devices)

@@ -64,9 +64,9 @@ def test_a_step_is_that_of_the_whole_minibatch_also_with_fewer_examples_than_dev
     trainer.train_batch(*batches(1, 5, dtype)[0], LR)
     before = trainer.export()
     right = OneDevice("scratch", before)
-    found = trainer.gradients(*batch)
-    assert {values.dtype for values in found.values()} == {np.dtype(dtype)}
-    assert far(found, right.gradients(*batch)) < limit
+    grads = trainer.gradients(*batch)
+    assert {values.dtype for values in grads.values()} == {np.dtype(dtype)}
+    assert far(grads, right.gradients(*batch)) < limit
     logits, expected = trainer.predict(batch[0]), right.logits(batch[0])
     assert (type(logits), logits.dtype) == (np.ndarray, np.dtype(dtype))
     atol = min(limit, 2e-6) * np.abs(expected).max()
@@ -107,8 +107,8 @@ def test_restored_replicas_train_as_those_that_were_saved(
     ours, theirs = (trainer_of(scratch, devices) for _ in "ab")
     ours.train_batch(*first, LR)
     theirs.restore(ours.save())
-    for each in (ours, theirs):
-        each.train_batch(*second, LR)
+    for trainer in (ours, theirs):
+        trainer.train_batch(*second, LR)
     saved, restored = ours.save(), theirs.save()
     assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
 

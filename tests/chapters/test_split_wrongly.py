@@ -35,8 +35,8 @@ def per_microbatch(real: Any, logits: Any, y: Any, examples: int) -> Any:
     return real(logits, y, examples=3 * len(y))
 
 
-def last_alone(real: Any, ops: Any, grads: Any, found: Any) -> None:
-    grads.update(found)
+def last_alone(real: Any, ops: Any, grads: Any, totals: Any) -> None:
+    grads.update(totals)
 
 
 def kept_apart(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
@@ -48,7 +48,7 @@ def forward_alone(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> A
 
 
 def twice(real: Any, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
-    return [{k: 2 * v for k, v in each.items()} for each in real(ops, tensors, kind, group)]
+    return [{k: 2 * v for k, v in tensor.items()} for tensor in real(ops, tensors, kind, group)]
 
 
 def on_each(real: Any, name: str, Y: Any, params: Any) -> Any:

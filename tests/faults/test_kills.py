@@ -23,13 +23,13 @@ pytestmark = pytest.mark.faults
 
 
 def cases(framework: str) -> Iterator[Case]:
-    """Every allreduce on 3 devices, the book's also on 1 and 2; all ways to normalize and wrap.
+    """Every allreduce on 3 devices, the book's also on 1 and 2; all wrappers and batch norms.
 
     And all strategies, hand-written and native, on 3.
     """
     yield from (Case("scratch", 3, (f"--allreduce={name}",)) for name in ALLREDUCES)
     yield from (Case("scratch", devices, ("--allreduce=star",)) for devices in (1, 2))
-    wrappers = [each for each in WRAPPERS[framework] if each != "dp"]  # which needs GPUs
+    wrappers = [name for name in WRAPPERS[framework] if name != "dp"]  # which needs GPUs
     for wrapper, mode, devices in product(wrappers, BATCH_NORMS, (1, 2, 3)):
         options = (f"--batch-norm={mode}", f"--wrapper={wrapper}", "--width=4")
         yield Case("concise", devices, options)
@@ -39,16 +39,16 @@ def cases(framework: str) -> Iterator[Case]:
         for order in SCHEDULES:  # natively, a framework has few of them
             if not StrategiesOptions(name, schedule=order).no_native(framework):
                 of_pipeline = (f"--schedule={order}",) if name == "pipeline" else ()
-                own = (*split, "--native", *of_pipeline)
-                yield Case("strategies", 3, own, f"native-{name}")
+                native = (*split, "--native", *of_pipeline)
+                yield Case("strategies", 3, native, f"native-{name}")
                 break
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     framework = metafunc.config.getoption("--framework") or FRAMEWORKS[0]
     short = metafunc.config.getoption("--short")
-    found = first_cases(framework) if short else list(cases(framework))
-    metafunc.parametrize("case", found, ids=str)
+    chosen = first_cases(framework) if short else list(cases(framework))
+    metafunc.parametrize("case", chosen, ids=str)
 
 
 def kill(runner: Runner, name: str, seconds: float, *, later: bool) -> bool:
@@ -78,7 +78,7 @@ def test_a_killed_run_ends_with_the_same_bits(
     moments = random.Random(f"{framework} {case}")
     done = 0
     while done < pytestconfig.getoption("--kills"):
-        # Most of so short a life goes by before it trains. The first kill comes later, so that all
+        # Most of so short a run passes before it trains. The first kill comes later, so that all
         # others, and the end, have a checkpoint to resume from.
         later = not runner.newest("killed")
         if kill(runner, "killed", moments.uniform(0, training if later else life), later=later):

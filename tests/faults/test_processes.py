@@ -13,7 +13,7 @@ from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Signals
 
 import pytest
 from killed_runs import Case, Runner
-from started import descendants, free_port, heard, require_gone
+from started import descendants, free_port, require_gone, with_signals
 
 pytestmark = [pytest.mark.faults, pytest.mark.only("pytorch")]
 
@@ -24,12 +24,12 @@ HOST = socket.gethostname()
 FROZEN = "has not answered for 15 seconds: it is frozen"
 
 SOON = 30
-"""Seconds in which it has to be known."""
+"""Seconds in which the loss has to be reported."""
 
 
 def begun(runner: Runner, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
     """A run that has left its first record."""
-    with heard():
+    with with_signals():
         run = runner.start("out", launcher=launcher)
     limit = time.monotonic() + 200
     while not runner.path("out").exists():
@@ -116,4 +116,4 @@ def test_a_process_that_no_launcher_starts_is_named(
         alone = f"process {rank} on {HOST} cannot reach the first process at 127.0.0.1:"
         assert (late if absent else alone) in err
         assert run.returncode == 1
-    assert time.monotonic() - started < 5 + SOON  # --join-timeout, after which it is told
+    assert time.monotonic() - started < 5 + SOON  # --join-timeout, after which the run ends

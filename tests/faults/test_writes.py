@@ -25,7 +25,7 @@ from common.training.checkpoints import checkpoints_in, read_checkpoint
 
 RUNNER = Runner("pytorch", Case("scratch", 3, ()), Path())
 NEW_MOUNTS = 0x00020000
-"""What is mounted from then on is seen by this process alone, and ends with it."""
+"""Later mounts are seen only by this process, and end with it."""
 
 
 def kept(start: CommandLine, name: str) -> int:
@@ -69,7 +69,7 @@ def whole_and_earlier(start: CommandLine) -> list[str]:
 
 
 def require_resumes(start: CommandLine) -> None:
-    """What a hurt run has left is whole or said not to be."""
+    """Asserts that files of a hurt run are whole or marked incomplete, and that it resumes."""
     folder = Path("hurt")
     record = RUNNER.record("hurt")
     assert record.status != "complete" or RUNNER.tensors("hurt")
@@ -79,7 +79,7 @@ def require_resumes(start: CommandLine) -> None:
     assert kept(start, "hurt") == 0
     RUNNER.require_same("whole", "hurt")
     whole = (folder / f"{RUNNER.name}.json", *checkpoints_in(folder, RUNNER.name))
-    known = {path for each in whole for path in (each, tensors_of(each))}
+    known = {path for file in whole for path in (file, tensors_of(file))}
     assert {*folder.iterdir()} == known
     shutil.rmtree(folder)
 

@@ -1,4 +1,4 @@
-"""On GPUs: they are used and named, they compute what CPU devices do, and nothing more is taken.
+"""GPUs are used and named, compute what CPU devices compute, and no memory is wasted.
 
 `nox -s gpu` runs these; `--gpus` says how many GPUs there are.
 """
@@ -30,11 +30,11 @@ PARTS = ("logits/before", "gradients/", "losses", "weights/", "logits/after")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every allreduce, and each wrapper of the framework in each way to normalize."""
+    """Every allreduce, and each wrapper of the framework with each mode of batch norm."""
     framework = metafunc.config.getoption("--framework")
     gpus = metafunc.config.getoption("--gpus") or 1
     if "options" in metafunc.fixturenames:
-        cases = [f"scratch --allreduce={each}" for each in ALLREDUCES]
+        cases = [f"scratch --allreduce={name}" for name in ALLREDUCES]
         for wrapper in WRAPPERS.get(framework, ()):
             for mode in BATCH_NORMS if wrapper != "dp" else BATCH_NORMS[:1]:
                 cases.append(f"concise --width=4 --wrapper={wrapper} --batch-norm={mode}")
@@ -45,13 +45,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def run(framework: str, options: str, folder: Path, *flags: str) -> tuple[Record, Weights]:
     """The record and the tensors of a short run."""
-    chapter, *given = options.split()
-    command = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *given, *FLAGS.split()]
+    chapter, *chosen = options.split()
+    command = [sys.executable, "-m", f"frameworks.{framework}.{chapter}", *chosen, *FLAGS.split()]
     command += ["--quiet", f"--out={folder}", *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    # MXNet says so before it chooses among cuDNN's algorithms.
-    told = [x for x in done.stderr.splitlines() if "Running performance tests" not in x]
-    assert (done.returncode, told) == (0, [])
+    # MXNet prints this before it chooses among cuDNN's algorithms.
+    errors = [x for x in done.stderr.splitlines() if "Running performance tests" not in x]
+    assert (done.returncode, errors) == (0, [])
     (path,) = folder.glob(f"{framework}-{chapter}-?dev.json")
     record = read_record(path)
     return record, {**read_tensors(path, record), "losses": np.array(record.losses)}
@@ -61,15 +61,15 @@ def test_gpus_compute_what_cpu_devices_do(
     framework: str, options: str, devices: int, tmp_path: Path
 ) -> None:
     exact = ["--dtype=float64", f"--devices={devices}"]
-    record, found = run(framework, options, tmp_path / "gpu", "--device-kind=gpu", *exact)
+    record, tensors = run(framework, options, tmp_path / "gpu", "--device-kind=gpu", *exact)
     assert len(set(record.devices)) == devices
     assert not [name for name in record.devices if "cpu" in name.lower()]
     assert record.machine["driver"]
     on_cpus = options.replace("=dp", "=ddp")  # which needs GPUs
     _, expected = run(framework, on_cpus, tmp_path / "cpu", "--device-kind=cpu", *exact)
     for part in PARTS:
-        for each in compare(found, expected, part):
-            assert each.far < 1e-10, (part, each)
+        for off in compare(tensors, expected, part):
+            assert off.far < 1e-10, (part, off)
 
 
 def test_a_run_has_the_same_bits_again_and_resumed(
@@ -84,24 +84,23 @@ def test_a_run_has_the_same_bits_again_and_resumed(
         path.unlink()
     assert list(kept.glob("*-step6.json"))
     _, resumed = run(framework, options, tmp_path / "resumed", *flags, "--resume")
-    for found in (again, resumed):
-        assert not [name for name in whole if whole[name].tobytes() != found[name].tobytes()]
+    for tensors in (again, resumed):
+        assert not [name for name in whole if whole[name].tobytes() != tensors[name].tobytes()]
 
 
 def test_tf32_is_there_for_those_who_ask(framework: str, tmp_path: Path) -> None:
-    found = find_driver(None)
-    assert isinstance(found, Driver)
+    driver = find_driver(None)
+    assert isinstance(driver, Driver)
     single = ["--device-kind=gpu", "--devices=1"]
     _, exact = run(framework, "scratch", tmp_path / "exact", *single, "--dtype=float64")
     _, full = run(framework, "scratch", tmp_path / "full", *single)
     record, coarse = run(framework, "scratch", tmp_path / "coarse", *single, "--tf32")
     assert record.config.tf32
     far, farther = (
-        max(each.far for each in compare(tensors, exact, "gradients/"))
-        for tensors in (full, coarse)
+        max(off.far for off in compare(tensors, exact, "gradients/")) for tensors in (full, coarse)
     )
     assert far < 2e-5
-    if (found.cards[0].capability or (0, 0)) >= (8, 0):  # older ones have none
+    if (driver.cards[0].capability or (0, 0)) >= (8, 0):  # older ones have none
         assert farther > 1e-4
 
 
@@ -118,7 +117,7 @@ def test_no_memory_is_taken_but_what_is_needed(framework: str, tmp_path: Path) -
 
 
 def used() -> int:
-    """The memory of all GPUs that is taken, in bytes."""
-    asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    return sum(int(each) for each in said.split()) * 2**20
+    """The used memory of all GPUs, in bytes."""
+    command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return sum(int(line) for line in output.split()) * 2**20

@@ -45,9 +45,9 @@ def test_a_firewall_is_named_before_any_work(hosts: Hosts) -> None:
     other = ("to", hosts.addresses["n1"], "ipproto", "tcp", "dport", f"{PORT + 1}-65534")
     assert hosts.run("n2", "ip", "rule", "add", *other, "prohibit").returncode == 0
     began = time.monotonic()
-    (first, _, said), (second, _, heard) = come(hosts)
+    (first, _, said), (second, _, complaint) = come(hosts)
     assert (first, second) == (1, 1)
-    assert "cannot reach process 0 on n1 at " in said + heard
+    assert "cannot reach process 0 on n1 at " in said + complaint
     assert "open all ports between the hosts" in said
-    assert "worked" not in said + heard
+    assert "worked" not in said + complaint
     assert time.monotonic() - began < IN_TIME

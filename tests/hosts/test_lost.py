@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from summing_chapter import Hurt, from_step, held
-from together import LIMIT, RECORD, Together, record, require_told, together as together, wait_until
+from together import LIMIT, RECORD, Together, record, require_line, together as together, wait_until
 
 from common.base.errors import RequestError, RunError
 from common.records.store import read_record
@@ -49,7 +49,7 @@ def test_what_a_worker_says_all_say(
 ) -> None:
     runs = together.all("--quiet", hurt=hurt)
     own = runs.pop(rank)
-    require_told(runs, f"error: process {rank} on {HOST}: {said}", status=status)
+    require_line(runs, f"error: process {rank} on {HOST}: {said}", status=status)
     found, words = own.ended()
     assert (found, words.partition("error: ")[2].split(";")[0].strip()) == (status, said)
     left = read_record(together.folder / RECORD)
@@ -77,7 +77,7 @@ def test_a_process_that_is_lost_is_named(
     runs = together.all("--quiet", hurt={rank: from_step(3, number, who)})
     lost = runs.pop(rank) if who is SUPERVISOR else None
     host = HOST if lost is None or rank else "localhost"  # others know the first by that name
-    require_told(runs, told := f"process {rank} on {host} {became}")
+    require_line(runs, told := f"process {rank} on {host} {became}")
     if lost is None:
         assert record(together) == ("failed", told)
     else:
@@ -91,7 +91,7 @@ def test_a_frozen_host_is_named_in_thirty_seconds_and_ends_when_it_resumes(tmp_p
         wait_until((tmp_path / "here").exists)
         began = time.monotonic()
         lost.send_all(FROZEN)
-        require_told(runs, f"process 2 on {HOST} {FROZE}, or its host is gone", 30)
+        require_line(runs, f"process 2 on {HOST} {FROZE}, or its host is gone", 30)
         assert time.monotonic() - began < 30
         lost.send_all(signal.SIGCONT)
         assert lost.ended()[0] == 1

@@ -111,8 +111,8 @@ def check_memory(tab: Tab) -> None:
         numbers = [[int(cell.replace(",", "")) for cell in row] for row in shown["numbers"]]
         assert numbers == [list(row) for row in rows], scenario
         layouts = [
-            {name: [part and asdict(part) for part in layout] for name, layout in each.items()}
-            for each in (plan.weights, plan.updated)
+            {name: [part and asdict(part) for part in layout] for name, layout in sizes.items()}
+            for sizes in (plan.weights, plan.updated)
         ]
         stages = plan.stages if plan.strategy == "pipeline" else []
         assert shown["plan"] == [*layouts, stages]
@@ -193,7 +193,7 @@ def check_shards(tab: Tab) -> None:
                 name: [[{"part": asdict(part), "role": "kept"}] if part else [] for part in layout]
                 for name, layout in layouts.items()
             }
-            assert all(device == [] for each in state["gradients"].values() for device in each)
+            assert all(device == [] for shards in state["gradients"].values() for device in shards)
         assert not any(map(any, seen["waiting"].values()))
 
 

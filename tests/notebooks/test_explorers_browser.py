@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from browser_tabs import NEEDED, ON_BOTH, fits
-from explorer_page import ASSETS, each_of, page_of, written
+from explorer_page import ASSETS, each_of, page_of, write_page
 from playwright.sync_api import Browser, Page as Tab
 
 from common.backends.frameworks import FRAMEWORKS
@@ -213,7 +213,7 @@ def test_no_text_of_a_picture_leaves_its_place(tab: Tab, tmp_path: Path) -> None
     drawn = [pictures.three_splits(), pictures.data_parallelism()]
     drawn += [pictures.allreduce(name, k) for name in SCHEDULES for k in (2, 3, 4)]
     for picture in drawn:
-        tab.goto(written(tmp_path, picture))
+        tab.goto(write_page(tmp_path, picture))
         assert tab.locator("svg text").count() > 5
         assert fits(tab)
         assert spilled(tab) == []
@@ -306,7 +306,7 @@ def test_a_reader_s_own_record_sets_the_plan(pages: dict[str, str], tab: Tab) ->
     wrong = record.replace('"pipeline"', '"tensor"')
     hostile = record.replace('"begin": 0', '"begin": "<img src=x>"')
     for content in ("{", "3", json.dumps(lacks), wrong, hostile):
-        told = choose(tab, content)
-        assert told == "This file is no record of one pipeline, or lacks passes of it."
+        line = choose(tab, content)
+        assert line == "This file is no record of one pipeline, or lacks passes of it."
         assert tab.locator(".explorer-run").is_hidden()
     assert tab.locator("#pipeline img").count() == 0

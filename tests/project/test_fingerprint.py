@@ -1,4 +1,4 @@
-"""A record is stale as soon as code has changed that may move a number, and not before."""
+"""A record is stale exactly if code has changed that may change a number."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from common.records import fingerprint
 
 ROOT = Path(__file__).parents[2]
 HARMLESS = ("common/__init__.py", "common/terminal/", "frameworks/__init__.py")
-"""What a run loads besides, which moves no number."""
+"""Modules that a run loads and that change no number."""
 
 LOADED = """
 import json, sys
@@ -26,7 +26,7 @@ print(json.dumps([status, [file for file in files if file]]))
 FLAGS = "--devices=1 --steps=1 --batch-size=4 --train-examples=4 --test-examples=4 --quiet"
 
 
-def test_a_change_makes_records_stale_if_it_may_move_a_number(
+def test_a_change_makes_records_stale_if_it_may_change_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
@@ -50,8 +50,8 @@ def test_all_that_runs_load_counts(framework: str, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
     status, files = json.loads(done.stdout.splitlines()[-1])
     assert status == [0, 0]
-    own = {str(path.relative_to(ROOT)) for path in map(Path, files) if ROOT in path.parents}
+    loaded = {str(path.relative_to(ROOT)) for path in map(Path, files) if ROOT in path.parents}
     counted = {str(path.relative_to(ROOT)) for path in fingerprint.sources(framework)}
-    assert len(own & counted) > 20
-    inside = {path for path in own if path.split("/")[0] in ("common", "frameworks")}
+    assert len(loaded & counted) > 20
+    inside = {path for path in loaded if path.split("/")[0] in ("common", "frameworks")}
     assert [path for path in inside - counted if not path.startswith(HARMLESS)] == []

@@ -14,9 +14,9 @@ def test_no_framework_is_loaded(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
     paths = [*(ROOT / "common").rglob("[!_]*.py"), *ROOT.glob("frameworks/*/__init__.py")]
-    modules = [".".join(each.relative_to(ROOT).with_suffix("").parts) for each in paths]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     assert {"common.training.loop", "frameworks.jax.__init__"} <= {*modules}
-    lines = ["import sys", *(f"import {each}; {LOADED}" for each in modules)]
+    lines = ["import sys", *(f"import {name}; {LOADED}" for name in modules)]
     done = python("-c", "\n".join(lines), folder=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -1,4 +1,4 @@
-"""The launching recipes, and what each one starts."""
+"""The launching recipes, and the command that each starts."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ STARTED = '-m "frameworks.$FRAMEWORK.$CHAPTER" --devices "$DEVICES" $FLAGS'
 
 
 def variables(name: str) -> dict[str, str]:
-    """The first things that a script does."""
+    """The variables at the top of a script, with their defaults."""
     lines = (FOLDER / name).read_text().splitlines()
     lines = [line for line in lines if line and not line.startswith("#")]
     return dict(re.findall(r"^([A-Z]+)=\$\{\1:-(.*?)\} *# ", "\n".join(lines[:4]), re.MULTILINE))
@@ -29,12 +29,12 @@ def variables(name: str) -> dict[str, str]:
 def test_a_script_has_the_variables_of_all_and_starts_a_chapter(name: str) -> None:
     assert {path.name for path in FOLDER.iterdir()} == {*SHELL, MANIFEST}
     subprocess.run(["bash", "-n", FOLDER / name], check=True)
-    given = variables(name)
-    assert list(given) == ["FRAMEWORK", "CHAPTER", "DEVICES", "FLAGS"]
-    assert given == variables(SHELL[0])
+    defaults = variables(name)
+    assert list(defaults) == ["FRAMEWORK", "CHAPTER", "DEVICES", "FLAGS"]
+    assert defaults == variables(SHELL[0])
     assert STARTED in " ".join((FOLDER / name).read_text().replace("\\\n", " ").split())
     for framework, chapter in product(FRAMEWORKS, CHAPTERS):
-        flags = [f"--devices={given['DEVICES']}", *given["FLAGS"].split()]
+        flags = [f"--devices={defaults['DEVICES']}", *defaults["FLAGS"].split()]
         parser(framework, chapter).parse_args(flags)
 
 
@@ -43,7 +43,7 @@ def test_the_manifest_keeps_to_the_schema_and_its_pods_find_each_other() -> None
     codecs = pytest.importorskip("lightkube.codecs", reason="lightkube is not installed here")
     text = (FOLDER / MANIFEST).read_text()
     documents: list[dict[str, Any]] = list(yaml.safe_load_all(text))
-    assert [each.to_dict() for each in codecs.load_all_yaml(text)] == documents
+    assert [resource.to_dict() for resource in codecs.load_all_yaml(text)] == documents
     settings, service, job = documents
     assert settings["data"] == variables(SHELL[0])
     name, work = job["metadata"]["name"], job["spec"]

@@ -1,4 +1,4 @@
-"""The rooms of `common/`, and of `notebooks/`, stand in one order, and imports run one way."""
+"""The rooms of `common/`, and of `notebooks/`, import only rooms above them."""
 
 import ast
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ LESSONS = ("drawing", "text", "classroom", "exercises", "web")
 
 OTHERS = {
     name.removeprefix("py"): [
-        f"frameworks/{each}" for each in ("strategies", *FRAMEWORKS) if each != name
+        f"frameworks/{folder}" for folder in ("strategies", *FRAMEWORKS) if folder != name
     ]
     for name in FRAMEWORKS
 }
-"""For each framework's package, the folders of `frameworks/` that are not its own."""
+"""For each framework's package, the folders of `frameworks/` of the others."""
 
 BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
-"""What a backend imports of `common/`, except for the command in its `__main__` block."""
+"""The rooms of `common/` that a backend imports, except in its `__main__` block."""
 
 
 def imported(path: Path, package: str) -> Iterator[tuple[ast.ImportFrom, str]]:
@@ -39,7 +39,7 @@ def imported(path: Path, package: str) -> Iterator[tuple[ast.ImportFrom, str]]:
             if first == package:
                 yield node, rest
         if isinstance(node, ast.Import):
-            assert not any(each.name.startswith(package) for each in node.names), path
+            assert not any(alias.name.startswith(package) for alias in node.names), path
 
 
 @pytest.mark.parametrize(("package", "rooms"), [("common", ROOMS), ("notebooks", LESSONS)])
@@ -53,8 +53,8 @@ def test_imports_run_down(package: str, rooms: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("package", "folders"),
     [
-        *((each, ["common", "frameworks"]) for each in ("notebooks", "bench", "silent")),
-        *((each, ["common", "notebooks", "sessions", *OTHERS[each]]) for each in OTHERS),
+        *((name, ["common", "frameworks"]) for name in ("notebooks", "bench", "silent")),
+        *((name, ["common", "notebooks", "sessions", *OTHERS[name]]) for name in OTHERS),
         ("frameworks", ["notebooks", "sessions", "silent"]),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_package_is_not_imported_in(package: str, folders: list[str]) -> None:
         assert list(imported(path, package)) == [], path
 
 
-def test_backends_import_what_is_theirs() -> None:
+def test_backends_import_only_their_rooms() -> None:
     for path in (ROOT / "frameworks").rglob("*.py"):
         commands = {
             node.lineno

@@ -1,4 +1,4 @@
-"""Folders of records in which four frameworks agree, and ways to spoil them."""
+"""Folders of records in which four frameworks agree, and functions that spoil them."""
 
 import json
 from collections.abc import Mapping
@@ -51,9 +51,9 @@ CONCISE: dict[str, Any] = {"chapter": "concise", "width": 1, "batch_size": 5, "s
 def config_of(settings: Mapping[str, Any]) -> Config:
     """The configuration with these settings, the chapter's own options among them."""
     kind = SPECS[settings["chapter"]].options
-    own = {each.name for each in fields(kind)} & settings.keys()
-    rest = {name: value for name, value in settings.items() if name not in own}
-    return Config(**rest, options=kind(**{name: settings[name] for name in own}))
+    names = {option.name for option in fields(kind)} & settings.keys()
+    rest = {name: value for name, value in settings.items() if name not in names}
+    return Config(**rest, options=kind(**{name: settings[name] for name in names}))
 
 
 def make(folder: Path, framework: str, backend: Any, devices: int, **settings: Any) -> Path:
@@ -68,10 +68,10 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
     if config.init_weights:  # so that the first steps already train
         weights = {k: values if "bn" in k else 8 * values for k, values in weights.items()}
     flags = [f"--devices={devices}", f"--out={folder}", "--quiet"]
-    given = all_settings(framework, config.chapter, {"devices": devices})
+    asked = all_settings(framework, config.chapter, {"devices": devices})
     folder.mkdir(exist_ok=True)
     data = DATA.first(config.train_examples, config.test_examples)
-    job = Job(given, Files(folder, quiet=True), data, flags, now())
+    job = Job(asked, Files(folder, quiet=True), data, flags, now())
     # The chapter need be no module, and no flags need ask for the configuration.
     settled = patch.object(Job, "settled", lambda *_: (config, data, weights))
     with settled, patch("common.training.job.backend", lambda *_: backend), marked(job):
@@ -82,7 +82,7 @@ def make(folder: Path, framework: str, backend: Any, devices: int, **settings: A
 def make_runs(
     folder: Path, backend: Any, *frameworks: str, dtype: str = "float64", **settings: Any
 ) -> None:
-    """Records of ResNet-18 on 1 and 2 devices, synchronized and with their layers if not told."""
+    """Records of ResNet-18 on 1 and 2 devices, by default synchronized and with their layers."""
     chosen = {**CONCISE, "batch_norm": "sync", "dtype": dtype, "layers": True, **settings}
     for framework, devices in product(frameworks or FRAMEWORKS, (1, 2)):
         make(folder / f"{dtype}-{chosen['batch_norm']}", framework, backend, devices, **chosen)
@@ -114,11 +114,11 @@ def rewrite(path: Path, tensors: Weights, **changes: Any) -> None:
 
 
 def answer(path: Path, *accuracies: float) -> None:
-    """Changes what a run has predicted, and so its accuracy after each of its epochs."""
+    """Changes the predictions of a run, and so its accuracy after each epoch."""
     record = read_record(path)
     labels = read_tensors(path, record)["test/labels"]
-    right = [np.arange(len(labels)) < round(each * len(labels)) for each in accuracies]
+    right = [np.arange(len(labels)) < round(share * len(labels)) for share in accuracies]
     figures = zip(record.epochs, accuracies, strict=True)
-    epochs = [each.model_copy(update={"test_accuracy": accuracy}) for each, accuracy in figures]
-    found = np.stack([np.where(those, labels, labels + 1) for those in right])
-    rewrite(path, {"test/predictions": found}, epochs=epochs)
+    epochs = [epoch.model_copy(update={"test_accuracy": accuracy}) for epoch, accuracy in figures]
+    predictions = np.stack([np.where(rows, labels, labels + 1) for rows in right])
+    rewrite(path, {"test/predictions": predictions}, epochs=epochs)

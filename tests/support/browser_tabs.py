@@ -29,20 +29,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A tab, as large as a desktop's, or as the test says.
+    """A tab of a desktop's size, or of the size that the test names.
 
     The test fails if the page complains, asks something or fetches anything from elsewhere.
     """
     width, height = SIZES[getattr(request, "param", "desktop")]
     context = browser.new_context(viewport={"width": width, "height": height})
-    opened, complaints, requests = context.new_page(), [], []
-    opened.on("console", lambda message: complaints.append((message.type, message.text)))
-    opened.on("pageerror", lambda error: complaints.append(("error", str(error))))
-    opened.on("request", lambda request: requests.append(request.url[:50]))
-    yield opened
+    page, complaints, requests = context.new_page(), [], []
+    page.on("console", lambda message: complaints.append((message.type, message.text)))
+    page.on("pageerror", lambda error: complaints.append(("error", str(error))))
+    page.on("request", lambda request: requests.append(request.url[:50]))
+    yield page
     context.close()
-    assert [each for each in complaints if each[0] != "log"] == []
-    assert [each for each in requests if not each.startswith(("file:", "data:"))] == []
+    assert [entry for entry in complaints if entry[0] != "log"] == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
 def fits(tab: Page) -> bool:

@@ -15,7 +15,7 @@ from common.models.nets import resnet18_shapes
 
 WIDTH: Final = 4
 RATES: Final = (0.1, 0.08, 0.05)
-"""Of each step: a backend must not stay with the first."""
+"""The learning rate of each step: a backend must not keep the first."""
 IMAGES, LABELS, *_ = synthetic(20, 1)
 
 
@@ -32,14 +32,14 @@ def batches(dtype: str) -> list[tuple[Array, Array]]:
 
 
 def start(dtype: str, width: int = WIDTH) -> Weights:
-    """Weights and running statistics of which none is 0 or 1, so that each is seen to count."""
+    """Weights and running statistics without a 0 or a 1, so that each has an effect."""
     random = np.random.RandomState(1)
     weights = {}
     for name, values in initial_weights(resnet18_shapes(width), 0, "float64").items():
         noise = random.standard_normal(values.shape)
-        moved = 10 * values if values.ndim > 1 else values + 0.1 * noise
-        moved = np.abs(moved) if name.endswith("running_var") else moved
-        weights[name] = moved.astype(np.float32).astype(dtype)
+        changed = 10 * values if values.ndim > 1 else values + 0.1 * noise
+        changed = np.abs(changed) if name.endswith("running_var") else changed
+        weights[name] = changed.astype(np.float32).astype(dtype)
     return weights
 
 
@@ -50,7 +50,7 @@ def options(
     return ConciseOptions(WIDTH, batch_norm, wrapper or WRAPPERS[framework][0])
 
 
-def far(found: Array, expected: Array) -> float:
+def far(result: Array, expected: Array) -> float:
     """The largest difference over the largest expected entry."""
-    assert found.shape == expected.shape
-    return distance(found, expected)[0]
+    assert result.shape == expected.shape
+    return distance(result, expected)[0]

@@ -11,7 +11,7 @@ from notebooks.drawing.explorers import explorer
 ASSETS = Path(__file__).parents[2] / "docs/_static"
 
 
-def written(folder: Path, content: str) -> str:
+def write_page(folder: Path, content: str) -> str:
     """The address of a new page with this content."""
     path = folder / "page.html"
     path.write_text(
@@ -25,13 +25,13 @@ def written(folder: Path, content: str) -> str:
 
 
 def page_of(name: str, folder: Path, assets: Path = ASSETS) -> str:
-    """The address of a page with an explorer in it, beside the files that a site would serve."""
-    return written(folder, explorer(name, assets.as_uri()))
+    """The address of a page with an explorer in it, with the assets of the site."""
+    return write_page(folder, explorer(name, assets.as_uri()))
 
 
 def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: str) -> list[Any]:
-    """What a function of the page reads from the figure after each setting, all in one call."""
-    found: list[Any] = tab.evaluate(
+    """The results of a function of the page on the figure, after each setting."""
+    values_read: list[Any] = tab.evaluate(
         f"""([id, settings]) => settings.map(values => {{
             const root = document.getElementById(id), read = {read};
             for (const [name, value] of Object.entries(values))
@@ -41,4 +41,4 @@ def each_of(tab: Tab, figure: str, settings: Sequence[Mapping[str, Any]], read: 
         }})""",
         [figure, settings],
     )
-    return found
+    return values_read

@@ -51,8 +51,8 @@ class FakeChapter(NumpyChapter):
 
     def predict(self, X: Array) -> Array:
         self.calls.append("predict")
-        taken_for = (X[:, 0, 0, 0] * 255).round().astype(int)
-        logits: Array = np.eye(10)[taken_for] + self.replicas[0]["fc2.bias"]
+        classes = (X[:, 0, 0, 0] * 255).round().astype(int)
+        logits: Array = np.eye(10)[classes] + self.replicas[0]["fc2.bias"]
         return logits
 
     def export(self) -> Weights:
@@ -63,7 +63,7 @@ class FakeChapter(NumpyChapter):
 
 
 class CommandLine:
-    """Runs the fake chapter through the command line, in a folder of its own."""
+    """Runs the fake chapter through the command line, in the test's folder."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.monkeypatch = monkeypatch
@@ -85,17 +85,17 @@ class CommandLine:
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """The command line, in a folder of its own."""
+    """The command line, in the test's folder."""
     return CommandLine(monkeypatch, tmp_path)
 
 
 def written() -> Any:
-    """The record that the command left, as JSON."""
+    """The record of the run, as JSON."""
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
 def stopping(step: int, number: signal.Signals = signal.SIGTERM) -> Callable[[int], float]:
-    """Losses of which one comes with a signal to this process."""
+    """Losses; at one step, this process gets a signal."""
 
     def loss(at: int) -> float:
         if at == step:

@@ -13,8 +13,8 @@ from common.grid import run_all
 from common.terminal.command import status
 
 
-def given(framework: str, chapter: str, folder: Path) -> dict[str, Any]:
-    """The settings of such a run, which leaves all in one folder."""
+def settings_of(framework: str, chapter: str, folder: Path) -> dict[str, Any]:
+    """The settings of such a run, with all files in one folder."""
     data = {"dataset": "synthetic", "train_examples": 60, "test_examples": 20, "batch_size": 20}
     run = {"devices": 1, "device_kind": "cpu", "threads": 1, "dtype": "float64", "steps": 3}
     weights = folder / f"{framework}-{chapter}.safetensors"
@@ -25,7 +25,7 @@ def given(framework: str, chapter: str, folder: Path) -> dict[str, Any]:
 
 def main(framework: str, folder: str) -> int:
     """Runs all chapters. Returns 0, or the status of the first that failed."""
-    todo = [(chapter, given(framework, chapter, Path(folder))) for chapter in CHAPTERS]
+    todo = [(chapter, settings_of(framework, chapter, Path(folder))) for chapter in CHAPTERS]
     return status("handover", lambda: run_all(framework, todo, min(2, cores())))
 
 

@@ -26,7 +26,7 @@ HOLD: Final = ("--kill-child", "sh", "-c", "echo up; read never")
 
 
 def why_not() -> str:
-    """What is missing for virtual hosts here, in a line."""
+    """Why virtual hosts do not work here, in a line; empty if they do."""
     if os.geteuid() != 0:
         return "virtual hosts need root"
     needed = ["unshare", "nsenter", "setpriv", "ip"]
@@ -96,7 +96,7 @@ class Hosts:
             )
 
     def _hold(self, name: str, kinds: tuple[str, ...]) -> None:
-        """Starts the process whose end is the end of the host."""
+        """Starts the process that holds the host's namespaces."""
         own_files = ["--mount-proc"] if "--pid" in kinds else []
         # It ends as soon as the process that has started it is gone.
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", *kinds, *own_files, *HOLD]
@@ -116,7 +116,7 @@ class Hosts:
         else:  # the holder ends once that one is gone, and so all others of the host
             os.kill(init, signal.SIGKILL)
             for where, process in self.started:
-                if where == name:  # it waits for one that may be frozen, and stands still with it
+                if where == name:  # its child may have been frozen, and it waits for that
                     process.send_signal(signal.SIGCONT)
         holder.communicate(timeout=20)
 
@@ -126,7 +126,7 @@ class Hosts:
             raise OSError(done.stderr.strip().replace("\n", "; "))
 
     def command(self, name: str, *what: str) -> list[str]:
-        """What runs a command on a host, in the folder that this process is in."""
+        """The command line that runs a command on a host, in the current folder."""
         kinds = KINDS[:1] if name == "switch" else KINDS
         target = ["nsenter", f"--target={self.inits[name]}", *kinds, f"--wdns={Path.cwd()}"]
         return [*target, "--", *what]
@@ -157,8 +157,8 @@ def processes(init: int) -> list[int]:
     """Every process in the namespace of `init`, except for itself."""
     space = _space(init)
     assert space != _space(os.getpid()), "this is no host, but the machine itself"
-    found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
-    return [process for process in found if process != init and _space(process) == space]
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    return [pid for pid in pids if pid != init and _space(pid) == space]
 
 
 def send(process: int, number: signal.Signals) -> None:
@@ -179,5 +179,5 @@ def hosts() -> Iterator[Hosts]:
     """Two hosts; where there can be none, the test is skipped."""
     if missing := why_not():
         pytest.skip(missing)
-    with Hosts(2) as made:
-        yield made
+    with Hosts(2) as two:
+        yield two

@@ -29,14 +29,14 @@ def together(hosts: Hosts | None, count: int, *command: str) -> str:
     started = list[subprocess.Popen[str]]()
     try:
         for rank in range(count):
-            each = [*flags, f"--host-rank={rank}"]
-            each = hosts.command(f"n{rank + 1}", *each) if hosts else each
-            started.append(subprocess.Popen(each, **how))
-        said = [each.communicate(timeout=LIMIT)[0].strip() for each in started]
+            line = [*flags, f"--host-rank={rank}"]
+            line = hosts.command(f"n{rank + 1}", *line) if hosts else line
+            started.append(subprocess.Popen(line, **how))
+        outputs = [process.communicate(timeout=LIMIT)[0].strip() for process in started]
     finally:
         for process in started:
             process.kill()
-    ends = {rank: f"{each.returncode}: {said[rank]}" for rank, each in enumerate(started)}
+    ends = {rank: f"{run.returncode}: {outputs[rank]}" for rank, run in enumerate(started)}
     failed = {rank: end for rank, end in ends.items() if started[rank].returncode}
     return "\n".join(f"process {rank} ended with {end}" for rank, end in failed.items())
 
@@ -48,19 +48,19 @@ def main() -> int:
     parser.add_argument("python")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--over-hosts", type=int, default=4, help="on at most so many devices")
-    given, failed = parser.parse_args(), False
+    asked, failed = parser.parse_args(), False
     if missing := why_not():
         print(f"{missing}: processes on loopback take the place of hosts", file=sys.stderr)
-    todo = [(each, k) for each in SUITES for k in each.counts(over_hosts=given.over_hosts)]
+    todo = [(suite, k) for suite in SUITES for k in suite.counts(over_hosts=asked.over_hosts)]
     with nullcontext() if missing else Hosts(3) as hosts:
         for suite, devices in todo:
             if (count := suite.hosts[devices]) > 1:
-                module, began = f"frameworks.{given.framework}.{suite.chapter}", time.monotonic()
-                flags = as_flags(suite.given(devices, given.out))
-                trouble = together(hosts, count, given.python, "-m", module, *flags)
+                module, began = f"frameworks.{asked.framework}.{suite.chapter}", time.monotonic()
+                flags = as_flags(suite.given(devices, asked.out))
+                trouble = together(hosts, count, asked.python, "-m", module, *flags)
                 name = f"{suite.chapter}, {devices} devices on {count} hosts"
                 took = f"{time.monotonic() - began:.1f} s"
-                print(f"{given.framework} {name}: {trouble or took}", flush=True)
+                print(f"{asked.framework} {name}: {trouble or took}", flush=True)
                 failed = failed or bool(trouble)
     return int(failed)
 

@@ -1,4 +1,4 @@
-"""Runs that are killed and resumed, beside one that was never stopped."""
+"""Runs that are killed and resumed, and one that was never stopped."""
 
 import subprocess
 import sys
@@ -22,13 +22,13 @@ SMALL = (
 )
 """Three epochs of seven steps; the last minibatch of each is uneven on three devices.
 
-Its largest shard is as large as the others', so that JAX compiles no other program for it.
+Its largest shard has the size of the others', so that JAX compiles no second program.
 """
 
 
 @dataclass(frozen=True)
 class Case:
-    """A chapter on so many devices, with options of its own."""
+    """A chapter with the number of devices and its options."""
 
     chapter: str
     devices: int
@@ -36,12 +36,12 @@ class Case:
     way: str = ""
 
     def __str__(self) -> str:
-        """As a test is called."""
+        """The name in a test's id."""
         return "-".join([self.chapter, str(self.devices), *(o.lstrip("-") for o in self.options)])
 
 
 def first_cases(framework: str) -> list[Case]:
-    """One case of each chapter, on 3 devices, in the framework's default way."""
+    """One case of each chapter, on 3 devices, with the framework's first wrapper."""
     options = (f"--wrapper={WRAPPERS[framework][0]}", "--width=4")
     return [Case("scratch", 3, ()), Case("concise", 3, options)]
 
@@ -56,11 +56,11 @@ class Runner:
 
     @property
     def name(self) -> str:
-        """What the files of its runs are called."""
+        """The name of its runs' files."""
         return run_name(self.framework, self.case.chapter, self.case.devices, self.case.way)
 
     def command(self, name: str, *flags: str, launcher: Sequence[str] = ()) -> list[str]:
-        """What runs it, with its record and its checkpoints in the folder `name`."""
+        """The command of a run with record and checkpoints in the folder `name`."""
         case, module = self.case, f"frameworks.{self.framework}.{self.case.chapter}"
         return [
             *(sys.executable, *launcher, "-m", module, *SMALL),
@@ -71,7 +71,7 @@ class Runner:
     def start(
         self, name: str, *flags: str, launcher: Sequence[str] = ()
     ) -> "subprocess.Popen[str]":
-        """Starts a run that has its record and its checkpoints in the folder `name`."""
+        """Starts a run with record and checkpoints in the folder `name`."""
         return subprocess.Popen(
             self.command(name, *flags, launcher=launcher),
             cwd=ROOT,
@@ -95,11 +95,11 @@ class Runner:
 
     def newest(self, name: str) -> int:
         """The step of a run's newest checkpoint; 0 if there is none."""
-        found = checkpoints_in(self.folder / name, self.name)
-        return int(found[0].stem.rpartition("-step")[2]) if found else 0
+        checkpoints = checkpoints_in(self.folder / name, self.name)
+        return int(checkpoints[0].stem.rpartition("-step")[2]) if checkpoints else 0
 
     def path(self, name: str) -> Path:
-        """Where a run leaves its record."""
+        """The path of a run's record."""
         return self.folder / name / f"{self.name}.json"
 
     def record(self, name: str) -> Record:
@@ -116,12 +116,12 @@ class Runner:
         assert record.status == "complete"
         last = read_checkpoint(checkpoints_in(self.folder / name, self.name)[0]).tensors
         tensors = {f"record/{key}": values for key, values in self.tensors(name).items()} | last
-        found = {key: each.tobytes() for key, each in tensors.items() if key != "epoch/seconds"}
+        data = {key: values.tobytes() for key, values in tensors.items() if key != "epoch/seconds"}
         accuracies = [epoch.test_accuracy for epoch in record.epochs]
-        return {"losses": record.losses, "accuracies": accuracies, **found}
+        return {"losses": record.losses, "accuracies": accuracies, **data}
 
-    def require_same(self, name: str, other: str) -> None:
-        """Two runs have the same bits."""
-        ours, theirs = self.bits(name), self.bits(other)
+    def require_same(self, first: str, second: str) -> None:
+        """Asserts that two runs have the same bits."""
+        ours, theirs = self.bits(first), self.bits(second)
         assert ours.keys() == theirs.keys()
         assert [key for key in ours if ours[key] != theirs[key]] == []

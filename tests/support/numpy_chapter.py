@@ -1,6 +1,6 @@
-"""Chapters in NumPy: the harness is tested with them, without a framework. Devices are names.
+"""Chapters in NumPy, with which the harness is tested without a framework. Devices are names.
 
-Some versions each make a mistake that people do make.
+Subclasses have the usual mistakes.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ ONE_PROCESS: Final[Any] = SimpleNamespace(processes=lambda: 1, rank=lambda: 0)
 
 
 def standing_in(chapter: Any) -> Any:
-    """A stand-in for that module, which has this one as each chapter."""
+    """A stand-in for that module, with this chapter under every name."""
     return SimpleNamespace(scratch=lambda: chapter, concise=lambda: chapter)
 
 
@@ -46,10 +46,10 @@ class NumpyChapter:
         worker(process)
 
     def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
-        made = copy(self)
-        made.options, made.shards = options, len(devices)
-        made.replicas = made.replicate(weights)
-        return made
+        trainer = copy(self)
+        trainer.options, trainer.shards = options, len(devices)
+        trainer.replicas = trainer.replicate(weights)
+        return trainer
 
     def replicate(self, weights: Mapping[str, Array]) -> list[Weights]:
         """A copy of the weights for each device."""
@@ -67,18 +67,18 @@ class NumpyChapter:
         loss, total = 0.0, {name: np.zeros_like(v) for name, v in self.replicas[0].items()}
         for (a, b), weights in zip(self.bounds(len(X)), self.replicas, strict=True):
             if a < b:
-                found = numpy_nets.step(self.name, X[a:b], y[a:b], weights, [(0, b - a)])
-                loss += found.loss * (b - a) / len(X)
-                for name, values in found.gradients.items():
+                step = numpy_nets.step(self.name, X[a:b], y[a:b], weights, [(0, b - a)])
+                loss += step.loss * (b - a) / len(X)
+                for name, values in step.gradients.items():
                     total[name] += (values * self.scale(b - a, len(X))).astype(total[name].dtype)
         return Step(loss, loss, total, {}, {})
 
     def train_batch(self, X: Array, y: Array, lr: float) -> float:
-        found = self.step(X, y)
+        step = self.step(X, y)
         for device, weights in enumerate(self.replicas):
-            weights.update(found.statistics)
-            self.sgd(device, weights, found.gradients, lr)
-        return found.loss
+            weights.update(step.statistics)
+            self.sgd(device, weights, step.gradients, lr)
+        return step.loss
 
     def sgd(self, device: int, weights: Weights, gradients: Weights, lr: float) -> None:
         for name, gradient in gradients.items():
@@ -101,11 +101,11 @@ class NumpyChapter:
             replica.update(copied(saved))
 
     def synchronize(self, replicas: Any) -> None:
-        """There is nothing to wait for."""
+        """Does nothing: no work is queued."""
 
 
 class NumpyConcise(NumpyChapter):
-    """One net stands for all replicas, whose shards are normalized as is asked for."""
+    """One net stands for all replicas; shards are normalized as the options say."""
 
     name = "concise"
 
@@ -113,11 +113,11 @@ class NumpyConcise(NumpyChapter):
         return [copied(weights)]
 
     def step(self, X: Array, y: Array) -> Step:
-        each = self.options.batch_norm == "per-device"
-        shards = shard_bounds(len(X), self.shards if each else 1)
-        found = numpy_nets.step(self.name, X, y, self.replicas[0], shards)
-        gradients, statistics = (rounded(v, X) for v in (found.gradients, found.statistics))
-        return replace(found, gradients=gradients, statistics=statistics)
+        per_device = self.options.batch_norm == "per-device"
+        shards = shard_bounds(len(X), self.shards if per_device else 1)
+        step = numpy_nets.step(self.name, X, y, self.replicas[0], shards)
+        gradients, statistics = (rounded(v, X) for v in (step.gradients, step.statistics))
+        return replace(step, gradients=gradients, statistics=statistics)
 
     def activations(self, X: Array) -> Weights:
         return rounded(layers(X, self.replicas[0]), X)
@@ -184,7 +184,7 @@ class UnnoticedStaleReplica(StaleReplica):
 
 
 class MeanOfMeans(NumpyChapter):
-    """Every shard counts the same, even where one is larger."""
+    """Weights all shards equally, even if one is larger."""
 
     def scale(self, shard: int, batch: int) -> float:
         return 1 / round(batch / shard)
@@ -211,7 +211,7 @@ class NotANumber(NumpyChapter):
 
 
 class WrongEpsilon(NumpyConcise):
-    """Evaluates one layer of many with the epsilon that another framework takes by default."""
+    """Evaluates one of many layers with another framework's default epsilon."""
 
     def predict(self, X: Array) -> Array:
         return self.activations(X)["fc"]
@@ -222,18 +222,18 @@ class WrongEpsilon(NumpyConcise):
 
 
 class WrongMomentum(NumpyConcise):
-    """Takes the share of the old for the share of the new, as another framework's users mean it."""
+    """Takes the share of the old value for the share of the new one."""
 
     def step(self, X: Array, y: Array) -> Step:
-        found = super().step(X, y)
+        right = super().step(X, y)
         ratio = (1 - MOMENTUM) / MOMENTUM
-        old = {name: self.replicas[0][name] for name in found.statistics}
-        moved = {k: old[k] + ratio * (v - old[k]) for k, v in found.statistics.items()}
-        return replace(found, statistics=moved)
+        old = {name: self.replicas[0][name] for name in right.statistics}
+        wrong = {k: old[k] + ratio * (v - old[k]) for k, v in right.statistics.items()}
+        return replace(right, statistics=wrong)
 
 
 class LocalStatistics(NumpyConcise):
-    """Normalizes by the shard where the whole minibatch was asked for."""
+    """Normalizes by the shard instead of the whole minibatch."""
 
     def trainer(self, weights: Mapping[str, Array], devices: Any, options: Any) -> Self:
         return super().trainer(weights, devices, replace(options, batch_norm="per-device"))

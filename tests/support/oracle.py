@@ -11,8 +11,8 @@ from common.models.nets import trainable
 class OneDevice:
     """Trains the net of a chapter in float64.
 
-    `split` gives the bounds of the shards of n examples that are normalized each for itself; by
-    default the whole minibatch is one.
+    `split` returns the bounds of n examples' shards, which are normalized separately; by default
+    there is one.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class OneDevice:
 
     def step(self, X: Array, y: Array, lr: float) -> float:
         """Takes a step; returns the mean loss."""
-        found = numpy_nets.step(self.chapter, X, y, self.weights, self.split(len(X)))
-        self.weights |= found.statistics
-        for name, gradient in found.gradients.items():
+        step = numpy_nets.step(self.chapter, X, y, self.weights, self.split(len(X)))
+        self.weights |= step.statistics
+        for name, gradient in step.gradients.items():
             self.velocity[name] = self.momentum * self.velocity[name] + gradient
             self.weights[name] = self.weights[name] - lr * self.velocity[name]
-        return found.loss
+        return step.loss
 
     def steps(
         self, minibatches: Iterable[tuple[Array, Array]], rates: Iterable[float]

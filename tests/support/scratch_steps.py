@@ -20,16 +20,16 @@ MOMENTUM = 0.9
 MOST_DEVICES = 5
 """The largest number of simulated devices that a test takes."""
 RATES = [LR * (1 - step / 6) for step in range(6)]
-"""Of each step: a backend must not stay with the first."""
+"""The learning rate of each step: a backend must not keep the first."""
 
 
 def batches(count: int, batch_size: int, dtype: str) -> list[tuple[Array, Array]]:
     """The first minibatches of the first epochs."""
-    every = (
+    epochs = (
         minibatches(IMAGES, LABELS, batch_size=batch_size, seed=0, epoch=epoch)
         for epoch in range(count)
     )
-    return [numbers(*batch, dtype) for batch in islice(chain.from_iterable(every), count)]
+    return [numbers(*batch, dtype) for batch in islice(chain.from_iterable(epochs), count)]
 
 
 def start(dtype: str, shapes: Shapes = LENET) -> Weights:
@@ -44,11 +44,11 @@ def far(ours: Weights, theirs: Weights) -> float:
 
 
 def as_array(tensor: Any) -> Array:
-    """A copy in NumPy, taken in the framework's own way."""
+    """A copy in NumPy, by the framework's method."""
     tensor = plain(tensor)
-    ways = (getattr(tensor, name, None) for name in ("asnumpy", "numpy"))
-    own = next((way for way in ways if way is not None), None)
-    return np.array(tensor if own is None else own())
+    methods = (getattr(tensor, name, None) for name in ("asnumpy", "numpy"))
+    convert = next((method for method in methods if method is not None), None)
+    return np.array(tensor if convert is None else convert())
 
 
 def as_arrays(tensors: Sequence[Any]) -> list[Array]:
@@ -56,7 +56,7 @@ def as_arrays(tensors: Sequence[Any]) -> list[Array]:
 
 
 def plain(tensor: Any) -> Any:
-    """The tensor, out of reach of PyTorch's record of gradients."""
+    """The tensor, detached from PyTorch's graph."""
     return tensor.detach() if hasattr(tensor, "detach") else tensor
 
 

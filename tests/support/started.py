@@ -1,4 +1,4 @@
-"""Commands that are started as a user would, and the processes that they start."""
+"""Commands started as by a user, and their processes."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ SMALL = (
 def python(
     *words: object, folder: str | Path = ROOT, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """This Python with these words, ended."""
+    """Runs this Python with these words to the end."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, *map(str, words)],
@@ -48,8 +48,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
-    """What is started meanwhile hears signals that nohup, or a shell in the background, ignores."""
+def with_signals() -> Iterator[None]:
+    """Processes started meanwhile receive signals that nohup or a background shell ignores."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -62,7 +62,7 @@ def heard() -> Iterator[None]:
 
 def require_proc() -> None:
     if not Path("/proc/self").exists():
-        pytest.skip("there is no /proc here, which tells of processes")
+        pytest.skip("there is no /proc here")
 
 
 def children(parent: int) -> list[int]:
@@ -74,7 +74,7 @@ def children(parent: int) -> list[int]:
 
 
 def alive(process: int) -> bool:
-    """Whether a process runs, and is not only waiting to be forgotten."""
+    """Whether a process runs and is no zombie."""
     require_proc()
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
@@ -83,12 +83,12 @@ def alive(process: int) -> bool:
 
 
 def descendants(process: int) -> list[int]:
-    """All that a process has started, directly or not."""
+    """All processes that a process has started, directly or not."""
     try:
-        own = children(process)
+        pids = children(process)
     except (FileNotFoundError, ProcessLookupError):
         return []
-    return own + [each for child in own for each in descendants(child)]
+    return pids + [pid for child in pids for pid in descendants(child)]
 
 
 def require_gone(processes: list[int]) -> None:

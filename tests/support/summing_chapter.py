@@ -1,9 +1,10 @@
-"""A chapter whose steps need what all devices of all processes have, and what is done to those."""
+"""A chapter whose steps sum over the devices of all processes, which a test may hurt."""
 
 import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from common.base.arrays import Array
 from common.parallel.shards import shard_bounds
 
 Hurt = Callable[[int], object]
-"""What is done to a process in its trainer, before the step that it is told."""
+"""Is called in a process before each step, with the step's number."""
 
 
 def nothing(step: int) -> None:
@@ -23,7 +24,7 @@ def nothing(step: int) -> None:
 
 
 class SummingChapter(FakeChapter):
-    """Each step adds to every weight what all devices of all processes make of their shards."""
+    """Each step subtracts the sum over the shards of all devices of all processes."""
 
     def __init__(self, hurt: Hurt = nothing) -> None:
         super().__init__()
@@ -45,7 +46,7 @@ class SummingChapter(FakeChapter):
         share, rank = self.shards, self.process.rank
         bounds = shard_bounds(len(X), share * self.process.count)[rank * share :][:share]
         ours = [float(np.sum(X[a:b] * (y[a:b, None, None, None] + 1))) for a, b in bounds]
-        total = sum(each for some in self.process.gather(ours) for each in some)
+        total = sum(chain.from_iterable(self.process.gather(ours)))
         for replica in self.replicas:
             for values in replica.values():
                 values -= lr * total / 1e4

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 from numpy_chapter import PLACE, standing_in
-from started import free_port, heard, require_proc
+from started import free_port, require_proc, with_signals
 from summing_chapter import Hurt, SummingChapter, nothing
 
 from common.data.synthetic import synthetic
@@ -56,29 +56,29 @@ class Started:
 
     @property
     def pid(self) -> int:
-        """The process's own number, which is also that of the group of all that it starts."""
+        """The process's id, which is also that of its process group."""
         assert self.process.pid
         return self.process.pid
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to it alone, and not to what it has started."""
+        """Sends a signal only to this process, not to its children."""
         os.kill(self.pid, number)
 
     def send_all(self, number: signal.Signals) -> None:
-        """Sends a signal to it and all that it has started, as if its whole host were hurt."""
+        """Sends a signal to its process group, as if the whole host were hurt."""
         os.killpg(self.pid, number)
 
     def out(self) -> str:
-        """What it has printed."""
+        """Its standard output."""
         return self.said.with_suffix(".out").read_text()
 
     def err(self) -> str:
-        """What it has said on standard error."""
+        """Its standard error."""
         path = self.said.with_suffix(".err")
         return path.read_text() if path.exists() else ""
 
     def ended(self, seconds: float = SOON) -> tuple[int | None, str]:
-        """Its exit status, and what it said."""
+        """Its exit status and standard error, once its process group has ended."""
         limit = time.monotonic() + seconds
         self.process.join(seconds)
         while members(self.pid):
@@ -88,20 +88,20 @@ class Started:
 
 
 def members(group: int) -> list[int]:
-    """The processes of a group that still run, also those that are frozen."""
+    """The processes of a group that run or are frozen."""
     require_proc()
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
-            state, _, own = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
-            if int(own) == group and state != "Z":
-                found.append(int(entry.name))
-    return found
+            state, _, process_group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(process_group) == group and state != "Z":
+                pids.append(int(entry.name))
+    return pids
 
 
 @dataclass
 class Together:
-    """Starts processes of runs in a folder; all are gone in the end."""
+    """Starts processes of runs in a folder, and ends them after the test."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -124,7 +124,7 @@ class Together:
         process = multiprocessing.get_context("fork").Process(
             target=_become, args=(line, self.folder, said, chapter, patches)
         )
-        with heard():
+        with with_signals():
             process.start()
         self.everyone.append(Started(process, said))
         return self.everyone[-1]
@@ -132,36 +132,36 @@ class Together:
     def all(self, *flags: str, hurt: Mapping[int, Hurt] = NONE, **how: Any) -> list[Started]:
         """Starts all processes of a run, of which some are hurt, by rank."""
         hurts = [hurt.get(rank, nothing) for rank in range(COUNT)]
-        return [self.start(rank, *flags, hurt=each, **how) for rank, each in enumerate(hurts)]
+        return [self.start(rank, *flags, hurt=act, **how) for rank, act in enumerate(hurts)]
 
     def end(self) -> None:
         """Ends all of them."""
-        for each in self.everyone:
+        for started in self.everyone:
             with suppress(ProcessLookupError):
-                os.killpg(each.pid, signal.SIGKILL)
-            each.process.join()
+                os.killpg(started.pid, signal.SIGKILL)
+            started.process.join()
 
 
 @pytest.fixture
 def together(tmp_path: Path) -> Iterator[Together]:
-    """Runs in a folder of the test's own; all are gone in the end."""
-    made = Together(tmp_path)
-    yield made
-    made.end()
+    """Runs in the test's folder; all are ended after it."""
+    runs = Together(tmp_path)
+    yield runs
+    runs.end()
 
 
 def record(together: Together) -> tuple[str, str]:
-    """What the record says of the end of a run, and why."""
-    found = read_record(together.folder / RECORD)
-    return found.status, found.failure.message if found.failure else ""
+    """The status and the failure in a run's record."""
+    stored = read_record(together.folder / RECORD)
+    return stored.status, stored.failure.message if stored.failure else ""
 
 
-def require_told(runs: list[Started], words: str, seconds: float = LIMIT, status: int = 1) -> None:
-    """All of these end with the status, and say so in one line."""
+def require_line(runs: list[Started], words: str, seconds: float = LIMIT, status: int = 1) -> None:
+    """Asserts that all end with the status, and one line that contains `words`."""
     for run in runs:
-        found, said = run.ended(seconds)
-        assert said.startswith("python -m frameworks.pytorch.scratch: error: "), said
-        assert (found, words in said, said.count("\n")) == (status, True, 1), said
+        exit_status, err = run.ended(seconds)
+        assert err.startswith("python -m frameworks.pytorch.scratch: error: "), err
+        assert (exit_status, words in err, err.count("\n")) == (status, True, 1), err
 
 
 def wait_until(holds: Callable[[], bool], else_said: str = "") -> None:
@@ -175,7 +175,7 @@ def wait_until(holds: Callable[[], bool], else_said: str = "") -> None:
 def _become(
     line: list[str], folder: Path, said: Path, chapter: SummingChapter, patches: Mapping[str, Any]
 ) -> None:
-    """All as if it had been started from a shell."""
+    """Runs the command line as a process that a shell started."""
     os.setpgrp()
     os.chdir(folder)
     for number, suffix in ((1, ".out"), (2, ".err")):

@@ -1,6 +1,6 @@
-"""An allreduce walked once more, in numbers: device d has 2**d in every chunk, and messages add.
+"""An allreduce in numbers: device d starts with 2**d in every chunk, and messages add.
 
-A sum then says who is in it, and a device that is counted twice makes it another number.
+A sum shows its terms, and differs if a device is counted twice.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from common.parallel.schedules import Schedule
 
 
 def sums(schedule: Schedule) -> Iterator[Array]:
-    """What each device has of each chunk (devices, chunks), at the start and after each round."""
+    """The sums (devices, chunks) at the start and after each round."""
     held = np.repeat(2 ** np.arange(schedule.devices)[:, None], schedule.chunks, axis=1)
     yield held
-    for one in schedule.rounds:
+    for transfers in schedule.rounds:
         before, held = held, held.copy()
-        for t in one:
+        for t in transfers:
             part = slice(t.chunks.start, t.chunks.stop)
             held[t.target, part] = held[t.target, part] * t.adds + before[t.source, part]
         yield held

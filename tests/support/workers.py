@@ -1,4 +1,4 @@
-"""What tests let a backend compute, in as many processes as its chapter takes."""
+"""Work of tests in the processes that a chapter starts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from common.base.arrays import Weights
 from common.models.weights_file import save_weights
 
 Work = Callable[[Any, Sequence[Any], Any], Weights]
-"""Computes arrays with a chapter, on devices, as its options ask for."""
+"""Computes arrays with a chapter, devices and options."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Worker:
 
     def __call__(self, process: Process) -> None:
         chapter = backend(self.framework, self.chapter)
-        # The tests' own process keeps the devices and threads that it got first: `all_devices`.
+        # The tests' process keeps its first devices and threads: those of `all_devices`.
         count, threads = (self.devices, 1) if process.count > 1 else (MOST_DEVICES, 2)
         local = chapter.devices(process, DeviceRequest(count, "cpu", threads)).local
         for name, (work, options) in self.cases.items():
-            found = work(chapter, local[: self.devices], options)
+            arrays = work(chapter, local[: self.devices], options)
             if process.rank == 0:
-                save_weights(self.folder / f"{name}.safetensors", found)
+                save_weights(self.folder / f"{name}.safetensors", arrays)
 
     def run(self) -> dict[str, Weights]:
         """Launches the processes once for all cases."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from started import SECONDS, alive, children, heard
+from started import SECONDS, alive, children, with_signals
 
 from common import prove
 from common.base.errors import RequestError
@@ -36,7 +36,7 @@ esac
 
 def started(stand_in: Path, seconds: int) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "common.prove", f"--python=jax={stand_in}"]
-    with heard():
+    with with_signals():
         return subprocess.Popen(
             [*command, f"--out={stand_in.parent / 'proof'}"],
             cwd=ROOT,

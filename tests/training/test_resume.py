@@ -20,7 +20,7 @@ from fake_chapter import (
     written,
 )
 from safetensors.numpy import load_file
-from started import heard
+from started import with_signals
 
 from common.base.locks import held
 from common.base.signals import ENDING
@@ -44,7 +44,7 @@ def end_of(start: CommandLine, *flags: str) -> tuple[dict[str, Any], dict[str, b
 def test_a_signal_ends_a_run_after_its_step(
     start: CommandLine, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
-    with heard():
+    with with_signals():
         status = start("--quiet", loss=stopping(2, number))
     assert status == (130 if number == signal.SIGINT else 143)
     line = "stopped after step 2 of 7, and kept no checkpoint"
