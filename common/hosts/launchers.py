@@ -14,11 +14,8 @@ from typing import Any, Final, NamedTuple
 from common.backends.devices import Process
 from common.base.errors import RequestError
 
-Environ = Mapping[str, str]
-"""The variables that are set, and not empty."""
-
-Reader = Callable[[Environ], Sequence[str]]
-"""Reads some values of the environment; a KeyError names a variable that is missing."""
+Reader = Callable[[Mapping[str, str]], Sequence[str]]
+"""Reads some values of an `Environ`."""
 
 Address = tuple[str, int]
 """A host, by name or by IPv4 address, and a port."""
@@ -47,6 +44,13 @@ class Launched:
     coordinator: Address = ("", 0)
 
 
+class Environ(dict[str, str]):
+    """The variables that are set, and not empty. Raises RequestError for another one."""
+
+    def __missing__(self, name: str) -> str:
+        raise wrong(f"variables of a launcher are set, but not {name}: set all of them")
+
+
 class Launcher(NamedTuple):
     """A launcher, of one framework or, if that is empty, of all of them.
 
@@ -64,16 +68,8 @@ class Launcher(NamedTuple):
         """The first of its signs that is set; empty if there is none."""
         return next((name for name in self.signs if name in environ), "")
 
-    def read(self, reader: Reader, environ: Environ) -> Sequence[str]:
-        """Calls one of its readers. Raises RequestError if a variable is missing."""
-        try:
-            return reader(environ)
-        except KeyError as missing:
-            sign, name = self.sign(environ), missing.args[0]
-            raise wrong(f"{sign} is set, but not {name}: set both") from None
-
     def process(self, environ: Environ) -> Process:
-        rank, count = self.read(self.ranks, environ)
+        rank, count = self.ranks(environ)
         if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
             raise wrong(
                 f"{self.name} says rank {rank[:60]!r} of {count[:60]!r}, which is no process: "
@@ -82,20 +78,20 @@ class Launcher(NamedTuple):
         return Process(int(rank), int(count))
 
     def coordinator(self, environ: Environ) -> Address:
-        return address_of(":".join(self.read(self.address, environ)), self.name, wrong)
+        return address_of(":".join(self.address(environ)), self.name, wrong)
 
 
 def variables(*names: str) -> Reader:
     return lambda environ: [environ[name] for name in names]
 
 
-def torchrun_address(environ: Environ) -> Sequence[str]:
+def torchrun_address(environ: Mapping[str, str]) -> Sequence[str]:
     """Torchrun itself listens at its port."""
     port = environ["MASTER_PORT"]
     return environ["MASTER_ADDR"], str(free_port(int(port))) if port.isdecimal() else port
 
 
-def tf_config(environ: Environ) -> Sequence[str]:
+def tf_config(environ: Mapping[str, str]) -> Sequence[str]:
     """Rank, world size and the first one's address: the chief is the first, then come workers."""
     try:
         config = json.loads(environ["TF_CONFIG"])
@@ -110,7 +106,7 @@ def tf_config(environ: Environ) -> Sequence[str]:
         ) from None
 
 
-def first_node(environ: Environ) -> Sequence[str]:
+def first_node(environ: Mapping[str, str]) -> Sequence[str]:
     """The first node of a step of Slurm, and a port of the step's own."""
     nodes, job = environ["SLURM_STEP_NODELIST"], environ["SLURM_JOB_ID"]
     # Of n[1-3,07],m2.
@@ -168,15 +164,15 @@ def address_of(value: str, source: str, error: Callable[[str], RequestError]) ->
 
 
 def launched(
-    framework: str, settings: Mapping[str, Any], environ: Environ = os.environ
+    framework: str, settings: Mapping[str, Any], environ: Mapping[str, str] = os.environ
 ) -> Launched:
     """Which process this is, by the flags of hosts, or by the environment. Raises RequestError."""
-    environ = {name: value for name, value in environ.items() if value}
     flags = ("launcher", "coordinator", "hosts", "host_rank")
     launcher, address, hosts, rank = (settings[name] for name in flags)
     where = None if address is None else address_of(address, "--coordinator", RequestError)
     if hosts is None and rank is None:
-        this = Launched() if launcher == "none" else _from(framework, environ, where)
+        known = {name: value for name, value in environ.items() if value}
+        this = Launched() if launcher == "none" else _from(framework, Environ(known), where)
         if where and this.coordinator != where:
             raise RequestError(
                 "--coordinator needs --hosts and --host-rank, unless Slurm or Open MPI alone "

@@ -112,7 +112,7 @@ def test_an_address_alone_replaces_that_of_slurm() -> None:
     [
         ("jax", SRUN | {"SLURM_PROCID": "4"}, "Slurm says rank '4' of '4', which is no process"),
         ("jax", SRUN | {"SLURM_STEP_NODELIST": "n[1-"}, "SLURM_STEP_NODELIST 'n.1-' does not name"),
-        ("jax", MPI, "_SIZE is set, but not --coordinator HOST:PORT: set both"),
+        ("jax", MPI, "are set, but not --coordinator HOST:PORT: set"),
         ("pytorch", PLAIN | {"MASTER_ADDR": "http://n1" * 99}, "'http.* is not HOST:PORT"),
         ("pytorch", PLAIN | told("MASTER_ADDR="), "not MASTER_ADDR"),
         ("tensorflow", {"TF_CONFIG": '{"cluster": 3, "task": 4}'}, "is not a cluster"),
