@@ -1,4 +1,4 @@
-// Plans and what they cost: shards.py, nets.py, plans.py and costs.py of
+// Plans and what they cost: shards.py, nets.py, plans.py and ledger.py of
 // common/parallel in JavaScript. A test walks both over many settings and compares every number.
 globalThis.plans = (() => {
   "use strict";
@@ -220,7 +220,7 @@ globalThis.plans = (() => {
     }
   }
 
-  // --- costs.py. Collectives are counted at once and not message by message: it is quicker.
+  // --- Plan.usage. Collectives are counted at once and not message by message: it is quicker.
 
   const MOVED = ["activations", "gradients", "weights"];
   const KEPT = ["weights", "gradients", "momentum", "activations"];
