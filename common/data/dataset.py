@@ -64,18 +64,17 @@ def load(
     folder without the right files is an error, even if another place has them. `notify` is told of
     a download and of falling back, with the reason. Raises RequestError.
     """
-    if name == "synthetic":
-        return Dataset(name, *synthetic(first=first)).first(*first)
-    try:
-        return read_fashion_mnist(_located(data_dir, notify), first).first(*first)
-    except (DownloadError, RuntimeError) as error:  # RuntimeError: there is no home folder
-        if name == "fashion-mnist":
-            raise RequestError(
-                f"cannot download Fashion-MNIST ({error}); "
-                "name a folder that has it with --data-dir, or use --dataset synthetic"
-            ) from None
-        notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
-        return Dataset("synthetic", *synthetic(first=first)).first(*first)
+    if name != "synthetic":
+        try:
+            return read_fashion_mnist(_located(data_dir, notify), first).first(*first)
+        except (DownloadError, RuntimeError) as error:  # RuntimeError: there is no home folder
+            if name == "fashion-mnist":
+                raise RequestError(
+                    f"cannot download Fashion-MNIST ({error}); "
+                    "name a folder that has it with --data-dir, or use --dataset synthetic"
+                ) from None
+            notify(f"FALLING BACK to the synthetic data set: no Fashion-MNIST here ({error})")
+    return Dataset("synthetic", *synthetic(first=first)).first(*first)
 
 
 def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:

@@ -1,7 +1,6 @@
 """The files that weights travel in, and their digest."""
 
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,15 +18,6 @@ TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n 
     "BF16": "<u2",
 }
 """The types of a file that are read, and NumPy's."""
-
-FORMATS: Final = {
-    rb"\Z": "it is empty",
-    rb"version https://git-lfs": "it is a Git LFS pointer: `git lfs pull` fetches the file itself",
-    rb"\s*<(!doctype|html|\?xml)": "it is an HTML or XML page: download the file itself",
-    rb"PK\x03\x04|\x80\x02": "it is of torch.save: write it with safetensors.torch.save_file",
-    rb"\x89HDF": "it is an HDF5 file: write its arrays with safetensors.numpy.save_file",
-}
-"""What is often given in the place of a `.safetensors` file, by how it begins."""
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
@@ -65,14 +55,13 @@ def bfloat16_note(path: Path) -> str:
 
 def _stored(path: Path) -> dict[str, Any]:
     """The arrays of a `.safetensors` file as they are stored: dtype, shape and data of each."""
-    content = b""
     try:
         require_regular(path)
-        content = path.read_bytes()
-        return dict(sorted(deserialize(content)))
+        return dict(sorted(deserialize(path.read_bytes())))
     except (OSError, SafetensorError) as error:
-        known = (what for begins, what in FORMATS.items() if re.match(begins, content, re.I))
-        why = str(error) if isinstance(error, OSError) else next(known, str(error))
+        why = str(error)
+        if isinstance(error, SafetensorError):
+            why = f"it is no .safetensors file ({error}): write one with safetensors' save_file"
         raise RequestError(f"cannot read weights from {path}: {why}") from None
 
 

@@ -116,28 +116,23 @@ class Record(Strict):
 
     def name(self) -> str:
         """The name of the run's files, without suffix."""
-        config = self.config
-        return run_name(self.framework, self.chapter, config.devices, config.options.way())
+        return self.file_name().removesuffix(".json")
 
     def file_name(self) -> str:
         """The record's name in its folder."""
-        return f"{self.name()}.json"
+        config = self.config
+        return record_name(self.framework, self.chapter, config.devices, config.options.way())
 
 
 ANY: Final = "[0-9]*"
 """A pattern for any number of devices in the name of a run."""
 
 
-def run_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
-    """The name of a run's files, without suffix; `way` is `Options.way`, or empty."""
-    return "-".join(filter(None, (framework, chapter, way, f"{devices}dev")))
+def record_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
+    """The name of a run's record in its folder; `way` is `Options.way`, or empty."""
+    return "-".join(filter(None, (framework, chapter, way, f"{devices}dev.json")))
 
 
 def files_of(name: str) -> re.Pattern[str]:
     """The names of the files that a run writes; the first group is a step, if any."""
     return re.compile(rf"{re.escape(name)}(?:-step(\d+))?\.(?:json|safetensors)")
-
-
-def record_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
-    """The name of a run's record in its folder."""
-    return f"{run_name(framework, chapter, devices, way)}.json"

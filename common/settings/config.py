@@ -108,8 +108,14 @@ class Config(BaseModel):
         `available` examples, for training and for testing. Raises RequestError.
         """
         spec, name = SPECS[settings["chapter"]], settings["preset"]
-        if reason := _idle(settings, kind):
-            raise RequestError(reason)
+        on_cpu, synthetic = settings["device_kind"] == "cpu", settings["dataset"] == "synthetic"
+        for flag, idle, where, why in (
+            ("tf32", kind == "cpu", "CPU devices", "it is for GPUs"),
+            ("deterministic", on_cpu, "--device-kind cpu", "it is for GPUs"),
+            ("data_dir", synthetic, "--dataset synthetic", "it is for fashion-mnist"),
+        ):
+            if settings[flag] and idle:
+                raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
         if name == "auto":  # the book's, where that is no matter of hours
             name = "book" if kind == "gpu" else spec.without_gpu
         preset = spec.preset(name, devices)
@@ -175,24 +181,12 @@ class Config(BaseModel):
 
     def learning_rate(self, step: int) -> float:
         """That of a step, counted from 0; with linear decay it would be 0 just after the last."""
-        if self.lr_decay == "none":
-            return self.lr
-        return self.lr * (1 - step / self.number_of_steps())
+        done = step / self.number_of_steps() if self.lr_decay == "linear" else 0
+        return self.lr * (1 - done)
 
     def examples_in(self, steps: int) -> int:
         """The number of examples in the first `steps` minibatches of an epoch."""
         return min(steps * self.batch_size, self.train_examples)
-
-
-def _idle(settings: Mapping[str, Any], kind: str) -> str:
-    """Which flag means nothing beside the others, in every chapter; empty if none."""
-    if settings["tf32"] and kind == "cpu":
-        return "--tf32 needs GPUs: CPUs multiply all bits of the mantissa"
-    if settings["deterministic"] and settings["device_kind"] == "cpu":
-        return "--deterministic means nothing for --device-kind cpu: it is for GPUs"
-    if settings["data_dir"] and settings["dataset"] == "synthetic":
-        return "--data-dir means nothing for --dataset synthetic: it is for fashion-mnist"
-    return ""
 
 
 def _refusal(error: ValidationError) -> str:

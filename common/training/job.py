@@ -21,10 +21,10 @@ from common.records.fingerprint import gpus_here, source_digest, versions
 from common.records.record import Cluster, Record, files_of
 from common.records.store import write_failure, write_record
 from common.settings.config import Config
-from common.settings.files import Files
 from common.terminal.streams import open_streams
 from common.training.checkpoints import (
     Checkpoints,
+    Files,
     choose_checkpoint,
     require_alike,
     resumed,

@@ -21,7 +21,7 @@ from common.records.fingerprint import source_digest, versions
 from common.records.record import ANY, Failure, record_name
 from common.records.store import read_record
 from common.settings.config import Config
-from common.settings.files import Files
+from common.training.checkpoints import Files
 from common.training.job import Job
 from common.training.reporter import Reporter
 

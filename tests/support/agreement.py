@@ -23,7 +23,7 @@ from common.records.record import record_name
 from common.records.store import read_record, read_tensors, write_record
 from common.settings.arguments import all_settings
 from common.settings.config import Config
-from common.settings.files import Files
+from common.training.checkpoints import Files
 from common.training.job import Job
 from common.training.run import marked
 

@@ -11,7 +11,7 @@ import numpy as np
 from started import SECONDS
 
 from common.backends.frameworks import WRAPPERS
-from common.records.record import Record, run_name
+from common.records.record import Record, record_name
 from common.records.store import read_record, read_tensors
 from common.training.checkpoints import checkpoints_in, read_checkpoint
 
@@ -57,7 +57,9 @@ class Runner:
     @property
     def name(self) -> str:
         """The name of its runs' files."""
-        return run_name(self.framework, self.case.chapter, self.case.devices, self.case.way)
+        case = self.case
+        record = record_name(self.framework, case.chapter, case.devices, case.way)
+        return record.removesuffix(".json")
 
     def command(self, name: str, *flags: str, launcher: Sequence[str] = ()) -> list[str]:
         """The command of a run with record and checkpoints in the folder `name`."""

@@ -141,7 +141,7 @@ def changed(**changes: Any) -> Callable[[], object]:
         (Path, ["--resume", "--lr=0.5"], "computes other numbers: lr 0.2 there, 0.5 here"),
         (changed(initial_weights_sha256="0"), ["--resume"], "numbers: initial weights 0 there, "),
         (changed(source_sha256="0"), ["--resume"], "numbers: code stale there, current here"),
-        (Path, ["--resume", "--device-kind=cpu", "--tf32"], "--tf32 needs GPUs: CPUs multiply all"),
+        (Path, ["--resume", "--device-kind=cpu", "--tf32"], "--tf32 means nothing for CPU devices"),
         (Path, ["--resume-from=nowhere"], "checkpoint to resume from: nowhere.json cannot be read"),
         (Path, [f"--resume-from={RECORD}"], "no checkpoint to resume from: the run is interrupted"),
     ],
