@@ -1,12 +1,12 @@
 """The chapter of strategies: LeNet with momentum, split over devices in every way."""
 
-from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
 from common.backends.frameworks import FRAMEWORKS, NO_NATIVE
+from common.chapters.scratch import SCRATCH
 from common.chapters.spec import ChapterSpec, Options, meanings, option
 from common.chapters.suites import Settings, Suite
 from common.parallel import strategies
@@ -75,23 +75,15 @@ class StrategiesOptions(Options):
         most=DEPTH,
         metavar="D",
     )
-    native: bool = False
+    native: bool = option(
+        False, "use the framework's native version instead of the hand-written one"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.microbatches:
             default = 4 if self.strategy == "pipeline" else 1
             object.__setattr__(self, "microbatches", default)
-
-    @classmethod
-    def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
-        super().add_flags(group, framework)
-        group.add_argument(
-            "--native",
-            action="store_true",
-            help="use the framework's native version instead of the hand-written one; not "
-            f"supported: {', '.join(NO_NATIVE.get(framework, {}))}",
-        )
 
     def network(self) -> Net:
         return lenet(self.depth)
@@ -221,15 +213,8 @@ SPLIT: Final = ChapterSpec(
     heading="LeNet, split in every way",
     options=StrategiesOptions,
     presets={
-        "book": {"batch_size": 256, "lr": 0.02, "epochs": 10},
-        "quick": {
-            "batch_size": 16,
-            "lr": 0.03,
-            "lr_decay": "linear",
-            "epochs": 4,
-            "train_examples": 4800,
-            "test_examples": 2000,
-        },
+        "book": {**SCRATCH.presets["book"], "lr": 0.02},
+        "quick": {**SCRATCH.presets["quick"], "lr": 0.03},
     },
     suites=tuple(_suites()),
 )

@@ -40,10 +40,9 @@ class Files:
         if files.resume_from is not None and files.resume_from.is_dir():
             instead = "name a file in it, or resume with --checkpoint-dir and --resume"
             raise RequestError(f"--resume-from: {files.resume_from} is a folder: {instead}")
-        for flag in ("resume", "checkpoint_every"):
-            if getattr(files, flag) and files.checkpoint_dir is None:
-                name = flag.replace("_", "-")
-                raise RequestError(f"--{name} needs --checkpoint-dir: say where checkpoints are")
+        if files.checkpoint_dir is None and (files.resume or files.checkpoint_every):
+            flag = "--resume" if files.resume else "--checkpoint-every"
+            raise RequestError(f"{flag} needs --checkpoint-dir: say where checkpoints are")
         return files
 
     def folders(self) -> tuple[Path, Path]:
@@ -57,15 +56,13 @@ class Files:
         """
         for folder in self.folders():
             require_writable(folder)
-        written = []
-        if record:
-            path = self.out / record
-            written = [path, path.with_suffix(".safetensors")]
-        for path in written:
-            require_file(path, "--out")
-        if (weights := self.save_weights) is not None:
+        path, weights = self.out / record, self.save_weights
+        written = [path, path.with_suffix(".safetensors")] if record else []
+        for file in written:
+            require_file(file, "--out")
+        if weights is not None:
             require_file(weights, "--save-weights")
-            if weights.resolve() in [path.resolve() for path in written]:
+            if weights.resolve() in [file.resolve() for file in written]:
                 raise RequestError(f"--save-weights {weights} is a file of --out: name another one")
 
 
