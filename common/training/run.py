@@ -45,7 +45,8 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
         report = Reporter(quiet=files.quiet or process.rank > 0)
         if process.rank == 0:  # it writes for all
             way = SPECS[chapter].way(settings)
-            files.require_output_paths(devices and record_name(framework, chapter, devices, way))
+            record = record_name(framework, chapter, devices, way) if devices else ""
+            files.require_output_paths(record)
         if settings["init_weights"] and (note := bfloat16_note(settings["init_weights"])):
             report.notice(note)
         first = settings["train_examples"], settings["test_examples"]
