@@ -53,12 +53,6 @@ def runs(
     return sorted(planned, key=lambda run: run[1].get("preset") != "quick")
 
 
-def seed_runs(results: Path, chapter: str, seeds: int) -> list[Planned]:
-    """The runs of one framework that show what the seed does: the quick preset with 0, 1, 2, ..."""
-    same = {"preset": "quick", "devices": 1, "threads": 1}
-    return [(chapter, {**same, "seed": n, "out": results / str(n)}) for n in range(seeds)]
-
-
 def work(framework: str, chapter: str, settings: Mapping[str, Any], printed: Path) -> None:
     """Does in a process of its own what the command of a run does, with its output in a file."""
     output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -127,7 +121,9 @@ def run_grid(flags: argparse.Namespace) -> int:
         others = "--seeds and --over-hosts"
         raise RequestError(f"--gpus means nothing for {others}: those runs are on the CPU")
     if flags.seeds:
-        planned = [run for c in flags.chapter for run in seed_runs(flags.out, c, flags.seeds)]
+        same = {"preset": "quick", "devices": 1, "threads": 1}
+        seeds = [same | {"seed": n, "out": flags.out / str(n)} for n in range(flags.seeds)]
+        planned = [(chapter, settings) for chapter in flags.chapter for settings in seeds]
     else:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
         every = runs(flags.framework, flags.out, **extent)

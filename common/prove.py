@@ -41,8 +41,6 @@ FOR_TESTS: Final = ("hypothesis", "pytest")
 MOST: Final = 4
 """As many GPUs are used: more show nothing that three do not."""
 
-STATUS: Final = "exit status: 0: all runs and checks passed; 1: one failed; 2: nothing was started"
-
 
 @dataclass(frozen=True)
 class Setup:
@@ -234,7 +232,8 @@ def conclude(setups: Sequence[Setup], done: Mapping[str, bool], out: Path) -> No
 
 
 def parser() -> Parser:
-    arguments = Parser("python -m common.prove", __doc__, epilog=STATUS)
+    ends = "exit status: 0: all runs and checks passed; 1: one failed; 2: nothing was started"
+    arguments = Parser("python -m common.prove", __doc__, epilog=ends)
     add, every = arguments.add_argument, ", ".join(FRAMEWORKS)
     these = f"only these: {every} (all that this Python has)"
     add("frameworks", type=framework_name, nargs="*", metavar="FRAMEWORK", help=these)

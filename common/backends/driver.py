@@ -13,8 +13,6 @@ from common.terminal.text import gist, printable
 DRIVER_TIMEOUT: Final = 30
 """Seconds in which it answers: a driver that has to be loaded for it takes some."""
 
-QUERY: Final = ("--query-gpu=driver_version,name,compute_cap", "--format=csv,noheader")
-
 CARD: Final = re.compile(r"(\d+(?:\.\d+)+), (.+), (?:(\d+)\.(\d+)|\[.*\])")
 """A line of its answer: version, card, compute capability if it is known."""
 
@@ -49,9 +47,8 @@ def find_driver(visible: str | None) -> Driver | str:
     if (command := shutil.which("nvidia-smi")) is None:
         return "there is no NVIDIA driver here"
     try:
-        done = subprocess.run(
-            [command, *QUERY], capture_output=True, timeout=DRIVER_TIMEOUT, check=False
-        )
+        query = [command, "--query-gpu=driver_version,name,compute_cap", "--format=csv,noheader"]
+        done = subprocess.run(query, capture_output=True, timeout=DRIVER_TIMEOUT, check=False)
         answer = (done.stdout + done.stderr).decode(errors="replace")
     except subprocess.TimeoutExpired:
         answer = f"nothing within {DRIVER_TIMEOUT} s"

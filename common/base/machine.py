@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import resource
 import sys
 import tempfile
@@ -57,12 +58,10 @@ def native_errors_held_back() -> Iterator[None]:
             os.close(original)
 
 
-def cpu_information() -> dict[str, str]:
-    """The entries of Linux's /proc/cpuinfo for the last core; nothing on other systems."""
+def cpu_information() -> str:
+    """What Linux says of the cores; nothing on other systems."""
     source = Path("/proc/cpuinfo")
-    text = source.read_text(encoding="utf-8") if source.is_file() else ""
-    pairs = (line.partition(":")[::2] for line in text.splitlines())
-    return {key.strip(): value.strip() for key, value in pairs}
+    return source.read_text(encoding="utf-8") if source.is_file() else ""
 
 
 def processor() -> str:
@@ -70,16 +69,16 @@ def processor() -> str:
 
     Without them, machines whose figures differ by half can have the same name.
     """
-    name = cpu_information().get("model name") or platform.processor() or "unknown"
+    model = re.search(r"^model name\s*:(.+)", cpu_information(), re.MULTILINE)
+    name = model[1].strip() if model else platform.processor() or "unknown"
     known = ", ".join(vectors())
     return f"{name} ({known})" if known else name
 
 
 def vectors() -> list[str]:
-    """The vector instructions of a core, as far as they matter here and are known."""
-    information = cpu_information()
-    flags = f"{information.get('flags', '')} {information.get('Features', '')}"  # x86 and ARM
-    return [title for flag, title in VECTORS.items() if flag in flags.split()]
+    """The vector instructions of the cores, as far as they matter here and are known."""
+    flags = cpu_information().split()
+    return [title for flag, title in VECTORS.items() if flag in flags]
 
 
 def cores() -> int:

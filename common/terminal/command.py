@@ -32,19 +32,15 @@ def status(program: str, work: Callable[[], int | None]) -> int:
     open_streams()
     try:
         with interruptible():
-            code = work()
+            return work() or 0
     except (RequestError, RunError) as error:
-        return _fail(program, str(error), error.status)
+        reason, code = str(error), error.status
     except Terminated as error:
-        return _fail(program, f"ended by {error}", 143)
+        reason, code = f"ended by {error}", 143
     except KeyboardInterrupt:
-        return _fail(program, "interrupted", 130)
+        reason, code = "interrupted", 130
     except Exception as error:  # whatever a framework raises; a run's traceback is in its record
-        return _fail(program, f"{type(error).__name__}: {gist(str(error))}", 1)
-    return code or 0
-
-
-def _fail(program: str, reason: str, status: int) -> int:
+        reason, code = f"{type(error).__name__}: {gist(str(error))}", 1
     line = f"{program}: error: {reason}"
     print(printable(line, len(line)), file=sys.stderr)  # a name in it may have any characters
-    return status
+    return code
