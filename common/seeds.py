@@ -65,21 +65,17 @@ def report(figures: Array, frameworks: Sequence[str]) -> str:
         [name, *(f"{x:.4f}" for x in (runs.mean(), runs.std(ddof=1), runs.min(), runs.max()))]
         for name, runs in zip(frameworks, figures.T, strict=True)
     ]
-    table = markdown(["framework", "mean", "deviation", "least", "most"], rows)
+    table = "\n".join(markdown(["framework", "mean", "deviation", "least", "most"], rows))
     # Each spread is the root of a mean variance, over seeds and over frameworks.
-    variances = [figures.var(axis=axis, ddof=1).mean() for axis in (0, 1)]
-    over_seeds, over_frameworks = np.sqrt(variances)
+    spreads = [np.sqrt(figures.var(axis=axis, ddof=1).mean()) for axis in (0, 1)]
     p, permutations = p_value(figures)
-    return (
-        "\n".join(table)
-        + f"""
+    return f"""{table}
 
-Standard deviation of one framework over the seeds: {over_seeds:.4f}; of the
-frameworks at one seed: {over_frameworks:.4f}.
+Standard deviation of one framework over the seeds: {spreads[0]:.4f}; of the
+frameworks at one seed: {spreads[1]:.4f}.
 Null hypothesis: it makes no difference which framework ran:
 p = {p:.3g} ({permutations:,} permutations of the frameworks within each seed).
 A small p speaks against it; a large one does not prove it."""
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
