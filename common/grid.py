@@ -123,7 +123,7 @@ def run_grid(flags: argparse.Namespace) -> int:
     if flags.seeds:
         same = {"preset": "quick", "devices": 1, "threads": 1}
         seeds = [same | {"seed": n, "out": flags.out / str(n)} for n in range(flags.seeds)]
-        planned = [(chapter, settings) for chapter in flags.chapter for settings in seeds]
+        planned: list[Planned] = [(chapter, run) for chapter in flags.chapter for run in seeds]
     else:
         extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}
         every = runs(flags.framework, flags.out, **extent)
