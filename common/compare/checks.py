@@ -161,7 +161,9 @@ def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
     if name not in run.tolerances or not (part(run.arrays, prefix) and part(expected, prefix)):
         return None
     ours, theirs = run.compared(run.arrays), run.compared(expected)
-    return farthest(name, compare(ours, theirs, prefix, result.scales(run)), run.tolerances[name])
+    return farthest(
+        name, compare(ours, theirs, prefix, result.scales(run)), run.tolerances[name].limit
+    )
 
 
 def steps(run: Run, result: SuiteResult) -> Check | None:
@@ -169,7 +171,7 @@ def steps(run: Run, result: SuiteResult) -> Check | None:
     if not (recomputed := result.recomputed.get(run.name)):
         return None
     worst = nearest_to_failing(
-        farthest(kind, distances, run.tolerances[kind])
+        farthest(kind, distances, run.tolerances[kind].limit)
         for kind, distances in recomputed.steps.items()
     )
     if recomputed.hidden and worst.passed:
@@ -185,7 +187,7 @@ def curve(run: Run, result: SuiteResult) -> Check | None:
     if not (expected and run.long and follows_preset(run.record.config)):
         return None
     ours, theirs = (run.curve(losses["losses"]) for losses in (run.arrays, expected))
-    return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve)
+    return farthest("curve", compare(ours, theirs, ""), LIMITS[run.record.chapter].curve.limit)
 
 
 def devices(run: Run, result: SuiteResult) -> Check | None:
@@ -207,7 +209,7 @@ def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
     """How far two runs are apart that compute the same: what comes nearest to failing."""
     ours, theirs, limits = run.compared(run.arrays), run.compared(other.arrays), run.tolerances
     return nearest_to_failing(
-        farthest(name, compare(ours, theirs, prefix, scales), limits[name])
+        farthest(name, compare(ours, theirs, prefix, scales), limits[name].limit)
         for name, prefix in NUMERICAL.items()
         if name in limits
     )
@@ -318,7 +320,7 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
     where = "next to the median" if other == framework else f"from {other}"
     limits, config = LIMITS[run.record.chapter].spread, run.record.config
     far = [Distance("accuracy", gaps[other], where)]
-    return farthest("spread", far, limits[config.preset, config.dataset])
+    return farthest("spread", far, limits[config.preset, config.dataset].limit)
 
 
 CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {

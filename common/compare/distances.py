@@ -47,6 +47,13 @@ def largest(values: Array) -> float:
     return float(np.abs(wide(values)).max(initial=0.0))
 
 
+def first_beyond(values: Array, expected: Array, limit: float) -> int:
+    """The first entry of (n,), counted from 1, that is farther off than the limit."""
+    with np.errstate(over="ignore"):
+        off = np.abs(wide(values) - wide(expected)) > limit * largest(expected)
+    return int(off.argmax()) + 1
+
+
 @dataclass(frozen=True)
 class Distance:
     """How far an array is from the expected one, and at which entry it is farthest.

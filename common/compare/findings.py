@@ -1,13 +1,13 @@
 """What the checks of runs found, and the verdict that follows."""
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel
 
 from common.compare.distances import Distance
-from common.compare.limits import Tolerance
 from common.settings.config import Config
 from common.terminal.text import printable
 
@@ -138,18 +138,22 @@ class Verdict(BaseModel):
         return [check for check in self.checks if not check.passed]
 
 
-def farthest(quantity: str, distances: Sequence[Distance], tolerance: Tolerance) -> Check:
-    """What a check of distances found: the largest, and every array that is too far off."""
+def farthest(quantity: str, distances: Sequence[Distance], limit: float | None) -> Check:
+    """What a check of distances found: the largest, and every array that is too far off.
+
+    Without a limit, they only have to be finite.
+    """
     worst = max(distances, key=lambda each: each.far)
+    most = sys.float_info.max if limit is None else limit
     return Check(
         quantity=quantity,
-        passed=worst.far <= tolerance.limit,
+        passed=worst.far <= most,
         distance=worst.far if math.isfinite(worst.far) else None,
-        tolerance=tolerance.limit,
+        tolerance=limit,
         where=worst.where,
         array=worst.array,
         step=worst.step,
-        diverged=[each.array for each in distances if not each.far <= tolerance.limit],
+        diverged=[each.array for each in distances if not each.far <= most],
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from common.backends.frameworks import FRAMEWORKS
 from common.base.arrays import Array, Weights
 from common.base.errors import RequestError
 from common.chapters.chapters import SPECS, SUITES
@@ -140,7 +141,8 @@ def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, A
 def in_a_suite(config: Config) -> bool:
     """Whether a run of this configuration is what some suite plans."""
     suites = [suite for suite in SUITES if suite.chapter == config.chapter]
-    return any(not other_settings(config, suite.settings, suite.kind) for suite in suites)
+    known = config.framework in FRAMEWORKS
+    return known and any(not other_settings(config, x.settings, x.kind) for x in suites)
 
 
 @cache

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from common.base.arrays import Array
 from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord
+from common.compare.distances import first_beyond
 from common.compare.findings import HEADINGS, Check
 from common.compare.runs import Run
 from common.diagnose.causes import causes
@@ -159,7 +157,8 @@ def _of_numbers(
     """The first divergence in the order of computing."""
     loss = 0
     if "trajectory" in failed:
-        loss = _first_loss(run, result.expected(run)["losses"])
+        ours, right = (run.compared(x)["losses"] for x in (run.arrays, result.expected(run)))
+        loss = first_beyond(ours, right, run.tolerances["trajectory"].limit)
         failed["loss" if loss == 1 else "losses"] = failed["trajectory"]
     name = next((name for name in STAGES if name in failed), "")
     if not name:
@@ -174,10 +173,3 @@ def _of_numbers(
     tensor = array if array.startswith("logits") else array.rpartition("/")[2]
     step = step.format(loss=loss, step=check.step, last=len(run.record.losses))
     return Divergence(entry, result, list(STAGES).index(name), what, step, tensor)
-
-
-def _first_loss(run: Run, expected: Array) -> int:
-    """The first step, counted from 1, whose loss is beyond its tolerance."""
-    ours, right = (run.compared({"losses": x})["losses"] for x in (run.arrays["losses"], expected))
-    limit = run.tolerances["trajectory"].limit * np.abs(right).max()
-    return int((np.abs(ours - right) > limit).argmax()) + 1

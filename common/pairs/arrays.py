@@ -4,8 +4,7 @@ An array that is only transposed, reshaped or renamed is named as such, if all e
 agree after it and would not agree by chance.
 """
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Final
@@ -14,7 +13,8 @@ import numpy as np
 
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.compare.distances import compare, distance, finite, largest, wide
+from common.compare.distances import Distance, compare, distance, finite, largest, wide
+from common.compare.findings import Check, farthest
 
 SURE: Final = 1e-3
 """Beyond it, relative to the largest entry, agreement may be chance."""
@@ -23,43 +23,16 @@ MOST_AXES: Final = 5
 
 
 @dataclass(frozen=True)
-class ArrayPair:
-    """One array of both; its distance is relative to the largest entry of the second.
-
-    The distance of NaN or of another shape is infinite, and so is the limit where
-    training amplifies rounding.
-    """
-
-    array: str
-    check: str
-    distance: float = math.inf
-    limit: float = math.inf
-    where: str = ""
-    note: str = ""
-
-    @property
-    def passed(self) -> bool:
-        """Whether the arrays are as near as they have to be."""
-        return math.isfinite(self.distance) and self.distance <= self.limit
-
-    def describe(self) -> str:
-        """How the arrays diverge, in a line."""
-        place = f"{self.distance:.1e} at {self.where or 'the only entry'}"
-        figure = f"{place}, at most {self.limit:.1e} is allowed"
-        return f"{self.array}: {_joined(figure if self.distance < math.inf else '', self.note)}"
-
-
-@dataclass(frozen=True)
 class PairVerdict:
     """The verdict on two; with `differences` in their setting, no array is compared."""
 
-    arrays: list[ArrayPair]
+    arrays: list[Check]
     notes: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether every pair has."""
+        """Whether every array has, and the settings are the same."""
         return not self.differences and all(pair.passed for pair in self.arrays)
 
     @property
@@ -68,20 +41,35 @@ class PairVerdict:
         if self.differences:
             return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
         if failed := [pair for pair in self.arrays if not pair.passed]:
-            first = failed[0].describe()
-            return f"they diverge in {len(failed)} of {len(self.arrays)} arrays, first in {first}"
-        limited = [pair for pair in self.arrays if pair.limit < math.inf]
+            first = f"first in {failed[0].array}: {_described(failed[0])}"
+            return f"they diverge in {len(failed)} of {len(self.arrays)} arrays, {first}"
+        limited = [pair for pair in self.arrays if pair.tolerance is not None]
         if not any(pair.distance for pair in limited):
             return f"the same: all {len(limited)} arrays are equal"
-        worst = max(limited, key=lambda pair: pair.distance / (pair.limit or 1))
-        figure = f"{worst.array}, {worst.distance:.1e} where {worst.limit:.1e} is allowed"
+        worst = max(limited, key=lambda pair: pair.share)
+        figure = f"{worst.array}, {worst.distance:.1e} where {worst.tolerance:.1e} is allowed"
         return f"the same within the limit: {len(limited)} arrays; the farthest is {figure}"
+
+
+def _described(pair: Check) -> str:
+    """How two arrays diverge."""
+    if pair.distance is None:
+        return pair.note or "it cannot be compared"
+    place = f"{pair.distance:.1e} at {pair.where or 'the only entry'}"
+    return _joined(f"{place}, at most {pair.tolerance:.1e} is allowed", pair.note)
+
+
+def pair_of(far: Distance, limit: float | None, note: str = "", check: str = "") -> Check:
+    """One array of both; without a limit, as where training amplifies rounding, all finite."""
+    where = far.where.removeprefix(far.array).replace("[]", "") if far.far else ""
+    about = {"check": check, "where": where, "note": note}
+    return farthest(check, [far], limit).model_copy(update=about)
 
 
 def compare_arrays(
     ours: Mapping[str, Array], expected: Mapping[str, Array], tolerance: float | None = None
 ) -> PairVerdict:
-    """The verdict on two sets of arrays, `ours` against what is `expected`.
+    """The verdict on two sets of arrays, `ours` against what is `expected`, and that one's order.
 
     Without a `tolerance` only roundings of the same numbers pass: see `allowed`.
     Raises RequestError if there is nothing to compare, or what is no numbers.
@@ -91,33 +79,19 @@ def compare_arrays(
             raise RequestError(f"{name} holds {values.dtype}, not numbers")
     if not any(values.size for values in [*ours.values(), *expected.values()]):
         raise RequestError("nothing was compared: there are no arrays, or all are empty")
-    return PairVerdict(list(pair_up(ours, expected, tolerance)))
-
-
-def pair_up(
-    ours: Mapping[str, Array],
-    expected: Mapping[str, Array],
-    tolerance: float | None,
-    check: str = "",
-    prefix: str = "",
-) -> Iterator[ArrayPair]:
-    """Every array of either whose name starts with `prefix`, those of `expected` first.
-
-    See `allowed` for no tolerance.
-    """
     surplus = {name: ours[name] for name in ours if name not in expected}
-    for found in compare(ours, expected, prefix):
-        name = found.array
+    pairs = []
+    for far in compare(ours, expected, ""):
+        name, limit = far.array, None
         if name in surplus:
-            yield ArrayPair(name, check, note="is in the first alone")
+            note = "is in the first alone"
         elif name not in ours:
             note = _joined("is in the second alone", renamed(surplus, expected[name], tolerance))
-            yield ArrayPair(name, check, note=note)
         else:
             limit = allowed(ours[name], expected[name], tolerance)
-            note = _note(found.far, ours[name], expected[name], limit, check)
-            where = found.where.removeprefix(name).replace("[]", "") if found.far else ""
-            yield ArrayPair(name, check, found.far, limit, where, note)
+            note = _note(ours[name], expected[name], far.far, limit)
+        pairs.append(pair_of(far, limit, note))
+    return PairVerdict(pairs)
 
 
 def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
@@ -127,23 +101,19 @@ def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
     """
     if tolerance is not None:
         return tolerance
-    dtypes = [each.dtype for each in (ours, expected) if each.dtype.kind == "f"]
+    dtypes = [values.dtype for values in (ours, expected) if values.dtype.kind == "f"]
     return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
 
-def _note(far: float, ours: Array, expected: Array, limit: float, check: str) -> str:
-    """What there is to say of a pair besides its distance."""
-    unsound = [which for which, each in (("first", ours), ("second", expected)) if not finite(each)]
-    similar = "" if far <= limit and far < math.inf else likeness(ours, expected, limit)
+def _note(ours: Array, expected: Array, far: float, limit: float) -> str:
+    """What there is to say of two arrays besides their distance."""
+    similar = "" if far <= limit else likeness(ours, expected, limit)
     if ours.shape != expected.shape:
         return _joined(f"{ours.shape} and {expected.shape}", similar)
+    unsound = [which for which, x in (("first", ours), ("second", expected)) if not finite(x)]
     if unsound:
         return f"NaN or infinity in the {' and the '.join(unsound)}"
-    if check == "trajectory":
-        beyond = np.abs(wide(ours) - wide(expected)) > limit * largest(expected)
-        return f"first at step {beyond.argmax() + 1}" if beyond.any() else ""
-    # Of runs it is said once for all that they had another dtype.
-    other = ours.dtype != expected.dtype and not check
+    other = ours.dtype != expected.dtype
     return _joined(f"{ours.dtype} and {expected.dtype}" if other else "", similar)
 
 

@@ -1,15 +1,16 @@
 """Compares two runs: whether their setting is the same, and where they diverge."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from common.compare.collect import identity, load
+from common.compare.distances import compare, first_beyond
+from common.compare.findings import Check
 from common.compare.limits import LIMITS
 from common.compare.runs import NUMERICAL, Run
-from common.pairs.arrays import ArrayPair, PairVerdict, pair_up
+from common.pairs.arrays import PairVerdict, pair_of
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
@@ -44,15 +45,20 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     first, second = ours.arrays, expected.arrays
     if tolerance is None:
         first, second = coarser.compared(first), coarser.compared(second)
-    pairs: list[ArrayPair] = []
+    pairs: list[Check] = []
     for check, prefix in NUMERICAL.items():
-        most = limits.get(check, math.inf) if tolerance is None else tolerance
-        pairs += pair_up(first, second, most, check, prefix)
-        if check == "trajectory" and tolerance is None and coarser.long:
-            one, other = (run.curve(run.arrays["losses"]) for run in (ours, expected))
+        limit = limits.get(check) if tolerance is None else tolerance
+        pairs += [pair_of(far, limit, check=check) for far in compare(first, second, prefix)]
+        if check != "trajectory":
+            continue
+        if limit is not None and pairs[-1].distance is not None and not pairs[-1].passed:
+            step = first_beyond(first["losses"], second["losses"], limit)
+            pairs[-1].note = f"first at step {step}"
+        if tolerance is None and coarser.long:
+            curve, other = (run.curve(run.arrays["losses"]) for run in (ours, expected))
             # Two right runs could be two limits apart.
-            most = 2 * LIMITS[coarser.record.chapter].curve.limit
-            pairs += pair_up(one, other, most, "curve")
+            limit = 2 * LIMITS[coarser.record.chapter].curve.limit
+            pairs += [pair_of(far, limit, check="curve") for far in compare(curve, other, "")]
     return PairVerdict(pairs, notes)
 
 

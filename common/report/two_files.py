@@ -1,6 +1,5 @@
 """Two files compared: a table on the terminal, and the conclusion below it."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from common.base.errors import RequestError
-from common.compare.findings import HEADINGS
+from common.compare.findings import HEADINGS, Check
 from common.models.weights_file import bfloat16_note, load_arrays
-from common.pairs.arrays import ArrayPair, PairVerdict, compare_arrays
+from common.pairs.arrays import PairVerdict, compare_arrays
 from common.pairs.runs import compare_runs, read_run
 from common.terminal.tables import Cell, table
 from common.terminal.text import printable
@@ -41,7 +40,7 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
     """
     console, pairs = Console(highlight=False), verdict.arrays
     if not any(pair.check for pair in pairs):  # of weights, the farthest come first
-        pairs = sorted(pairs, key=lambda x: (math.isfinite(x.distance), x.passed, -x.distance))
+        pairs = sorted(pairs, key=lambda x: (x.distance is not None, x.passed, -(x.distance or 0)))
 
     def say(text: str, style: str = "") -> None:
         console.print(Text(printable(text), style=style), soft_wrap=True)
@@ -58,17 +57,17 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
     return 2 if verdict.differences else int(not verdict.passed)
 
 
-def rows(pairs: Sequence[ArrayPair]) -> Iterator[list[str | Cell]]:
+def rows(pairs: Sequence[Check]) -> Iterator[list[str | Cell]]:
     """A row for each pair, and a heading above those of each check."""
     before = ""
     for pair in pairs:
         if pair.check != before:
             before = pair.check
             yield [(HEADINGS[before], None)]
-        distance = f"{pair.distance:.1e}" if math.isfinite(pair.distance) else "none"
-        limit = f"≤ {pair.limit:.1e}" if pair.limit else "exact"
+        distance = "none" if pair.distance is None else f"{pair.distance:.1e}"
+        limit = f"≤ {pair.tolerance:.1e}" if pair.tolerance else "exact"
         passed: bool | None = pair.passed
-        if pair.limit == math.inf:
+        if pair.tolerance is None:
             limit, passed = "none", None if passed else False
         mark = {True: "✓", False: "✗", None: " "}[passed]
         yield [printable(pair.array), (f"{distance} {mark}", passed), limit, pair.where]

@@ -4,7 +4,6 @@ import numpy as np
 
 from common.compare.distances import compare, distance
 from common.compare.findings import farthest
-from common.compare.limits import Tolerance
 from common.compare.recorded_steps import beyond, movement
 from common.report.text import describe
 
@@ -28,7 +27,7 @@ def test_an_infinite_weight_has_no_movement_and_no_finite_weight_loses_its() -> 
 def test_what_cannot_be_compared_has_no_distance_and_is_said_so() -> None:
     name = "gradients/conv1.bias"
     far = compare({name: np.full(3, np.nan)}, {name: np.ones(3)}, "gradients/")
-    found = farthest("gradient", far, Tolerance(1e-10, 1e-15))
+    found = farthest("gradient", far, 1e-10)
     assert (found.passed, found.distance, found.comparable) == (False, None, False)
     assert (found.share, found.diverged) == (np.inf, [name])
     assert describe(found).endswith("gradients/conv1.bias cannot be compared")

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from common.base.arrays import Array, Weights
-from common.pairs.arrays import ArrayPair, compare_arrays, likeness
+from common.compare.findings import Check
+from common.pairs.arrays import compare_arrays, likeness
 
 NORMAL = st.floats(1e-3, 1e3).flatmap(lambda x: st.sampled_from([x, -x]))
 
@@ -18,7 +19,7 @@ def drawn(*shape: int, seed: int = 0) -> Array:
     return np.random.RandomState(seed).standard_normal(shape)
 
 
-def only(ours: Weights, expected: Weights) -> ArrayPair:
+def only(ours: Weights, expected: Weights) -> Check:
     """The one pair that fails."""
     verdict = compare_arrays(ours, expected)
     (failed,) = [pair for pair in verdict.arrays if not pair.passed]

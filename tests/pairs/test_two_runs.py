@@ -1,7 +1,6 @@
 """Two runs: of which setting they are, and where they begin to diverge."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 from agreement import edit, make, rewrite
 
 from common.base.errors import RunError
+from common.compare.findings import Check
 from common.compare.runs import NUMERICAL
 from common.models.nets import LENET
-from common.pairs.arrays import ArrayPair, PairVerdict
+from common.pairs.arrays import PairVerdict
 from common.pairs.runs import compare_runs, read_run
 from common.records.store import read_record, read_tensors, write_record
 
@@ -22,7 +22,7 @@ def compared(ours: Path, theirs: Path, tolerance: float | None = None) -> PairVe
     return compare_runs(read_run(ours), read_run(theirs), tolerance)
 
 
-def failed(verdict: PairVerdict) -> list[ArrayPair]:
+def failed(verdict: PairVerdict) -> list[Check]:
     return [pair for pair in verdict.arrays if not pair.passed]
 
 
@@ -43,7 +43,9 @@ def test_agreeing_runs_are_compared_in_every_array(ours: Path, theirs: Path) -> 
         *(f"weights/{name}" for name in LENET),
         "logits/after",
     ]
-    assert {pair.check: pair.limit for pair in verdict.arrays} == dict.fromkeys(NUMERICAL, 1e-10)
+    assert {pair.check: pair.tolerance for pair in verdict.arrays} == dict.fromkeys(
+        NUMERICAL, 1e-10
+    )
     assert verdict.notes == [
         "the first: pytorch scratch on cpu:0, float64",
         "the first was made by other code than is here",
@@ -100,9 +102,9 @@ def test_of_a_long_run_the_beginning_and_the_curve_are_compared(two: Path) -> No
     )
     verdict = compared(first, second)
     assert verdict.passed
-    limits = {pair.check: pair.limit for pair in verdict.arrays}
+    limits = {pair.check: pair.tolerance for pair in verdict.arrays}
     exact = dict.fromkeys(("forward", "gradient", "trajectory"), 1e-10)
-    assert limits == {**exact, "curve": 0.2, "weights": math.inf, "outcome": math.inf}
+    assert limits == {**exact, "curve": 0.2, "weights": None, "outcome": None}
     losses = json.loads(first.read_text())["losses"]
     edit(first, losses=[*losses[:20], *(2 * loss for loss in losses[20:])])
     assert [pair.where for pair in failed(compared(first, second))] == ["epoch 6"]
