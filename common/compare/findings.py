@@ -82,11 +82,6 @@ class Check(BaseModel):
         return f"{self.distance:.1e} at {self.place}, {most}{first}"
 
     @property
-    def comparable(self) -> bool:
-        """Whether there is a distance, or none is asked for."""
-        return self.tolerance is None or self.distance is not None
-
-    @property
     def share(self) -> float:
         """The distance as a share of the limit, above 1 if it failed; -1 if there is no limit."""
         if not self.tolerance:

@@ -17,37 +17,39 @@ EVERY: Final = "every framework computed the same"
 def print_verdict(verdict: Verdict) -> None:
     """Prints a table for each comparison, what failed, and the conclusion."""
     console = Console(highlight=False)
-    for each in verdict.comparisons:
-        headings = ["check", *columns(each), "limit"]
-        console.print(table(headings, rows(each), title=each.title, caption=subtitle(each)))
+    for suite in verdict.comparisons:
+        headings = ["check", *columns(suite), "limit"]
+        console.print(table(headings, rows(suite), title=suite.title, caption=subtitle(suite)))
         console.print()
+
+    def say(line: str, style: str = "") -> None:
+        console.print(Text(line, style=style), soft_wrap=True)
+
     for check in verdict.failures:
-        console.print(Text(describe(check), style="red"), soft_wrap=True)
-    _, partly = by_support(verdict)
-    for line in agreements(partly):
-        console.print(Text(line), soft_wrap=True)
+        say(describe(check), "red")
+    for line in agreements(by_support(verdict)[1]):
+        say(line)
     if verdict.not_run:
-        console.print(Text(not_run(verdict), style="yellow"), soft_wrap=True)
-    style = "green bold" if verdict.passed else "red bold"
-    console.print(Text(conclusion(verdict), style=style), soft_wrap=True)
+        say(not_run(verdict), "yellow")
+    say(conclusion(verdict), "green bold" if verdict.passed else "red bold")
 
 
 def rows(comparison: Comparison) -> list[list[str | Cell]]:
     """A row for each check: its heading, the worst figures, and the limit."""
-    found: list[list[str | Cell]] = []
+    table_rows: list[list[str | Cell]] = []
     for name, heading in HEADINGS.items():
-        checks = [each for each in comparison.checks if each.check == name]
+        checks = [check for check in comparison.checks if check.check == name]
         if checks:
-            limits = [f"{each.tolerance:g}" for each in checks if each.tolerance is not None]
+            limits = [f"{x.tolerance:g}" for x in checks if x.tolerance is not None]
             limit = f"{'≥' if name == 'accuracy' else '≤'} {limits[0]}" if limits else "exact"
-            cells = [
+            cells: list[Cell] = [
                 ("none", None)
                 if who in comparison.lacking
-                else _cell([each for each in checks if each.framework == who])
+                else _cell([check for check in checks if check.framework == who])
                 for who in columns(comparison)
             ]
-            found.append([heading, *cells, limit])
-    return found
+            table_rows.append([heading, *cells, limit])
+    return table_rows
 
 
 def _cell(checks: Sequence[Check]) -> Cell:
@@ -55,11 +57,11 @@ def _cell(checks: Sequence[Check]) -> Cell:
     if not checks:
         return "", True
     worst, passed = nearest_to_failing(checks), all(check.passed for check in checks)
-    figure = "" if worst.comparable else "none"
-    if worst.distance is not None:
-        digits = ".3f" if worst.check in ("accuracy", "spread") else ".1e"
-        figure = f"{worst.distance:{digits}}"
-    return f"{figure} {'✓' if passed else '✗'}".strip(), passed
+    if worst.distance is None:
+        figure = "" if worst.tolerance is None else "none "
+    else:
+        figure = f"{worst.distance:{'.3f' if worst.check in ('accuracy', 'spread') else '.1e'}} "
+    return f"{figure}{'✓' if passed else '✗'}", passed
 
 
 def frameworks(comparison: Comparison) -> list[str]:
@@ -79,7 +81,7 @@ def subtitle(comparison: Comparison) -> str:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     without = [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
-    notes = "".join(f"; {x}" for x in (*without, *comparison.notes, *uncompared([comparison])))
+    notes = "".join(f"; {x}" for x in (*without, *comparison.notes, *uncompared(comparison.checks)))
     setting = f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}"
     data = f"{config.train_examples:,} {config.dataset} images"
     return f"{setting}, {data}; against {comparison.compared_with}{notes}"
@@ -99,8 +101,8 @@ def not_run(verdict: Verdict) -> str:
 
 def by_support(verdict: Verdict) -> tuple[list[Comparison], list[Comparison]]:
     """The suites for the last line, and those printed above it: not every framework has them."""
-    whole = [each for each in verdict.comparisons if not each.lacking]
-    partly = [each for each in verdict.comparisons if each.lacking]
+    whole = [suite for suite in verdict.comparisons if not suite.lacking]
+    partly = [suite for suite in verdict.comparisons if suite.lacking]
     return (whole, partly) if whole else (partly, [])
 
 
@@ -109,7 +111,7 @@ def conclusion(verdict: Verdict) -> str:
     if failed := len(verdict.failures):
         return f"{failed} of {len(verdict.checks)} checks FAILED"
     whole, partly = by_support(verdict)
-    said = [*agreements(whole), *uncompared(verdict.comparisons)]
+    said = [*agreements(whole), *uncompared(verdict.checks)]
     if partly and said[0] == EVERY:
         said[0] += ", in all suites that it supports"
     return f"all {len(verdict.checks)} checks passed: {'; '.join(said)}"
@@ -118,14 +120,14 @@ def conclusion(verdict: Verdict) -> str:
 def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Which frameworks agree, for all suites that the same ones have run."""
     groups: dict[tuple[bool, tuple[str, ...], tuple[str, ...]], list[Comparison]] = {}
-    for each in comparisons:
-        on_gpus = each.config is not None and each.config.device_kind == "gpu"
-        key = on_gpus, tuple(each.lacking), tuple(frameworks(each))
-        groups.setdefault(key, []).append(each)
-    for (on_gpus, lacking, names), those in groups.items():
-        said = _agree(names, those)
+    for suite in comparisons:
+        on_gpus = suite.config is not None and suite.config.device_kind == "gpu"
+        key = on_gpus, tuple(suite.lacking), tuple(frameworks(suite))
+        groups.setdefault(key, []).append(suite)
+    for (on_gpus, lacking, names), group in groups.items():
+        said = _agree(names, group)
         if lacking:
-            suites = ", ".join(each.suite for each in those)
+            suites = ", ".join(suite.suite for suite in group)
             unable = [name for name in FRAMEWORKS if name in lacking]
             said = f"{suites}: {said} (not supported by {listed(unable)})"
         elif others := [name for name in FRAMEWORKS if name not in names]:
@@ -134,13 +136,13 @@ def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
-    """That these frameworks agree; one alone, with what it was compared with."""
+    """What frameworks computed the same as, and no more than was compared."""
     if len(names) == len(FRAMEWORKS):
         return EVERY
     if len(names) > 1:
         return f"{listed(names)} agree"
-    found = [{check.check for check in comparison.checks} for comparison in comparisons]
-    on_others = all(each & {"devices", "hosts", "gpus"} for each in found)
+    made = [{check.check for check in suite.checks} for suite in comparisons]
+    on_others = all(checks & {"devices", "hosts", "gpus"} for checks in made)
     numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
     return f"{''.join(names)} computed the same as {numpys}on other devices"
 
@@ -150,9 +152,8 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def uncompared(comparisons: Sequence[Comparison]) -> list[str]:
+def uncompared(checks: Sequence[Check]) -> list[str]:
     """How many steps could not be compared; nothing if all were."""
-    checks = [check for comparison in comparisons for check in comparison.checks]
-    lost, steps = sum(each.hidden for each in checks), sum(each.steps for each in checks)
+    lost, steps = sum(check.hidden for check in checks), sum(check.steps for check in checks)
     said = f"how {lost} of {steps} steps moved weights was not compared: rounding hides it"
     return [said] if lost else []

@@ -28,6 +28,6 @@ def test_what_cannot_be_compared_has_no_distance_and_is_said_so() -> None:
     name = "gradients/conv1.bias"
     far = compare({name: np.full(3, np.nan)}, {name: np.ones(3)}, "gradients/")
     found = farthest("gradient", far, 1e-10)
-    assert (found.passed, found.distance, found.comparable) == (False, None, False)
+    assert (found.passed, found.distance, found.tolerance) == (False, None, 1e-10)
     assert (found.share, found.diverged) == (np.inf, [name])
     assert describe(found).endswith("gradients/conv1.bias cannot be compared")
