@@ -65,8 +65,8 @@ exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 
 
 def parser() -> Parser:
-    made = Parser("python -m common.parity", __doc__, usage=USAGE, epilog=EXAMPLES)
-    add = made.add_argument
+    command = Parser("python -m common.parity", __doc__, usage=USAGE, epilog=EXAMPLES)
+    add = command.add_argument
     most: dict[str, Any] = {"type": count(DEVICES), "metavar": "N", "default": 0}
     add("folder", type=path, metavar="DIR", help="where the records are")
     for flag, known in (("--frameworks", FRAMEWORKS), ("--chapters", CHAPTERS)):
@@ -94,19 +94,19 @@ def parser() -> Parser:
         help="for two files: how far apart arrays may be, relative to the second's largest entry "
         "(default for records: the project's limits; for weights: one rounding, 1.2e-7 in float32)",
     )
-    return made
+    return command
 
 
-def of_two_files(made: Parser, flags: argparse.Namespace) -> bool:
+def of_two_files(command: Parser, flags: argparse.Namespace) -> bool:
     """Whether two files are to be compared; ends the program on flags that do not go with it."""
     files = flags.second is not None
     if flags.folder.is_file() and not files:
-        made.error(f"{flags.folder} is a file: name another to compare it with, or a folder")
+        command.error(f"{flags.folder} is a file: name another to compare it with, or a folder")
     others = sorted(vars(flags).keys() - {"folder", "second", "tolerance"})
     for name in others if files else ["tolerance"]:
-        if getattr(flags, name) != made.get_default(name):
+        if getattr(flags, name) != command.get_default(name):
             what = "two files" if files else "a folder"
-            made.error(f"--{name.replace('_', '-')} means nothing for {what}")
+            command.error(f"--{name.replace('_', '-')} means nothing for {what}")
     return files
 
 
@@ -151,15 +151,15 @@ def write_verdict(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compares a folder or two files, as the flags say. Returns 0, 1 (they diverge) or 2."""
-    made = parser()
-    flags = made.parse_intermixed_args(argv)
+    command = parser()
+    flags = command.parse_intermixed_args(argv)
     try:
-        if not of_two_files(made, flags):
+        if not of_two_files(command, flags):
             return compare_folder(flags)
         verdict = compare_files(flags.folder, flags.second, flags.tolerance)
         return print_pair(verdict, f"{flags.folder} against {flags.second}")
     except (RequestError, RunError, OSError) as error:
-        print(f"{made.prog}: error: {printable(str(error))}", file=sys.stderr)
+        print(f"{command.prog}: error: {printable(str(error))}", file=sys.stderr)
         return 2
 
 

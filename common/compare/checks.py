@@ -138,8 +138,8 @@ def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
         yield Check(check="forward", passed=False, note=note)
         return
     for name, check in CHECKS.items():
-        if found := check(run, result):
-            yield found.model_copy(update={"check": name})
+        if finding := check(run, result):
+            yield finding.model_copy(update={"check": name})
 
 
 def failed(note: str) -> Check:
@@ -239,8 +239,8 @@ def hosts(run: Run, result: SuiteResult) -> Check | None:
     count, repeated = result.suite.hosts.get(run.devices, 1), result.repeated(run)
     if count == 1:
         return None
-    if other := _other_hosts(run, count):
-        return failed(other)
+    if note := _other_hosts(run, count):
+        return failed(note)
     if repeated is None:
         return failed("there is no run on one host to compare with")
     if run.record.chapter not in SAME_BITS.get(run.record.framework, ()):
@@ -259,11 +259,11 @@ def _other_hosts(run: Run, count: int) -> str:
     Where there are no hosts, processes on one take their place: one for each, or for each device.
     """
     names = hosts_of(run)
-    found = len(set(names))
-    if found == count or (found == 1 and len(names) in (count, run.devices)):
+    number = len(set(names))
+    if number == count or (number == 1 and len(names) in (count, run.devices)):
         return ""
     processes = "1 process" if len(names) == 1 else f"{len(names)} processes"
-    return f"it ran in {processes} on {found} of the {count} hosts that the suite asks for"
+    return f"it ran in {processes} on {number} of the {count} hosts that the suite asks for"
 
 
 def hosts_of(run: Run) -> list[str]:
@@ -304,8 +304,8 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
     equally far. So a wrong framework does not make the others look wrong.
     """
     accuracies: dict[str, list[float]] = {}
-    for each in (*result.runs, *result.alone):
-        accuracies.setdefault(each.record.framework, []).append(final_accuracy(each.record))
+    for record in (x.record for x in (*result.runs, *result.alone)):
+        accuracies.setdefault(record.framework, []).append(final_accuracy(record))
     if not accuracy(run, result) or len(accuracies) == 1:
         return None
     means, framework = {name: fmean(x) for name, x in accuracies.items()}, run.record.framework
@@ -316,10 +316,10 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
         for name, mean in means.items()
         if off[name] <= off[framework] + EQUAL
     }
-    other = max(gaps, key=lambda name: gaps[name])
-    where = "next to the median" if other == framework else f"from {other}"
+    farthest_from = max(gaps, key=lambda name: gaps[name])
+    where = "next to the median" if farthest_from == framework else f"from {farthest_from}"
     limits, config = LIMITS[run.record.chapter].spread, run.record.config
-    far = [Distance("accuracy", gaps[other], where)]
+    far = [Distance("accuracy", gaps[farthest_from], where)]
     return farthest("spread", far, limits[config.preset, config.dataset].limit)
 
 

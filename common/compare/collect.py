@@ -87,11 +87,11 @@ def gather(
     most = Counter(tuple(setting.items()) for setting in settings.values()).most_common(1)
     common, records = dict(most[0][0]) if most else {}, [run.record for run in runs]
     for i, run in ((i, entry.run) for i, entry in enumerate(loaded) if entry.run):
-        other = {k: v for k, v in settings[run.name].items() if v != common[k]}
-        trouble = made_elsewhere(run.record, records)
-        for name, value in list(other.items())[:1]:
-            trouble = f"{name} is {value}, and others have {common[name]}"
-        if trouble:
+        setting = settings[run.name]
+        differ = [
+            f"{k} is {v}, and others have {common[k]}" for k, v in setting.items() if v != common[k]
+        ]
+        if trouble := next(iter(differ), made_elsewhere(run.record, records)):
             loaded[i] = replace(loaded[i], run=None, trouble=trouble)
     return loaded
 

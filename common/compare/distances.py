@@ -77,16 +77,16 @@ def compare(
 
     `scales` says of some arrays what their distance is relative to.
     """
-    found = []
+    distances = []
     for name in (name for name in {**expected, **arrays} if name.startswith(prefix)):
         if name not in expected or name not in arrays:
-            found.append(Distance(name, math.inf, name))
+            distances.append(Distance(name, math.inf, name))
             continue
         scale = (scales or {}).get(name) or largest(expected[yardstick(name, expected)])
         far, index = distance(arrays[name], expected[name], scale if math.isfinite(scale) else None)
         step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
-        found.append(Distance(name, far, step or f"{name}{list(index) if index else ''}"))
-    return found or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
+        distances.append(Distance(name, far, step or f"{name}{list(index) if index else ''}"))
+    return distances or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
 
 
 def yardstick(name: str, arrays: Mapping[str, Array]) -> str:

@@ -138,7 +138,7 @@ def farthest(quantity: str, distances: Sequence[Distance], limit: float | None) 
 
     Without a limit, they only have to be finite.
     """
-    worst = max(distances, key=lambda each: each.far)
+    worst = max(distances, key=lambda distance: distance.far)
     most = sys.float_info.max if limit is None else limit
     return Check(
         quantity=quantity,
@@ -148,7 +148,7 @@ def farthest(quantity: str, distances: Sequence[Distance], limit: float | None) 
         where=worst.where,
         array=worst.array,
         step=worst.step,
-        diverged=[each.array for each in distances if not each.far <= most],
+        diverged=[distance.array for distance in distances if not distance.far <= most],
     )
 
 

@@ -43,8 +43,8 @@ def examine(
         if devices and not planned and 1 in (*suite.devices, *suite.more_devices, *suite.hosts):
             devices = sorted({1, *devices})
         if devices:
-            found = gather(*place, names, devices, suite if planned else None)
-            loaded[suite.chapter, suite.name] = found
+            key = suite.chapter, suite.name
+            loaded[key] = gather(*place, names, devices, suite if planned else None)
     if idle := {*suites} - {name for _, name in loaded}:
         raise RequestError(
             f"no run of {', '.join(sorted(idle))} is planned: see --more-devices, --over-hosts, "
@@ -52,7 +52,7 @@ def examine(
         )
     if not loaded:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
-    runs = {key: [entry.run for entry in found if entry.run] for key, found in loaded.items()}
+    runs = {key: [entry.run for entry in suite if entry.run] for key, suite in loaded.items()}
     exact = references_of(run for of_suite in runs.values() for run in of_suite if is_exact(run))
     results = []
     for suite in SUITES:

@@ -173,15 +173,15 @@ class RecordedStep:
         hidden = rounding * np.finfo(self.dtype).eps / self.scale
         answer = self.explain(moved - carried, hidden, limit)
         far, _ = distance(np.array([self.loss]), np.array([self.right.loss]), self.right.loss_scale)
-        found = {"loss": [Distance("loss", far, "the loss")]}
+        distances = {"loss": [Distance("loss", far, "the loss")]}
         if (hidden <= limit).sum() > answer.tried or answer.left.max() > limit:
-            found["update"] = self.distances(answer.left)
+            distances["update"] = self.distances(answer.left)
         if velocity_after:
             off = (self.vector(velocity_after) - carried - self.exact) / self.scale
-            found["velocity"] = self.distances(beyond(off - answer.gained, 0.0))
+            distances["velocity"] = self.distances(beyond(off - answer.gained, 0.0))
         if statistics := {name: self.after[name] for name in self.right.statistics}:
-            found["statistics"] = compare(statistics, self.right.statistics, "")
-        return found, answer.flipped
+            distances["statistics"] = compare(statistics, self.right.statistics, "")
+        return distances, answer.flipped
 
     def distances(self, left: Array) -> list[Distance]:
         """The distance of each gradient, from that of each entry (n,)."""
@@ -234,10 +234,10 @@ def explaining(off: Array, hidden: Array, effects: Sequence[Array], limit: float
     """
     # Most entries may be such that no effect brings them out.
     shown = sum(map(np.abs, effects), np.abs(off)) > hidden
-    off, hidden, effects = off[shown], hidden[shown], [each[shown] for each in effects]
+    off, hidden, effects = off[shown], hidden[shown], [effect[shown] for effect in effects]
     chosen: list[int] = []
     while (left := beyond(off, hidden)).max(initial=0) > limit:
-        rest = [(beyond(off - each, hidden) ** 2).sum() for each in effects]
+        rest = [(beyond(off - effect, hidden) ** 2).sum() for effect in effects]
         for index in chosen:
             rest[index] = np.inf
         best = int(np.argmin(rest))

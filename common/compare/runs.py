@@ -102,14 +102,12 @@ class Run:
     def wrong_array(self) -> tuple[str, str]:
         """The first array without the expected name, shape and type, and why; or nothing."""
         expected = expected_arrays(self.record)
-        found = {name: (array.shape, str(array.dtype)) for name, array in self.arrays.items()}
-        for name in sorted(expected.keys() | found.keys()):
-            if expected.get(name) != found.get(name):
-                there, due = (
-                    f"{array[1]} {array[0]}" if array else "missing"
-                    for array in (found.get(name), expected.get(name))
-                )
-                return name, f"{name} is {there}, expected {due}"
+        ours = {name: (array.shape, str(array.dtype)) for name, array in self.arrays.items()}
+        for name in sorted(expected.keys() | ours.keys()):
+            kinds = ours.get(name), expected.get(name)
+            if kinds[0] != kinds[1]:
+                words = [f"{kind[1]} {kind[0]}" if kind else "missing" for kind in kinds]
+                return name, f"{name} is {words[0]}, expected {words[1]}"
         return "", ""
 
 
@@ -133,8 +131,8 @@ def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, A
         asked = Config.of(all_settings(config.framework, config.chapter, settings), *where)
     except RequestError:  # its minibatch cannot be shared by so many
         return {"devices": "fewer"}
-    planned, found = asked.settings(), config.settings()
-    return {k: planned[k] for k in found if k not in ANY and found[k] != planned[k]}
+    planned, ours = asked.settings(), config.settings()
+    return {k: planned[k] for k in ours if k not in ANY and ours[k] != planned[k]}
 
 
 @cache

@@ -113,8 +113,8 @@ def _note(ours: Array, expected: Array, far: float, limit: float) -> str:
     unsound = [which for which, x in (("first", ours), ("second", expected)) if not finite(x)]
     if unsound:
         return f"NaN or infinity in the {' and the '.join(unsound)}"
-    other = ours.dtype != expected.dtype
-    return _joined(f"{ours.dtype} and {expected.dtype}" if other else "", similar)
+    dtypes = f"{ours.dtype} and {expected.dtype}" if ours.dtype != expected.dtype else ""
+    return _joined(dtypes, similar)
 
 
 def _joined(*said: str) -> str:
@@ -127,8 +127,8 @@ def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | No
         name: likeness(values, expected, allowed(values, expected, tolerance))
         for name, values in surplus.items()
     }
-    found = [f"the first's {name} is {how}" for name, how in likenesses.items() if how]
-    return found[0] if len(found) == 1 else ""
+    alike = [f"the first's {name} is {how}" for name, how in likenesses.items() if how]
+    return alike[0] if len(alike) == 1 else ""
 
 
 def likeness(ours: Array, expected: Array, limit: float) -> str:

@@ -55,10 +55,10 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
             step = first_beyond(first["losses"], second["losses"], limit)
             pairs[-1].note = f"first at step {step}"
         if tolerance is None and coarser.long:
-            curve, other = (run.curve(run.arrays["losses"]) for run in (ours, expected))
+            curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
             # Two right runs could be two limits apart.
             limit = 2 * LIMITS[coarser.record.chapter].curve.limit
-            pairs += [pair_of(far, limit, check="curve") for far in compare(curve, other, "")]
+            pairs += [pair_of(far, limit, check="curve") for far in compare(curve, right, "")]
     return PairVerdict(pairs, notes)
 
 
@@ -77,8 +77,8 @@ def _notes(ours: Record, expected: Record) -> Iterator[str]:
     """What both are, and what has to be known of them."""
     for which, record in (("first", ours), ("second", expected)):
         devices, dtype = ", ".join(record.devices), record.config.dtype
-        told = "".join(f", {name}={value}" for name, value in record.environment.items())
-        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {dtype}{told}"
+        variables = "".join(f", {name}={value}" for name, value in record.environment.items())
+        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {dtype}{variables}"
         known = record.framework in FRAMEWORKS
         if not known or record.source_sha256 != source_digest(record.framework):
             yield f"the {which} was made by other code than is here"

@@ -50,7 +50,7 @@ class Panel:
 def plot(panels: Sequence[Panel]) -> str:
     """The panels, one below the other; one legend serves all of them."""
     below = HEIGHT + MARGIN
-    parts = [part for i, each in enumerate(panels) for part in _panel(each, i * below)]
+    parts = [part for i, panel in enumerate(panels) for part in _panel(panel, i * below)]
     top = len(panels) * below + 0.4 * MARGIN
     parts.append(_text(MARGIN, top, "framework, devices:", "start"))
     runs = {(line.framework, line.devices): line for panel in panels for line in panel.lines}
@@ -68,7 +68,7 @@ def plot(panels: Sequence[Panel]) -> str:
 def _panel(panel: Panel, top: float) -> Iterator[str]:
     """The axes with their ticks, and the lines, the thin ones on top."""
     drawn = []
-    for line in sorted(panel.lines, key=lambda each: each.devices):
+    for line in sorted(panel.lines, key=lambda line: line.devices):
         with np.errstate(divide="ignore"):  # 0 is not drawn where there are logarithms
             heights = np.log10(line.y) if panel.log else line.y
         there = np.isfinite(heights)

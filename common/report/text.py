@@ -141,8 +141,8 @@ def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         return EVERY
     if len(names) > 1:
         return f"{listed(names)} agree"
-    made = [{check.check for check in suite.checks} for suite in comparisons]
-    on_others = all(checks & {"devices", "hosts", "gpus"} for checks in made)
+    names_of_checks = [{check.check for check in suite.checks} for suite in comparisons]
+    on_others = all(checks & {"devices", "hosts", "gpus"} for checks in names_of_checks)
     numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
     return f"{''.join(names)} computed the same as {numpys}on other devices"
 
