@@ -6,12 +6,9 @@ Only the standard library, as for the plan of runs.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 Settings = Mapping[str, str | int | float | bool]
-
-ON_GPUS: Final = "gpu"
-"""What the names and folders of suites on GPUs begin with."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +65,12 @@ def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
     return [
         replace(
             each,
-            name=f"{ON_GPUS}-{each.name}",
-            folder=f"{ON_GPUS}/{each.folder}",
+            name=f"gpu-{each.name}",
+            folder=f"gpu/{each.folder}",
             settings={**each.settings, "deterministic": True},
             kind="gpu",
             repeats=each.name,
-            alone_in=each.alone_in and f"{ON_GPUS}-{each.alone_in}",
+            alone_in=each.alone_in and f"gpu-{each.alone_in}",
         )
         for each in suites
         if not each.hosts

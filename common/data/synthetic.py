@@ -14,15 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-
 Floats = NDArray[np.float64]
-
 Number = Floats | float
-
-SIDE, PIXELS_PER_UNIT = 28, 13.0
-
 Garment = tuple[Floats, Floats]  # the silhouette, and the seams or prints that are darker on it
 
+SIDE, PIXELS_PER_UNIT = 28, 13.0
 BLOCK = 64  # images drawn at once, few enough for the cache; another number draws other images
 
 

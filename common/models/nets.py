@@ -28,7 +28,6 @@ LENET: Final = lenet_shapes(0)
 """Name and shape of each of LeNet's parameters: 129,068 numbers."""
 
 STAGES: Final = (1, 2, 3, 4)
-
 BLOCKS: Final = (1, 2)
 
 MOMENTUM: Final = 0.1
