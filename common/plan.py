@@ -116,7 +116,7 @@ def of_one(scenario: Scenario) -> Iterator[str]:
         for device, numbers in enumerate(zip(*columns, strict=True))
     ]
     kinds = ("weights", "gradients", "optimizer", "activations")
-    yield from markdown(["device", *kinds, "kept", "sent", "messages", "live"], rows)
+    yield from markdown(["device", *kinds, "kept", "sent", "messages", "in flight"], rows)
     if plan.strategy == "pipeline":
         yield ""
         for stage, names in enumerate(plan.stages):

@@ -152,7 +152,7 @@ def _lanes(schedule: str, stages: int, events: Sequence[TimedPass], longest: flo
     if stages <= 8:  # more do not fit in the line
         done = [event.done for event in events]
         passes = [[step for step in done if step.stage == i] for i in range(stages)]
-        note += f" Most live microbatches: {', '.join(map(str, map(most_live, passes)))}."
+        note += f" Most microbatches in flight: {', '.join(map(str, map(most_live, passes)))}."
     shapes = [_heading(TITLES[schedule]), _label(36, note)]
     top, unit = HEADING + 20, (WIDTH - MARGIN - LEFT) / longest
     for stage in range(stages):

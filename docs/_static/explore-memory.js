@@ -132,7 +132,7 @@
       ...KEPT.map((kind) => [KINDS[kind][2], usage.peak[kind]]),
       ...MOVED.map((kind) => [`sent ${kind}`, usage.sent[kind]]),
       ...MOVED.map((kind) => [`received ${kind}`, usage.received[kind]]),
-      ["messages", usage.messages], ["live microbatches", usage.live],
+      ["messages", usage.messages], ["in flight", usage.live],
     ];
     return table(["device", ...columns.map(([name]) => name)], usage.live.map((_, device) =>
       [String(device), ...columns.map(([, values]) => exact(values[device]))]));

@@ -81,7 +81,7 @@
     const waited = at.begin > free ? `, so it has waited ${number(at.begin - free)}` : "";
     return `Device ${at.device} passes microbatch ${at.microbatch} ${way(at)}${through}, ` +
       `from ${number(at.begin)} to ${number(at.end)}${measure === "ms" ? " ms" : ""}. It needs: ` +
-      [...needs, `its own device is free at ${number(free)}${waited}`].join("; ") + ".";
+      [...needs, `its device is free at ${number(free)}${waited}`].join("; ") + ".";
   }
 
   start("pipeline", ({ root, data, find, named, show }) => {
@@ -91,7 +91,7 @@
     let own = null, seen = "", events = [], views = [], live = [];
 
     const hint = () => said("told", events.length ?
-      "Point at a box: it tells what it waits for. Tap it: the step goes there." : "");
+      "Point at a box to see what it waits for. Tap it to go to its step." : "");
 
     const chosen = (beside, schedule) => beside === "own" ? own :
       kept(data.runs, beside, schedule) ?? kept(data.runs, beside, "1f1b");
@@ -158,11 +158,11 @@
       for (const { mark } of views) mark(names, now);
       const counts = live.map((_, device) => done.reduce((sum, event) =>
         sum + (event.device === device ? (event.forward ? 1 : -1) : 0), 0));
-      const heads = ["", "live now", "live at most", "of the minibatch"];
+      const heads = ["", "in flight now", "at most", "of the minibatch"];
       find("devices").replaceChildren(table(heads, live.map(([most, all], device) =>
         [`device ${device}`, String(counts[device]), String(most), percent(most / all)])));
       said("words", now ? `Step ${step} of ${events.length}: ${told(views[0], step - 1)} ` +
-        `Then it has ${microbatchesOf(counts[now.device])} live.` :
+        `Then it has ${microbatchesOf(counts[now.device])} in flight.` :
         "Start: no microbatch has been passed yet.");
       shown();
       hint();

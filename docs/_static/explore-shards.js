@@ -1,6 +1,6 @@
 // Which device has which part of which weight, gradient and momentum, moment by moment of a step.
 // A moment has what happens in words, the layers that it is about, what is held, what is sent, and
-// the inputs of layers that wait for the way back.
+// the inputs of layers that are kept for the backward pass.
 globalThis.moments = (() => {
   "use strict";
 
@@ -113,7 +113,7 @@ globalThis.moments = (() => {
       const what = plan.strategy !== "tensor" ? "with its own examples and the whole weights"
         : pairOf(layer, 0) ? "some of the channels, all of the same examples" : "the whole layer";
       return note("forward", `${part(i)}Forward, ${layer}: ${each} computes ${what}. ` +
-        "It keeps the input for the way back.", [layer]);
+        "It keeps the input for the backward pass.", [layer]);
     }
 
     function backward(layer, i) {
@@ -123,21 +123,21 @@ globalThis.moments = (() => {
         const first = plan.strategy === "tensor" && pairOf(layer, 0) && layer !== layers[0];
         const size = first ? 2 * (k - 1) * sizes[i] * plan.inputs[layer] : 0;
         const then = size ? " The gradient of its input is summed over the devices." : "";
-        return note("backward", `${part(i)}Backward, ${layer}: ${each} has the gradient of what ` +
-          `it has of the layer.${then}`, [layer], { sent: { gradients: size } });
+        return note("backward", `${part(i)}Backward, ${layer}: ${each} has the gradient of its ` +
+          `part of the layer.${then}`, [layer], { sent: { gradients: size } });
       }
       addWhole(layer);
       const again = plan.strategy === "zero3";
       if (again) gather(layer);
       const first = again ? "the weights are gathered again; " : "";
       note("backward", `${part(i)}Backward, ${layer}: ${first}${each} has ` +
-        "the whole gradient of the layer, of its own examples.", [layer],
+        "the whole gradient of the layer, over its own examples.", [layer],
       again ? { sent: { weights: exchanged([layer]) }, moved: "weights" } : {});
       if (again) letGo(layer);
       if (plan.strategy === "zero1") return undefined;
       addSlices([layer]);
       note("backward", `${part(i)}The gradient of ${layer} is scattered: ${each} adds up its ` +
-        "slice of all devices’ gradients. Then the whole one goes.", [layer],
+        "slice of all devices’ gradients. Then the whole gradient is freed.", [layer],
       { sent: { gradients: exchanged([layer]) }, moved: "gradients" });
       return leaveSlices([layer]);
     }
@@ -149,12 +149,12 @@ globalThis.moments = (() => {
       const size = ahead ? last ? 0 : sizes[i] * plan.inputs[plan.stages[at + 1][0]]
         : at ? sizes[i] * plan.inputs[names[0]] : 0;
       const kind = ahead ? "activations" : "gradients";
-      const next = size ? ` What it makes goes to device ${ahead ? at + 1 : at - 1}.` : "";
+      const next = size ? ` It sends the output to device ${ahead ? at + 1 : at - 1}.` : "";
       const keeps = names.length > 1 ? "the inputs" : "the input";
       note(ahead ? "forward" : "backward", ahead
         ? `${part(i)}Forward on device ${at}: ${listed(names)}. It keeps ${keeps}.${next}`
         : `${part(i)}Backward on device ${at}: it has the gradients of ${listed(names)}.` +
-          (size ? ` That of its input goes to device ${at - 1}.` : ""), names,
+          (size ? ` It sends the gradient of its input to device ${at - 1}.` : ""), names,
       { sent: { [kind]: size } });
     }
 
@@ -185,7 +185,7 @@ globalThis.moments = (() => {
         parts.map((each) => ({ ...each, role: "sum" })));
       const updates = sum(every.map((device) => held.size("gradients", device)));
       note("sum", plan.strategy === "data"
-        ? "The gradients of all devices are summed on device 0, and the sum goes back to all."
+        ? "The gradients of all devices are summed on device 0, and the sum is sent back to all."
         : "Devices with the same part, one in each group, sum up their gradients.", layers,
       { sent: { gradients: 2 * (plan.replicas - 1) * updates }, moved: "gradients" });
     }
@@ -193,7 +193,7 @@ globalThis.moments = (() => {
     if (gathers) held.put("weights", layers, (name, device, [{ part }]) => [
       { part, role: "old" }, { part: plan.updated[name][device], role: "kept", within: true }]);
     note("update", gathers ? "Update: each device has new momentum and new weights of its slice; " +
-      "the rest of its weights is still old." : `Update: ${each} updates what it has, ` +
+      "the rest of its weights is still old." : `Update: ${each} updates its weights, ` +
       "by momentum and gradient. Nothing is sent.", layers);
     held.put("gradients", layers, () => []);
     if (gathers) {

@@ -6,7 +6,7 @@ globalThis.runs = (() => {
   const { range, orders, key } = globalThis.pipelines;
 
   const FRAMEWORKS = { pytorch: "PyTorch", tensorflow: "TensorFlow", jax: "JAX", mxnet: "MXNet" };
-  const QUEUED = ["jax", "mxnet"]; // where CPUs, too, queue what they are told
+  const QUEUED = ["jax", "mxnet"]; // which queue their work also on CPUs
 
   const number = (value) => String(Number(value.toFixed(2)));
   const way = (one) => (one.forward ? "forward" : "backward");
@@ -51,10 +51,10 @@ globalThis.runs = (() => {
     const order = others.length ?
       `The order of passes is not the plan’s on device ${others.join(", ")}.` :
       "Each device’s order of passes is exactly the plan’s.";
-    const overlap = "As measured, no two passes overlap: one process does them, or tells devices " +
-      "to, one after the other.";
-    const box = queued ? "These devices queue what they are told: a box is the time in which one " +
-      "was told, not that of its work." : "A box is the time that a pass itself takes.";
+    const overlap = "As measured, no two passes overlap: one process does or queues them, " +
+      "one after the other.";
+    const box = queued ? "These devices queue their work: a box is the time of the call, " +
+      "not of the work." : "A box is the time of a pass.";
     return [order, ...(apart && stages > 1 ? [overlap] : []), box];
   }
 

@@ -225,8 +225,8 @@ def test_words_say_what_a_pass_waits_for(pages: dict[str, str], tab: Tab) -> Non
     tab.locator("#pipeline .pic-pass").nth(7).click()
     assert said(tab) == (
         "Step 8 of 24: Device 1 passes microbatch 0 backward, from 5 to 7. It needs: microbatch 0 "
-        "forward on device 1, done at 2; microbatch 0 backward on device 2, done at 5; its own "
-        "device is free at 3, so it has waited 2. Then it has 1 microbatch live."
+        "forward on device 1, done at 2; microbatch 0 backward on device 2, done at 5; its "
+        "device is free at 3, so it has waited 2. Then it has 1 microbatch in flight."
     )
     live = tab.locator(".explorer-devices td:nth-child(2)").all_inner_texts()
     assert live == ["3", "1", "0"]
