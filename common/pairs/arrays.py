@@ -84,9 +84,9 @@ def compare_arrays(
     for far in compare(ours, expected, ""):
         name, limit = far.array, None
         if name in surplus:
-            note = "is in the first alone"
+            note = "is only in the first"
         elif name not in ours:
-            note = _joined("is in the second alone", renamed(surplus, expected[name], tolerance))
+            note = _joined("is only in the second", renamed(surplus, expected[name], tolerance))
         else:
             limit = allowed(ours[name], expected[name], tolerance)
             note = _note(ours[name], expected[name], far.far, limit)

@@ -86,10 +86,10 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     renamed = compare_arrays({"b": ours, "x": drawn(9)}, {"a": expected, "y": drawn(9, seed=1)})
     assert not any(pair.passed for pair in renamed.arrays)
     assert {pair.array: pair.note for pair in renamed.arrays} == {
-        "a": f"is in the second alone; the first's b is {hint}",
-        "y": "is in the second alone",
-        "b": "is in the first alone",
-        "x": "is in the first alone",
+        "a": f"is only in the second; the first's b is {hint}",
+        "y": "is only in the second",
+        "b": "is only in the first",
+        "x": "is only in the first",
     }
 
 

@@ -75,7 +75,7 @@ def test_names_are_shown_as_they_are_and_steer_nothing(tmp_path: Path, capsys: C
     said = capsys.readouterr().out
     assert all(printable(line) == line for line in said.splitlines())
     assert f"{SHOWN}: NaN or infinity in the second\n" in said
-    assert "only[bold]: is in the first alone\n" in said
+    assert "only[bold]: is only in the first\n" in said
 
 
 F8 = {"a": {"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}}
