@@ -95,6 +95,11 @@ def set_tf32(tf32: bool) -> None:
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 
+def primitives(framework: str) -> Any:
+    """The primitives of a framework: see `frameworks/strategies/primitives.py`."""
+    return import_module(f"frameworks.{framework}.primitives")
+
+
 def backend(framework: str, chapter: str) -> Chapter:
     """One chapter in one framework: its listing, and what the harness needs beside it."""
     module = import_module(f"frameworks.{framework}.chapters")

@@ -3,13 +3,16 @@
 There is no server between: such a server's socket is a file, which a signal leaves.
 """
 
+import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from multiprocessing import resource_tracker
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from multiprocessing import Pipe, resource_tracker
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -49,6 +52,34 @@ def _work(parent: int, work: Callable[..., object], arguments: tuple[Any, ...]) 
     leave_to_parent()
     end_with(parent)
     work(*arguments)
+
+
+def messages(work: Callable[..., object], *arguments: Any, seconds: float) -> Iterator[Any]:
+    """The JSON that `work(tell, *arguments)` tells in a process of its own, which prints nothing.
+
+    Raises TimeoutError after so many seconds. In the end, whatever it has started is ended.
+    """
+    ours, theirs = Pipe(duplex=False)
+    deadline, process = time.monotonic() + seconds, start(_apart, theirs, work, arguments)
+    theirs.close()
+    try:
+        while ours.poll(max(0, deadline - time.monotonic())):
+            yield json.loads(ours.recv_bytes())
+        raise TimeoutError
+    except EOFError:
+        return
+    finally:
+        assert process.pid
+        with suppress(ProcessLookupError):  # it has not come to that, or nothing is left
+            os.killpg(process.pid, signal.SIGKILL)
+        end([process])
+
+
+def _apart(pipe: Connection, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    os.setsid()
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    work(lambda *told: pipe.send_bytes(json.dumps(told).encode()), *arguments)
 
 
 def end(processes: Iterable[BaseProcess]) -> None:

@@ -223,14 +223,22 @@ def patches(padded: Array, size: int, stride: int) -> Array:
 class LeNet(Pass):
     """The book's LeNet; with as many hidden layers more as there are weights of."""
 
-    def forward(self, X: Array) -> Array:
-        for name in ("conv1", "conv2"):
-            X = self.pool(self.relu(self.conv(X, name)))
-        X = self.flatten(X)
+    def layers(self) -> list[str]:
+        """The names of the layers, in order."""
         hidden = [k for k in self.weights if k.startswith("hidden") and k.endswith(".weight")]
-        for name in ("fc1.weight", *hidden):
-            X = self.relu(self.dense(X, name.removesuffix(".weight")))
-        return self.dense(X, "fc2")
+        return ["conv1", "conv2", "fc1", *(k.removesuffix(".weight") for k in hidden), "fc2"]
+
+    def layer(self, name: str, X: Array) -> Array:
+        """The output of a layer, with its activation and pooling."""
+        if name.startswith("conv"):
+            return self.pool(self.relu(self.conv(X, name)))
+        X = self.dense(self.flatten(X) if X.ndim > 2 else X, name)
+        return X if name == "fc2" else self.relu(X)
+
+    def forward(self, X: Array) -> Array:
+        for name in self.layers():
+            X = self.layer(name, X)
+        return X
 
 
 class ResNet18(Pass):

@@ -16,6 +16,10 @@ class Pass(NamedTuple):
     microbatch: int
     forward: bool
 
+    def name(self) -> str:
+        """It in words, without its stage."""
+        return f"{'forward' if self.forward else 'backward'} {self.microbatch}"
+
 
 Order = Sequence[Sequence[Pass]]
 """The passes of each device, in order; a device has one stage."""
@@ -81,7 +85,9 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
             if passes and ends.keys() >= {*needed(passes[-1], stages)}
         ]
         if not ready:
-            raise ValueError("these stages wait for each other for ever")
+            heads = [passes[-1] for passes in waiting if passes]
+            told = [f"stage {head.stage} at {head.name()}" for head in heads]
+            raise ValueError(f"these stages wait for each other for ever: {', '.join(told)}")
         for device in ready:
             step = waiting[device].pop()
             begin = max([free[device], *map(ends.__getitem__, needed(step, stages))])

@@ -9,6 +9,7 @@ from rich.text import Text
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
 from common.terminal.tables import Cell, table
+from common.terminal.text import listed
 
 EVERY: Final = "every framework computed the same"
 """What is said of suites that all frameworks have run."""
@@ -145,11 +146,6 @@ def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
     on_others = all(checks & {"devices", "hosts", "gpus"} for checks in names_of_checks)
     numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
     return f"{''.join(names)} computed the same as {numpys}on other devices"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def uncompared(checks: Sequence[Check]) -> list[str]:

@@ -1,6 +1,7 @@
 """Text from elsewhere, made fit to be shown: on a page, on a terminal."""
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 MOST: Final = 2000
@@ -32,3 +33,9 @@ def gist(text: str) -> str:
     lines = text.strip().splitlines() or ["no reason given"]
     said = [line.partition("what():")[2] for line in lines if line.strip().startswith("what():")]
     return [*said, lines[-1 if lines[0].endswith(":") else 0]][0].strip()
+
+
+def listed(items: Sequence[object]) -> str:
+    """Items in a sentence: 0, 1 and 2."""
+    texts = list(map(str, items))
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

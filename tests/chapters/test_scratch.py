@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from oracle import OneDevice
-from scratch_steps import LR, RATES, as_arrays, batches, far, place, start
+from scratch_steps import LR, RATES, as_arrays, batches, far, start
 
 from common.base.errors import RunError
 from common.chapters.scratch import ScratchOptions
@@ -111,11 +111,6 @@ def test_restored_replicas_train_as_those_that_were_saved(
         trainer.train_batch(*second, LR)
     saved, restored = ours.save(), theirs.save()
     assert all(saved[name].tobytes() == restored[name].tobytes() for name in LENET)
-
-
-def test_the_books_allreduce(listing: Any, all_devices: Sequence[Any]) -> None:
-    data = place(listing, all_devices[:2], np.array([[1.0, 1.0], [2.0, 2.0]], np.float32))
-    assert [array.tolist() for array in as_arrays(listing.allreduce(data))] == [[3, 3]] * 2
 
 
 @pytest.mark.parametrize(("k", "rows"), [(2, [[0, 1], [2, 3]]), (4, [[0], [1], [2], [3]])])

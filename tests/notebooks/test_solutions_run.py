@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scratch_steps import IMAGES, LABELS, LR, as_array, batches, far, start
+from scratch_steps import IMAGES, LABELS, LR, batches, far, start
 
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, on_host
 from common.chapters.scratch import ScratchOptions
 from common.compare import numpy_nets
 from common.data.minibatches import pixels
@@ -55,7 +55,7 @@ def test_accuracy_is_that_of_all_answers(
     logits = on_each_device(scratch.listing.lenet, scatter(X, filled), replicas)
 
     def count_right(logits: Any, labels: Any) -> int:
-        return int((as_array(logits).argmax(axis=1) == as_array(labels)).sum())
+        return int((on_host(logits).argmax(axis=1) == on_host(labels)).sum())
 
     accuracy = solutions.accuracy_of_shards(logits, scatter(y, devices), count_right)
     assert accuracy == (answers(X, weights) == y).mean()

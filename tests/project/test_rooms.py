@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("base", "terminal", "data", "models", "parallel", "backends", "hosts", "chapters"),
     *("drawing", "settings", "records", "training", "compare", "pairs", "diagnose", "report"),
-    "scaling",
+    *("scaling", "judge"),
 )
 """Lowest first: a room imports itself and those before it."""
 

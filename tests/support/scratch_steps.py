@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Any
 
-import numpy as np
-
-from common.base.arrays import Array, Weights
+from common.base.arrays import Array, Weights, on_host
 from common.compare.distances import distance
 from common.data.minibatches import minibatches, numbers
 from common.data.synthetic import synthetic
@@ -43,26 +41,5 @@ def far(ours: Weights, theirs: Weights) -> float:
     return max(distance(ours[name], theirs[name])[0] for name in theirs)
 
 
-def as_array(tensor: Any) -> Array:
-    """A copy in NumPy, by the framework's method."""
-    tensor = plain(tensor)
-    methods = (getattr(tensor, name, None) for name in ("asnumpy", "numpy"))
-    convert = next((method for method in methods if method is not None), None)
-    return np.array(tensor if convert is None else convert())
-
-
 def as_arrays(tensors: Sequence[Any]) -> list[Array]:
-    return [as_array(tensor) for tensor in tensors]
-
-
-def plain(tensor: Any) -> Any:
-    """The tensor, detached from PyTorch's graph."""
-    return tensor.detach() if hasattr(tensor, "detach") else tensor
-
-
-def place(listing: Any, devices: Sequence[Any], rows: Array) -> list[Any]:
-    """One row on each device; it may be a number."""
-    return [
-        plain(listing.get_params({"x": np.array(row)}, device)["x"])
-        for row, device in zip(rows, devices, strict=True)
-    ]
+    return [on_host(tensor) for tensor in tensors]

@@ -1,0 +1,127 @@
+"""Judges sums over devices: an allreduce that runs, and the schedule of one."""
+
+from fractions import Fraction
+from itertools import combinations
+from operator import index
+from typing import Any, Final
+
+import numpy as np
+
+from common.base.arrays import Array
+from common.base.errors import RequestError
+from common.diagnose.mistakes import BASE, Shares, contributions, shares_in
+from common.judge.judgement import Cases, Setting, WrongError, require
+from common.judge.readers import as_array, as_list, call
+from common.parallel.schedules import Schedule, Transfer, execute
+from common.terminal.text import listed
+
+SHAPES: Final = ((0,), (1,), (7,), (1000,), (3, 5))
+
+
+def judge_allreduce(candidate: Any, setting: Setting) -> Cases:
+    """Judges `candidate(data) -> list` for every number of devices."""
+    for dtype in [setting.dtype] if setting.dtype else ["float64", "float32"]:
+        for k in range(1, len(setting.devices) + 1):
+            for shape in SHAPES:
+                size = " x ".join(map(str, shape))
+                yield f"{k} device{'s' * (k > 1)}, size {size}, {dtype}"
+                rows = np.random.RandomState(k).standard_normal((k, *shape)).astype(dtype)
+                _judge_sums(candidate, setting, rows)
+    return f"every device gets the sum, with the same bits, over 1 to {k} devices"
+
+
+def _judge_sums(candidate: Any, setting: Setting, rows: Array) -> None:
+    k, wide = len(rows), rows.astype("float64")
+    inputs, outputs = _reduced(candidate, setting, rows)
+    arrays = [as_array(output, "an output") for output in outputs]
+    # Each addition rounds once: some room is left for other ways to add.
+    exact, bound = wide.sum(axis=0), 4 * k * np.finfo(rows.dtype).eps * np.abs(wide).sum(axis=0)
+    for i, array in enumerate(arrays):
+        told = f"device {i} gets an array of shape {array.shape}, not {exact.shape}"
+        require(array.shape == exact.shape, told, "places")
+    if not all((np.abs(array - exact) <= bound).all() for array in arrays):
+        _describe(candidate, setting, rows)
+    for i, array in enumerate(arrays):
+        require(array.dtype == rows.dtype, f"device {i} gets a sum of {array.dtype}", "dtype")
+        told = f"the sums of devices 0 and {i} differ in their last bits"
+        require(array.tobytes() == arrays[0].tobytes(), told, "bits")
+    for i, j in combinations(range(k), 2):
+        told = f"devices {i} and {j} share the memory of one array"
+        a, b = outputs[i], outputs[j]
+        require(a is not b and (setting.immutable or not _share(a, b)), told, "memory")
+    after = [as_array(values, "an input") for values in inputs]
+    changed = [i for i in range(k) if not np.array_equal(after[i], rows[i])]
+    told = f"of the caller's arrays, only those of devices {listed(changed)} are overwritten"
+    require(len(changed) in (0, k), told, "inputs")
+
+
+def _reduced(candidate: Any, setting: Setting, rows: Array) -> tuple[list[Any], list[Any]]:
+    inputs = [setting.hand(row, i) for i, row in enumerate(rows)]
+    data = list(inputs)
+    result = call(candidate, data)
+    if result is None:
+        return inputs, data if setting.immutable else inputs
+    outputs = as_list(result, "what it returns")
+    told = f"{len(outputs)} of {len(rows)} devices get an array"
+    require(len(outputs) == len(rows), told, "count")
+    return inputs, outputs
+
+
+def _describe(candidate: Any, setting: Setting, rows: Array) -> None:
+    known = np.stack([np.full(row.shape, float(BASE**i)) for i, row in enumerate(rows)])
+    inputs, outputs = _reduced(candidate, setting, known)
+    sums = [as_array(output, "an output").ravel() for output in outputs]
+    told = contributions([[shares_in(x, len(rows)) for x in array] for array in sums], "entry")
+    require(not told, told, "rebound" if outputs is inputs else "missing")
+    raise WrongError("entries of the sum are in wrong places, or lack digits", "places")
+
+
+def _share(a: Any, b: Any) -> bool:
+    """Whether two tensors share memory, as far as NumPy sees it."""
+    if hasattr(a, "asnumpy"):  # MXNet shows it none
+        return False
+    a, b = (np.asarray(x.detach().cpu() if hasattr(x, "detach") else x) for x in (a, b))
+    return np.shares_memory(a, b)
+
+
+def judge_schedule(candidate: Any, setting: Setting) -> Cases:
+    """Judges `candidate(k) -> rounds` for every number of devices."""
+    for k in range(1, len(setting.devices) + 1):
+        yield f"{k} device{'s' * (k > 1)}"
+        result = call(candidate, k)
+        schedule = result if isinstance(result, Schedule) else _read(result, k)
+        shares = _shares(schedule)
+        require(not (told := contributions(shares, "chunk")), told, "missing")
+        turned = tuple(transfers[::-1] for transfers in schedule.rounds)
+        same = shares == _shares(Schedule(k, schedule.chunks, turned))
+        require(same, "a round stores a chunk that it adds to, or stores again", "order")
+    busiest = max(map(max, schedule.traffic(schedule.chunks))) / schedule.chunks
+    told = f"with {k}, {len(schedule.rounds)} rounds, the busiest sends or receives {busiest:.4g}"
+    least = 2 * (k - 1) / k
+    return f"every device gets the sum, over 1 to {k} devices; {told} arrays (least: {least:.4g})"
+
+
+def _read(rounds: Any, k: int) -> Schedule:
+    messages = [as_list(items, "a round") for items in as_list(rounds, "what it returns")]
+    every = [tuple(_transfer(item, k) for item in items) for items in messages]
+    chunks = max((t.chunks.stop for transfers in every for t in transfers), default=1)
+    return Schedule(k, chunks, tuple(every))
+
+
+def _transfer(item: Any, k: int) -> Transfer:
+    try:
+        *places, adds = item
+        source, target, chunk = map(index, places)
+    except (TypeError, ValueError):
+        due = "(source, target, chunk, adds) is due"
+        raise RequestError(f"a round has {item!r}, where {due}") from None
+    right = 0 <= source < k and 0 <= target < k and chunk >= 0
+    require(right, f"a round has {item!r}, where a number is out of range", "places")
+    return Transfer(source, target, range(chunk, chunk + 1), bool(adds))
+
+
+def _shares(schedule: Schedule) -> list[list[Shares]]:
+    own = np.eye(schedule.devices, dtype=int).astype(object)
+    held = [[row] * schedule.chunks for row in own]
+    execute(schedule, held, lambda chunk, _: chunk)
+    return [[tuple(map(Fraction, chunk)) for chunk in chunks] for chunks in held]

@@ -1,0 +1,57 @@
+"""`python -m common.judge` and `check`: what they say of code, also if it cannot be judged."""
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from started import python
+
+from common.judge import check
+from common.judge.judgement import TEXTS, judge
+
+SAID = {
+    "": (2, "has no allreduce: name another one as"),
+    "def allreduce(data:": (2, "SyntaxError: '(' was never closed"),
+    "def allreduce(data, k): pass": (2, "TypeError: allreduce() missing 1 required"),
+    "def allreduce(data):\n    return data[9]": (2, "IndexError: list index out of range (line 2)"),
+    "def allreduce(data):\n    while True: pass": (2, "size 0, float64: no answer after 5 seconds"),
+    "def allreduce(data):\n    yield data": (2, "of type generator, where a list is due"),
+    "import os\ndef allreduce(data):\n    os._exit(0)": (2, "float64: the code ended its process"),
+    "def allreduce(data):\n    print(data)\n    return data": (1, "wrong: at 2 devices, size 1"),
+    TEXTS["allreduce"]["protocol"].partition("\n\n")[2]: (0, "right: every device gets the sum"),
+}
+
+
+@pytest.mark.parametrize(("code", "status", "told"), [(k, *v) for k, v in SAID.items()])
+def test_a_command_says_it_in_a_line_or_three(
+    code: str, status: int, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(dedent(code))
+    done = python("-m", "common.judge", "allreduce", tmp_path / "mine.py", "--timeout", "5")
+    said = done.stderr if status == 2 else done.stdout
+    assert (done.returncode, done.stdout + done.stderr) == (status, said)
+    assert told in said
+    assert said.count("\n") == (1 if status == 2 else 3)
+    assert [*tmp_path.iterdir()] == [tmp_path / "mine.py"]
+
+
+def test_the_examples_of_help_are_right() -> None:
+    for kind in ("allreduce", "schedule", "pipeline", "layer"):  # the others need PyTorch
+        names: dict[str, Any] = {}
+        exec(dedent(TEXTS[kind]["protocol"].partition("\n\n")[2]), names)
+        assert judge(kind, names[kind]).right
+    shown = python("-m", "common.judge", "step", "--help").stdout
+    assert TEXTS["step"]["protocol"] in shown
+    assert TEXTS["layer"]["protocol"] not in shown
+
+
+def test_a_notebook_asks_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    def my_all_reduce(data: list[float]) -> list[float]:
+        return data
+
+    check(my_all_reduce)
+    check(print)
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("wrong: at 2 devices, size 1, float64: device 0 has the values of 0 ")
+    assert last == f"not judged: say which kind it is: kind= is one of {', '.join(TEXTS)}"

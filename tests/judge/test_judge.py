@@ -1,0 +1,212 @@
+"""Every mistake that the judge knows is told in its first line, and right code is right."""
+
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.base.arrays import Array, Weights
+from common.compare import numpy_nets
+from common.diagnose.mistakes import LAYERS
+from common.judge.judgement import Setting, judge
+from common.judge.nets import NETS
+from common.models.nets import resnet18_shapes
+from common.parallel.shards import shard_bounds
+
+ALLREDUCES = {
+    """
+    for i in range(1, len(data)):
+        data[0] += data[i]
+    for i in range(1, len(data)):
+        data[i] = data[0].copy()
+    """: "at 2 devices, size 1, float64: device 1 has the values of 1 only",
+    "return [sum(data[:2]) for _ in data]": (
+        "at 3 devices, size 1, float64: device 0 has the sum of 0 and 1 only; device 1 has the sum"
+    ),
+    "return [sum(data) / len(data) for _ in data]": "device 0 has 1/2 times the sum",
+    "return [sum(data) + (len(data) - 1) * x for x in data]": "device 0 has the sum of 2 x 0 and 1",
+    "return [sum(data)] * len(data)": "devices 0 and 1 share the memory of one array",
+    "return [sum(data[i:] + data[:i]) for i in range(len(data))]": "differ in their last bits",
+    "return [np.sum(data, axis=0).astype(float) for _ in data]": "float32: device 0 gets a sum of",
+    "return [sum(data).ravel() for _ in data]": "device 0 gets an array of shape (15,), not (3, 5)",
+    "return [sum(data) for _ in data[:1]]": "1 of 2 devices get an array",
+    """
+    total = data[0]
+    for array in data[1:]:
+        total += array
+    return [total.copy() for _ in data]
+    """: "only those of devices 0 are overwritten",
+    "return [np.roll(sum(data), i) for i in range(len(data))]": "entries of the sum are in wrong",
+}
+
+SCHEDULES = {
+    "return [[(i, 0, 0, True) for i in range(1, k)]]": "device 1 has the values of 1 only",
+    "return [[(i, (i + 1) % k, 0, True) for i in range(k)]] * (k - 1)": "device 0 has the sum of 0",
+    "return [[(i, 0, 0, True) for i in range(1, k)], [(0, i, 0, True) for i in range(1, k)]]": (
+        "at 2 devices: device 1 has the sum of 0 and 2 x 1 only"
+    ),
+    """
+    inwards = [(i, 0, 0, True) for i in range(1, k)]
+    return [inwards, [(0, i, 0, adds) for i in range(1, k) for adds in (True, False)]]
+    """: "at 2 devices: a round stores a chunk that it adds to",
+}
+
+PIPELINES = {
+    'return [[("forward", i) for i in range(microbatches)]] * stages': "backward 0 0 times",
+    'return [[("backward", 0), ("forward", 0)]] * stages': "has backward 0 before forward 0",
+    'return [[(d, i) for i in (0, 1) for d in "fb"]] * stages': "has forward 1 1 times",
+    """
+    naive = [(d, i) for i in range(microbatches) for d in ("forward", "backward")]
+    gpipe = [(d, i) for d in ("forward", "backward") for i in range(microbatches)]
+    return [naive, gpipe, gpipe, gpipe, gpipe, gpipe][:stages]
+    """: "at 2 stages and 2 microbatches: these stages wait for each other for ever: stage 0 at "
+    "backward 0, stage 1 at forward 1",
+}
+
+LAYER = """
+k = len(devices)
+W, b = np.array_split(params["weight"], k), params["bias"]
+Xs = np.array_split(X, k, axis=1)
+def backward(dY):
+    dX = [dY @ w.T for w in W]
+    return dX, {"weight": np.concatenate([x.T @ dY for x in Xs]), "bias": dY.sum(0)}
+return devices.allreduce([x @ w for x, w in zip(Xs, W)])[0] + b, backward
+"""
+
+SPLITS = {
+    ("[0] + b", "[0] + k * b"): "Y has the bias 2 times",
+    ("devices.allreduce([x @ w for x, w in zip(Xs, W)])[0]", "Xs[0] @ W[0]"): "Y has the part of "
+    "device 1 0 times",
+    ("dY.sum(0)", "k * dY.sum(0)"): "db has the gradient 2 times",
+    ("dX = [dY @ w.T for w in W]", 'dX = [dY @ params["weight"].T / k] * k'): "dX on device 0 is "
+    "only a part",
+    ("np.concatenate([x.T @ dY for x in Xs])", "[x.T @ dY for x in Xs][:1]"): "dW has shape (3, 6)",
+    ("x.T @ dY for", "x.T @ dY * (x is Xs[0]) for"): "dW is 0 in some places, and right in the",
+}
+
+
+def defined(kind: str, arguments: str, body: str) -> Any:
+    """A function of a reader's file."""
+    names: dict[str, Any] = {"np": np}
+    source = textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    exec(f"def {kind}({arguments}):\n{source}", names)
+    return names[kind]
+
+
+def verdict(kind: str, candidate: object, **asked: Any) -> str:
+    """The first line; the others are there."""
+    judgement = judge(kind, candidate, Setting(**asked))
+    first, hint, untried = judgement.text.splitlines()
+    assert (hint[:6], untried[:11]) == ("hint: ", "not tried: ")
+    assert first.startswith("right: " if judgement.right else "wrong: ")
+    return first
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "body", "told"),
+    [
+        *(("allreduce", "data", *each) for each in ALLREDUCES.items()),
+        *(("schedule", "k", *each) for each in SCHEDULES.items()),
+        *(("pipeline", "stages, microbatches", *each) for each in PIPELINES.items()),
+        *(
+            ("layer", "X, params, devices", LAYER.replace(*change), told)
+            for change, told in SPLITS.items()
+        ),
+    ],
+)
+def test_the_first_line_names_a_mistake(kind: str, arguments: str, body: str, told: str) -> None:
+    said = verdict(kind, defined(kind, arguments, body))
+    assert said.startswith("wrong: ")
+    assert told in said
+
+
+class Descent:
+    """A reader's training in NumPy, with places for mistakes."""
+
+    chapter, devices, factor = "scratch", 1, 1.0
+
+    def start(self, weights: Weights) -> None:
+        self.w = self.before = weights
+        self.last = {name: 0 * values for name, values in weights.items()}
+
+    def weights(self) -> Weights:
+        return self.w
+
+    def exact(self, X: Array, y: Array) -> numpy_nets.Step:
+        bounds = shard_bounds(len(X), self.devices)
+        return numpy_nets.step(self.chapter, X, y, self.w, bounds)
+
+    def gradient(self, X: Array, y: Array) -> Weights:
+        return self.changed(self.exact(X, y).gradients)
+
+    def changed(self, grads: Weights) -> Weights:
+        return grads
+
+    def step(self, X: Array, y: Array, lr: float) -> float:
+        exact, grads = self.exact(X, y), self.gradient(X, y)
+        steps = {name: self.w[name] - lr * grad for name, grad in grads.items()}
+        new = {name: v.astype(self.w[name].dtype) for name, v in (steps | exact.statistics).items()}
+        self.before, self.last, self.w = self.w, grads, self.w | new
+        return self.factor * exact.loss
+
+
+def over_shards(weigh: Callable[[int, int], float], devices: int = 2) -> dict[str, Any]:
+    """The sum over the first of 2 shards of their means, which `weigh(shard, all)` weighs."""
+
+    def gradient(self: Descent, X: Array, y: Array) -> Weights:
+        total = {name: 0 * values for name, values in self.w.items()}
+        for a, b in shard_bounds(len(X), 2)[:devices]:
+            for name, grad in self.exact(X[a:b], y[a:b]).gradients.items():
+                total[name] = total[name] + weigh(b - a, len(X)) * grad
+        return total
+
+    return {"gradient": gradient}
+
+
+def stale(self: Descent, X: Array, y: Array) -> Weights:
+    return numpy_nets.step("scratch", X, y, self.before, [(0, len(X))]).gradients
+
+
+STEPS: dict[str, dict[str, Any]] = {
+    "right: losses and weights of lenet": {},
+    "the gradient is 2 times the right one": over_shards(lambda n, every: 2 * n / every),
+    "the gradient is 1/2 of the right one": over_shards(lambda n, every: n / every / 2),
+    "the gradient is that of the sum over 12 examples": over_shards(lambda n, every: n),
+    "step 2, of 11 examples: the gradient is the mean of the means of 2": over_shards(
+        lambda n, every: 1 / 2
+    ),
+    "without the examples 6, 7, 8, 9, 10 and 11": over_shards(lambda n, every: n / every, 1),
+    "and divided by the number of the others": over_shards(lambda n, every: 1, 1),
+    "the gradient has 0.9 times the last update added: momentum": {
+        "changed": lambda self, grads: {k: grads[k] + 0.9 * self.last[k] for k in grads}
+    },
+    "step 2, of 11 examples: the gradient is that of the weights before": {"gradient": stale},
+    "fc2.bias is not changed": {"changed": lambda _, grads: grads | {"fc2.bias": np.zeros(10)}},
+    "the loss is that of the sum over 12 examples": {"factor": 12},
+}
+
+
+@pytest.mark.parametrize("told", STEPS)
+def test_a_step_is_told_by_what_fits(told: str) -> None:
+    assert told in verdict("step", type("Reader", (Descent,), STEPS[told]))
+
+
+def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = ("concise", resnet18_shapes(2), (8, 5, 7))
+    monkeypatch.setitem(NETS, "resnet18", narrow)  # else it takes ten seconds
+    for devices, told in ((1, "right: "), (2, "each of 2 devices normalizes by its own examples")):
+        reader = type("Reader", (Descent,), {"chapter": "concise", "devices": devices})
+        assert told in verdict("step", reader, net="resnet18")
+    assert verdict("step", Descent, dtype="float32").startswith("right: ")
+
+
+@pytest.mark.parametrize("told", [*LAYERS, "are those of NumPy"])
+def test_a_wrong_port_is_told_by_what_fits(told: str) -> None:
+    def model(weights: Weights, X: Array) -> Array:
+        net = numpy_nets.LeNet(weights)
+        setattr(net, *LAYERS.get(told, ("tape", [])))
+        return net.forward(X)
+
+    assert told in verdict("model", model)
