@@ -1,4 +1,4 @@
-"""Every check of a run: a function of the run and of what its suite has read. `CHECKS` lists them.
+"""Every check of a run, as a function of the run and of what its suite has read.
 
 It returns what it found, or nothing where there is nothing to check.
 """
@@ -81,7 +81,7 @@ class SuiteResult:
         return {} if only else reference.arrays
 
     def expected(self, run: Run) -> Weights:
-        """What a run should have computed: NumPy's, where it has recomputed it, else the median."""
+        """What a run should have computed: by NumPy's steps, else by the others."""
         recomputed = self.recomputed.get(run.name)
         return {**self.others(run), **(recomputed.expected if recomputed else {})}
 
@@ -148,7 +148,7 @@ def failed(note: str) -> Check:
 
 
 def peers(run: Run, result: SuiteResult) -> Check | None:
-    """Whether there is anything that the run can be compared with: only what fails is told."""
+    """Whether there is anything to compare the run with; only failure is told."""
     only = len(result.runs) + len(result.alone) == 1
     if only or not (result.others(run) or result.recomputed.get(run.name)):
         return failed("no other run is of this setting: run another framework, or other --devices")
@@ -156,7 +156,7 @@ def peers(run: Run, result: SuiteResult) -> Check | None:
 
 
 def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
-    """How far logits, layers, gradients, losses or weights are from what is expected, if known."""
+    """How far arrays are from what is expected, if that is known."""
     prefix, expected = {**NUMERICAL, **LAYERS}[name], result.expected(run)
     if name not in run.tolerances or not (part(run.arrays, prefix) and part(expected, prefix)):
         return None
@@ -167,7 +167,7 @@ def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
 
 
 def steps(run: Run, result: SuiteResult) -> Check | None:
-    """How far the recorded steps are from NumPy's: the quantity that comes nearest to failing."""
+    """How far the recorded steps are from NumPy's: the quantity nearest to failing."""
     if not (recomputed := result.recomputed.get(run.name)):
         return None
     worst = nearest_to_failing(
@@ -191,7 +191,7 @@ def curve(run: Run, result: SuiteResult) -> Check | None:
 
 
 def devices(run: Run, result: SuiteResult) -> Check | None:
-    """Whether k devices computed what one did: the quantity that comes nearest to failing."""
+    """Whether k devices computed what one did: the quantity nearest to failing."""
     if run.devices == 1 or run.shards is not None:
         return None
     framework, runs = run.record.framework, [*result.runs, *result.alone]
@@ -206,8 +206,9 @@ def devices(run: Run, result: SuiteResult) -> Check | None:
 
 
 def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
-    """How far two runs are apart that compute the same: what comes nearest to failing."""
-    ours, theirs, limits = run.compared(run.arrays), run.compared(other.arrays), run.tolerances
+    """How far two runs are apart: the quantity nearest to failing."""
+    ours, theirs = run.compared(run.arrays), run.compared(other.arrays)
+    limits = run.tolerances
     return nearest_to_failing(
         farthest(name, compare(ours, theirs, prefix, scales), limits[name].limit)
         for name, prefix in NUMERICAL.items()
@@ -216,7 +217,7 @@ def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
 
 
 def plan(run: Run, result: SuiteResult) -> Check | None:
-    """Whether what its first step has counted is what the plan says: integers, equal or not."""
+    """Whether the first step has counted what the plan says: integers, equal or not."""
     record = run.record
     step = record.resumed[-1].step + 1 if record.resumed else 1
     expected = record.config.usage(minibatch_size(record.config, step))
@@ -308,7 +309,8 @@ def spread(run: Run, result: SuiteResult) -> Check | None:
         accuracies.setdefault(record.framework, []).append(final_accuracy(record))
     if not accuracy(run, result) or len(accuracies) == 1:
         return None
-    means, framework = {name: fmean(x) for name, x in accuracies.items()}, run.record.framework
+    framework = run.record.framework
+    means = {name: fmean(figures) for name, figures in accuracies.items()}
     middle = median(means.values())
     off = {name: abs(mean - middle) for name, mean in means.items()}
     gaps = {
@@ -339,7 +341,7 @@ CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
 
 
 def variables_set(runs: Sequence[Run]) -> list[str]:
-    """Each variable that may change rounding, and the runs in which it was set, in words."""
+    """Each variable that may change rounding, and the runs that had it."""
     runs_by_variable: dict[str, list[str]] = {}
     for run in runs:
         for name, value in run.record.environment.items():

@@ -1,4 +1,4 @@
-"""Reads the records of a suite and refuses what cannot be compared; what runs are compared with."""
+"""Reads the records of a suite, and refuses what cannot be compared."""
 
 import hashlib
 from collections import Counter

@@ -78,12 +78,10 @@ def recompute(run: Run) -> Recomputed | None:
         return None
     first = RecordedStep(run, numbers[0])
     gradients = first.vector(part(run.arrays, "gradients/"))
-    answer = first.explain(gradients, np.zeros_like(gradients), run.tolerances["gradient"].limit)
+    limit = run.tolerances["gradient"].limit
+    answer = first.explain(gradients, np.zeros_like(gradients), limit)
     gained = answer.gained * first.scale
-    probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
-    before, after = (
-        numpy_nets.logits(run.record.chapter, probe, weights_after(run, step)) for step in (0, last)
-    )
+    before, after = (probe_logits(run, step) for step in (0, last))
     ends = compare(run.arrays, {"logits/after": after}, "logits/after")
     steps = {"logits": [replace(end, step=last) for end in ends]}
     hidden, flipped = [], 0
@@ -107,6 +105,12 @@ def weights_after(run: Run, step: int) -> Weights:
     """The weights of a run after one of the steps that it recorded; 0: the initial ones."""
     last = step == len(run.record.losses)
     return part(run.arrays, "weights/" if last else f"trace/weights/{step}/")
+
+
+def probe_logits(run: Run, step: int) -> Array:
+    """The exact logits of the probe batch after a step."""
+    probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
+    return numpy_nets.logits(run.record.chapter, probe, weights_after(run, step))
 
 
 def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,18 +139,25 @@ class RecordedStep:
     """
 
     def __init__(self, run: Run, number: int) -> None:
-        config, y = run.record.config, run.arrays[f"trace/labels/{number}"]
-        self.number, self.loss, self.dtype = number, run.record.losses[number - 1], config.dtype
-        self.lr, self.momentum = config.learning_rate(number - 1), config.options.momentum
-        self.before, self.after = (weights_after(run, step) for step in (number - 1, number))
-        # The velocities before the first step are zero; those after the last one are not recorded.
-        self.velocities = [part(run.arrays, f"trace/momentum/{k}/") for k in (number - 1, number)]
-        X, shards = pixels(run.arrays[f"trace/images/{number}"], config.dtype), run.shards or 1
-        self.minibatch = run.record.chapter, X, y, self.before, shard_bounds(len(y), shards)
+        config, arrays = run.record.config, run.arrays
+        self.number = number
+        self.dtype = config.dtype
+        self.loss = run.record.losses[number - 1]
+        self.lr = config.learning_rate(number - 1)
+        self.momentum = config.options.momentum
+        self.before = weights_after(run, number - 1)
+        self.after = weights_after(run, number)
+        # Zero before the first step, and after the last one not recorded.
+        self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")
+        self.velocity_after = part(arrays, f"trace/momentum/{number}/")
+        X = pixels(arrays[f"trace/images/{number}"], config.dtype)
+        y = arrays[f"trace/labels/{number}"]
+        bounds = shard_bounds(len(y), run.shards or 1)
+        self.minibatch = run.record.chapter, X, y, self.before, bounds
         self.right = numpy_nets.step(*self.minibatch)
-        gradients, scales = self.right.gradients, self.right.scales
-        self.exact = self.vector(gradients)
-        self.scale = self.vector({k: np.full(v.shape, scales[k]) for k, v in gradients.items()})
+        self.exact = self.vector(self.right.gradients)
+        sizes = {k: np.ones_like(v) for k, v in self.right.gradients.items()}
+        self.scale = self.vector({k: self.right.scales[k] * v for k, v in sizes.items()})
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
         """The arrays of these names as a vector (n,)."""
@@ -167,18 +178,23 @@ class RecordedStep:
         than units in doubt, some units explain anything. What sticks out of rounding is wrong,
         however much else rounding hides.
         """
-        limit, (velocity_before, velocity_after) = limits["update"].limit, self.velocities
-        carried = self.momentum * self.vector(velocity_before) if velocity_before else 0.0
-        moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
+        limit = limits["update"].limit
+        before, after = self.vector(self.before), self.vector(self.after)
+        carried: Array | float = 0.0
+        if self.velocity_before:
+            carried = self.momentum * self.vector(self.velocity_before)
+        moved, rounding = movement(before, after, self.lr)
         hidden = rounding * np.finfo(self.dtype).eps / self.scale
         answer = self.explain(moved - carried, hidden, limit)
-        far, _ = distance(np.array([self.loss]), np.array([self.right.loss]), self.right.loss_scale)
+        losses = np.array([self.loss]), np.array([self.right.loss])
+        far, _ = distance(*losses, self.right.loss_scale)
         distances = {"loss": [Distance("loss", far, "the loss")]}
         if (hidden <= limit).sum() > answer.tried or answer.left.max() > limit:
             distances["update"] = self.distances(answer.left)
-        if velocity_after:
-            off = (self.vector(velocity_after) - carried - self.exact) / self.scale
-            distances["velocity"] = self.distances(beyond(off - answer.gained, 0.0))
+        if self.velocity_after:
+            shown = self.vector(self.velocity_after) - carried
+            left = (shown - self.exact) / self.scale - answer.gained
+            distances["velocity"] = self.distances(beyond(left, 0.0))
         if statistics := {name: self.after[name] for name in self.right.statistics}:
             distances["statistics"] = compare(statistics, self.right.statistics, "")
         return distances, answer.flipped
