@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -156,10 +157,12 @@ def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
     return sizes
 
 
-def count_traffic(chapter: Any, devices: Sequence[Any], options: StrategiesOptions) -> Weights:
+def count_traffic(
+    framework: str, chapter: Any, devices: Sequence[Any], options: StrategiesOptions
+) -> Weights:
     """The elements that a step on 12 images sends, by kind, and as sent by a star."""
     trainer = chapter.trainer(start("float64", options.shapes()), devices, options)
-    sizes = traffic(chapter.framework, trainer, *batches(1, 12, "float64")[0])
+    sizes = traffic(framework, trainer, *batches(1, 12, "float64")[0])
     return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}
 
 
@@ -169,7 +172,7 @@ def test_a_step_sends_what_the_page_says(framework: str, tmp_path: Path) -> None
     options = {x: StrategiesOptions(x, native=True, microbatches=1) for x in STRATEGIES}
     options |= {"pipeline": pipeline}
     native = {name: x for name, x in options.items() if not x.no_native(framework)}
-    cases = {name: (count_traffic, x) for name, x in native.items()}
+    cases = {name: (partial(count_traffic, framework), x) for name, x in native.items()}
     counted = Worker(framework, "strategies", 2, cases, tmp_path).run()
     _, page = PAGE.read_text(encoding="utf-8").split("Tests count the native traffic")
     headings, _, *lines = [
