@@ -82,47 +82,55 @@ def as_flags(settings: Mapping[str, Any]) -> list[str]:
     return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
 
 
-def _add(group: ArgumentGroup, flag: str, text: str, **about: Any) -> None:
-    group.add_argument(flag, help=text, **about)
-
-
 def _count(group: ArgumentGroup, flag: str, text: str, most: int = COUNT, **about: Any) -> None:
-    _add(group, flag, text, **{"type": count(most), "metavar": "N", **about})
+    group.add_argument(flag, **{"type": count(most), "metavar": "N", "help": text, **about})
 
 
 def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any) -> None:
-    _add(group, flag, text, type=path, metavar=metavar, **about)
+    group.add_argument(flag, type=path, metavar=metavar, help=text, **about)
 
 
 def _add_devices(group: ArgumentGroup) -> None:
-    text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
-    _count(group, "--devices", text, DEVICES)
-    text = "auto: GPUs if there are any, otherwise simulated CPU devices; "
-    text += "gpu: an error if there are none (%(default)s)"
-    _add(group, "--device-kind", text, choices=("auto", "cpu", "gpu"), default="auto")
-    text = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
-    _add(group, "--tf32", text, action="store_true")
-    text = "GPUs give the same bits each time, and are slower"
-    _add(group, "--deterministic", text, action="store_true")
-    text = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
-    _count(group, "--threads", text, THREADS, default=cores())
+    all_of_them = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
+    _count(group, "--devices", all_of_them, DEVICES)
+    group.add_argument(
+        "--device-kind",
+        choices=("auto", "cpu", "gpu"),
+        default="auto",
+        help="auto: GPUs if there are any, otherwise simulated CPU devices; "
+        "gpu: an error if there are none (%(default)s)",
+    )
+    fast = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
+    group.add_argument("--tf32", action="store_true", help=fast)
+    same = "GPUs give the same bits each time, and are slower"
+    group.add_argument("--deterministic", action="store_true", help=same)
+    shared = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
+    _count(group, "--threads", shared, THREADS, default=cores())
 
 
 def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
+    presets = "; ".join(_described(spec, name) for name in spec.presets)
     auto = "book" if spec.without_gpu == "book" else f"book on GPUs, else {spec.without_gpu}"
-    text = "; ".join(_described(spec, name) for name in spec.presets)
-    text += f"; auto: {auto}. Other flags override it (%(default)s)"
-    _add(group, "--preset", text, choices=("auto", *spec.presets), default="auto")
+    group.add_argument(
+        "--preset",
+        choices=("auto", *spec.presets),
+        default="auto",
+        help=f"{presets}; auto: {auto}. Other flags override it (%(default)s)",
+    )
     _count(group, "--batch-size", "examples in the global minibatch")
-    _add(group, "--lr", "learning rate", type=above_zero, metavar="X")
-    text = "linear: the rate falls to 0 over the run (the preset's; with --steps: none)"
-    _add(group, "--lr-decay", text, choices=("none", "linear"))
+    group.add_argument("--lr", type=above_zero, metavar="X", help="learning rate")
+    group.add_argument(
+        "--lr-decay",
+        choices=("none", "linear"),
+        help="linear: the rate falls to 0 over the run (the preset's; with --steps: none)",
+    )
     length = group.add_mutually_exclusive_group()
     _count(length, "--epochs", "passes over the data", STEPS)
     _count(length, "--steps", "exactly N minibatches, in place of epochs", STEPS)
     text = "seed of the initial weights and of the minibatch order (%(default)s)"
     _count(group, "--seed", text, type=seed, default=SEED)
-    _add(group, "--dtype", "(%(default)s)", choices=("float32", "float64"), default="float32")
+    numbers = ("float32", "float64")
+    group.add_argument("--dtype", choices=numbers, default="float32", help="(%(default)s)")
 
 
 def _described(spec: ChapterSpec, name: str) -> str:
@@ -137,11 +145,15 @@ def _described(spec: ChapterSpec, name: str) -> str:
 
 
 def _add_data(group: ArgumentGroup) -> None:
-    text = "auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)"
-    _add(group, "--dataset", text, choices=("auto", "fashion-mnist", "synthetic"), default="auto")
-    text = "where the four files of Fashion-MNIST are "
-    text += "(else $FASHION_MNIST_DIR, the user's cache, a download)"
-    _path(group, "--data-dir", "DIR", text)
+    group.add_argument(
+        "--dataset",
+        choices=("auto", "fashion-mnist", "synthetic"),
+        default="auto",
+        help="auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)",
+    )
+    else_where = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
+    four = f"where the four files of Fashion-MNIST are {else_where}"
+    _path(group, "--data-dir", "DIR", four)
     _count(group, "--train-examples", "train on the first N")
     _count(group, "--test-examples", "test on the first N")
 
@@ -150,28 +162,43 @@ def _add_files(group: ArgumentGroup) -> None:
     _path(group, "--init-weights", "FILE", "start from these .safetensors")
     _path(group, "--save-weights", "FILE", "write the final weights there")
     _path(group, "--out", "DIR", "where the record goes (%(default)s)", default=Path("results"))
-    _add(group, "--quiet", "print only the closing line", action="store_true")
+    group.add_argument("--quiet", action="store_true", help="print only the closing line")
 
 
 def _add_checkpoints(group: ArgumentGroup) -> None:
     _path(group, "--checkpoint-dir", "DIR", "keep the last two checkpoints of a run there")
-    text = "steps between two checkpoints (else one at the end of each epoch)"
-    _count(group, "--checkpoint-every", text, STEPS)
-    text = "resume from the newest checkpoint there, or start from the beginning if there is none: "
-    text += "on the same setup, it ends with the same bits as a run that was never stopped"
-    _add(group, "--resume", text, action="store_true")
-    text = "resume from this checkpoint, of any framework and any number of devices: "
-    text += "the numbers are the same except for rounding"
-    _path(group, "--resume-from", "FILE", text)
+    every = "steps between two checkpoints (else one at the end of each epoch)"
+    _count(group, "--checkpoint-every", every, STEPS)
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="resume from the newest checkpoint there, or start from the beginning if there is "
+        "none: on the same setup, it ends with the same bits as a run that was never stopped",
+    )
+    _path(
+        group,
+        "--resume-from",
+        "FILE",
+        "resume from this checkpoint, of any framework and any number of devices: "
+        "the numbers are the same except for rounding",
+    )
 
 
 def _add_hosts(group: ArgumentGroup) -> None:
-    text = "auto: train together with the other processes that a launcher has started; "
-    text += "none: run alone (%(default)s)"
-    _add(group, "--launcher", text, choices=("auto", "none"), default="auto")
-    text = "by hand, the same on each host: where the first process listens"
-    _add(group, "--coordinator", text, metavar="HOST:PORT")
+    group.add_argument(
+        "--launcher",
+        choices=("auto", "none"),
+        default="auto",
+        help="auto: train together with the other processes that a launcher has started; "
+        "none: run alone (%(default)s)",
+    )
+    group.add_argument(
+        "--coordinator",
+        metavar="HOST:PORT",
+        help="by hand, the same on each host: where the first process listens",
+    )
     _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)
-    _count(group, "--host-rank", "by hand: the number of this host, from 0", type=rank, metavar="R")
-    text = "all processes have to start within so many seconds (%(default)s)"
-    _count(group, "--join-timeout", text, JOIN, default=300, metavar="S")
+    first = "by hand: the number of this host, from 0"
+    _count(group, "--host-rank", first, type=rank, metavar="R")
+    wait = "all processes have to start within so many seconds (%(default)s)"
+    _count(group, "--join-timeout", wait, JOIN, default=300, metavar="S")
