@@ -26,21 +26,21 @@ SAME_BITS: Final = {
 }
 """The chapters that give, over several hosts and by default, the same bits as on one host."""
 
-_NO_SLICES = "MXNet cuts no weights, gradients or momentum into slices for devices"
-_NO_ORDER = "MXNet has no orders of microbatches of its own: ask for --schedule naive"
+_NO_SLICES = "MXNet shards no weights, gradients or momentum"
+_NO_ORDER = "MXNet's pipeline has only the naive order: ask for --schedule naive"
 NO_NATIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "pytorch": {"naive": "PyTorch's pipelines are --schedule gpipe and 1f1b"},
-    "tensorflow": {"pipeline": "DTensor has one program for all devices, and no stages in it"},
+    "tensorflow": {"pipeline": "DTensor has one program for all devices, without stages"},
     "jax": dict.fromkeys(
         ("1f1b", "naive"),
-        "JAX's gradient of a pipeline goes back in GPipe's order: ask for --schedule gpipe",
+        "JAX's gradient of a pipeline runs in GPipe's order: ask for --schedule gpipe",
     ),
     "mxnet": {
         **dict.fromkeys(("tensor", "zero1", "zero2", "zero3"), _NO_SLICES),
         **dict.fromkeys(("gpipe", "1f1b"), _NO_ORDER),
     },
 }
-"""The strategies and schedules that a framework has no means of its own for, and why not."""
+"""The strategies and schedules that a framework does not support natively, and why not."""
 
 IN_PROCESSES: Final = ("ddp", "fsdp")
 """The wrappers that take a process for each device; all else takes one for all devices."""
