@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from common.judge.judgement import Cases, Setting, require
 from common.judge.nets import SINGLE, allowed
 from common.judge.readers import as_array, as_list, call
 from common.parallel.shards import shard_bounds
-
-SIZES: Final = ((4, 6, 6), (5, 7, 8))
-"""Examples, inputs and outputs."""
 
 
 class Group(list[Any]):
@@ -43,7 +40,7 @@ class Group(list[Any]):
 
 def judge_layer(candidate: Any, setting: Setting) -> Cases:
     """Judges `candidate(X, params, devices) -> Y, backward`."""
-    for n, inputs, outputs in SIZES:
+    for n, inputs, outputs in ((4, 6, 6), (5, 7, 8)):
         random = np.random.RandomState(n)
         shapes = [(n, inputs), (inputs, outputs), (outputs,), (n, outputs)]
         drawn = [random.standard_normal(shape) for shape in shapes]
@@ -85,8 +82,7 @@ def _judge(what: str, value: Any, parts: Mapping[str, Array]) -> None:
     arrays = _assembled(what, value, expected.shape)
     sums = distance(np.sum(arrays, axis=0), expected)[0] < SINGLE
     for device, array in enumerate(arrays):
-        told = "is only a part: the sum over the devices would be right"
-        told = told if sums else parts_in(array, parts)
+        told = "is only a part of the sum over devices" if sums else parts_in(array, parts)
         where = f"{what} on device {device}" if len(arrays) > 1 else what
         require(distance(array, expected)[0] < allowed(array), f"{where} {told}", what)
 

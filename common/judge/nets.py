@@ -19,8 +19,6 @@ NETS: Final = {
 }
 """By net: its chapter, the shapes of its weights, and the numbers of examples of the steps."""
 
-RATES: Final = (0.1, 0.05, 0.2)
-
 SINGLE, MIXED, FLIPPED = 2e-4, 1e-5, 5e-2
 """Distances that rounding explains; the last where it opens or shuts ReLUs, as in ResNet-18."""
 
@@ -79,7 +77,7 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
         told = f"{name} of weights() is not what start() was given"
         require(distance(after[name], values)[0] < allowed(after[name]), told, "start")
     previous: Update | None = None
-    for number, (count, lr) in enumerate(zip(sizes, RATES, strict=True), 1):
+    for number, (count, lr) in enumerate(zip(sizes, (0.1, 0.05, 0.2), strict=True), 1):
         yield f"step {number}, of {count} examples"
         before, (X, y) = after, examples(count, dtype)
         loss = as_array(call(step, setting.hand(X), setting.hand(y), lr), "the loss")

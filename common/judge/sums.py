@@ -3,7 +3,7 @@
 from fractions import Fraction
 from itertools import combinations
 from operator import index
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from common.judge.readers import as_array, as_list, call
 from common.parallel.schedules import Schedule, Transfer, execute
 from common.terminal.text import listed
 
-SHAPES: Final = ((0,), (1,), (7,), (1000,), (3, 5))
-
 
 def judge_allreduce(candidate: Any, setting: Setting) -> Cases:
     """Judges `candidate(data) -> list` for every number of devices."""
     for dtype in [setting.dtype] if setting.dtype else ["float64", "float32"]:
         for k in range(1, len(setting.devices) + 1):
-            for shape in SHAPES:
+            for shape in ((1,), (7,), (1000,), (3, 5), (0,)):
                 size = " x ".join(map(str, shape))
                 yield f"{k} device{'s' * (k > 1)}, size {size}, {dtype}"
                 rows = np.random.RandomState(k).standard_normal((k, *shape)).astype(dtype)
@@ -72,7 +70,8 @@ def _describe(candidate: Any, setting: Setting, rows: Array) -> None:
     inputs, outputs = _reduced(candidate, setting, known)
     sums = [as_array(output, "an output").ravel() for output in outputs]
     told = contributions([[shares_in(x, len(rows)) for x in array] for array in sums], "entry")
-    require(not told, told, "rebound" if outputs is inputs else "missing")
+    hint = "mean" if "/" in told else "rebound" if outputs is inputs else "missing"
+    require(not told, told, hint)
     raise WrongError("entries of the sum are in wrong places, or lack digits", "places")
 
 

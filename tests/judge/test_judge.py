@@ -87,14 +87,6 @@ SPLITS = {
 }
 
 
-def defined(kind: str, arguments: str, body: str) -> Any:
-    """A function of a reader's file."""
-    names: dict[str, Any] = {"np": np}
-    source = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    exec(f"def {kind}({arguments}):\n{source}", names)
-    return names[kind]
-
-
 def verdict(kind: str, candidate: object, **asked: Any) -> str:
     """The first line; the others are there."""
     judgement = judge(kind, candidate, Setting(**asked))
@@ -104,20 +96,22 @@ def verdict(kind: str, candidate: object, **asked: Any) -> str:
     return first
 
 
+MISTAKES = {
+    "allreduce(data)": ALLREDUCES,
+    "schedule(k)": SCHEDULES,
+    "pipeline(stages, microbatches)": PIPELINES,
+    "layer(X, params, devices)": {LAYER.replace(*slip): told for slip, told in SPLITS.items()},
+}
+
+
 @pytest.mark.parametrize(
-    ("kind", "arguments", "body", "told"),
-    [
-        *(("allreduce", "data", *each) for each in ALLREDUCES.items()),
-        *(("schedule", "k", *each) for each in SCHEDULES.items()),
-        *(("pipeline", "stages, microbatches", *each) for each in PIPELINES.items()),
-        *(
-            ("layer", "X, params, devices", LAYER.replace(*change), told)
-            for change, told in SPLITS.items()
-        ),
-    ],
+    ("head", "body", "told"), [(head, *each) for head, v in MISTAKES.items() for each in v.items()]
 )
-def test_the_first_line_names_a_mistake(kind: str, arguments: str, body: str, told: str) -> None:
-    said = verdict(kind, defined(kind, arguments, body))
+def test_the_first_line_names_a_mistake(head: str, body: str, told: str) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec(f"def {head}:\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}", names)
+    kind = head.partition("(")[0]
+    said = verdict(kind, names[kind])
     assert said.startswith("wrong: ")
     assert told in said
 
@@ -134,9 +128,9 @@ class Descent:
     def weights(self) -> Weights:
         return self.w
 
-    def exact(self, X: Array, y: Array) -> numpy_nets.Step:
+    def exact(self, X: Array, y: Array, w: Weights | None = None) -> numpy_nets.Step:
         bounds = shard_bounds(len(X), self.devices)
-        return numpy_nets.step(self.chapter, X, y, self.w, bounds)
+        return numpy_nets.step(self.chapter, X, y, w or self.w, bounds)
 
     def gradient(self, X: Array, y: Array) -> Weights:
         return self.changed(self.exact(X, y).gradients)
@@ -165,10 +159,6 @@ def over_shards(weigh: Callable[[int, int], float], devices: int = 2) -> dict[st
     return {"gradient": gradient}
 
 
-def stale(self: Descent, X: Array, y: Array) -> Weights:
-    return numpy_nets.step("scratch", X, y, self.before, [(0, len(X))]).gradients
-
-
 STEPS: dict[str, dict[str, Any]] = {
     "right: losses and weights of lenet": {},
     "the gradient is 2 times the right one": over_shards(lambda n, every: 2 * n / every),
@@ -182,7 +172,9 @@ STEPS: dict[str, dict[str, Any]] = {
     "the gradient has 0.9 times the last update added: momentum": {
         "changed": lambda self, grads: {k: grads[k] + 0.9 * self.last[k] for k in grads}
     },
-    "step 2, of 11 examples: the gradient is that of the weights before": {"gradient": stale},
+    "step 2, of 11 examples: the gradient is that of the weights before": {
+        "gradient": lambda self, *minibatch: self.exact(*minibatch, self.before).gradients
+    },
     "fc2.bias is not changed": {"changed": lambda _, grads: grads | {"fc2.bias": np.zeros(10)}},
     "the loss is that of the sum over 12 examples": {"factor": 12},
 }

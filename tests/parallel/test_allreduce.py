@@ -40,7 +40,7 @@ def summed(scratch: Any, algorithm: str, data: Sequence[Any]) -> list[Any]:
 def test_every_algorithm_gives_the_sum(
     scratch: Any, framework: str, all_devices: Sequence[Any], algorithm: str
 ) -> None:
-    setting = in_framework(framework, all_devices)
+    setting = in_framework(framework, all_devices[:4])
     judgement = judge("allreduce", partial(summed, scratch, algorithm), setting)
     assert judgement.right, judgement.text
 
@@ -49,7 +49,7 @@ def test_every_algorithm_gives_the_sum(
 @pytest.mark.parametrize(
     ("writes", "told"),
     [
-        ("data[i][:]", "right: every device gets the sum, with the same bits, over 1 to 5 devices"),
+        ("data[i][:]", "right: every device gets the sum, with the same bits, over 1 to 4 devices"),
         ("data[i]", "wrong: at 2 devices, size 1, float64: device 1 has the values of 1 only"),
     ],
 )
@@ -58,7 +58,7 @@ def test_the_books_allreduce_writes_into_arrays(
 ) -> None:
     names: dict[str, Any] = {"to": primitives(framework).copy_to}
     exec(BOOK.format(writes=writes), names)
-    judgement = judge("allreduce", names["allreduce"], in_framework(framework, all_devices))
+    judgement = judge("allreduce", names["allreduce"], in_framework(framework, all_devices[:4]))
     assert judgement.text.startswith(told)
 
 
