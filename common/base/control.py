@@ -191,7 +191,8 @@ class Group:
         self.names, self.channels = dict[int, str](), dict[int, Channel]()
         self.ends: dict[int, Failure | None] = {}
         self.missed = dict.fromkeys(children, 0)
-        self.counted, self.limit, self.stopping = time.monotonic(), math.inf, False
+        self.counted, self.limit = time.monotonic(), math.inf
+        self.asked = self.stopping = False
         for rank, child in children.items():
             self.channels[rank] = child.channel
             self.listen_to(rank, child.channel, child.name)
@@ -231,7 +232,8 @@ class Group:
         if time.monotonic() - self.counted >= BEAT:
             self.counted = time.monotonic()
             self.beat()
-        if self.stop.asked:
+        if self.stop.asked and not self.asked:  # once: the answer is a message, too
+            self.asked = True
             self.ask_to_stop()
         if self.stopping:  # each time: a run notes it only once it has begun
             self.tell(stop=True)
