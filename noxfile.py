@@ -187,6 +187,16 @@ def seeds(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def planted(session: nox.Session) -> None:
+    """Plant bugs that people have met, and show what catches each; `-- --write`: keep the page."""
+    session.env.update(python_of.NO_GPUS)
+    for framework in available():
+        python, env = python_of.framework(session, framework), compilation_cache(framework)
+        session.run(python, "-m", "planted", f"--framework={framework}", env=env)
+    run_common(session, "planted", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Time every framework and the usual high-level loops; `-- --gpus 2`: on GPUs."""
     gpus = any(flag.startswith("--gpus") for flag in session.posargs)

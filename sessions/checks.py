@@ -36,7 +36,16 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Check types, of each backend against its own framework."""
     mypy = [python_of.environment(session, "lint"), "-m", "mypy", "--num-workers=auto"]
-    folders = ("bench", "common", "notebooks", "sessions", "silent", "tests", "noxfile.py")
+    folders = (
+        "bench",
+        "common",
+        "notebooks",
+        "planted",
+        "sessions",
+        "silent",
+        "tests",
+        "noxfile.py",
+    )
     session.run(*mypy, *folders)
     for framework in available():
         python = python_of.framework(session, framework)

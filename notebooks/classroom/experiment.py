@@ -93,10 +93,10 @@ def command(framework: str, python: Path, chapter: str, flags: Sequence[str]) ->
     return Command(framework, python, ["-m", f"frameworks.{framework}.{chapter}", *flags])
 
 
-def read_runs(folder: Path, chapter: str, frameworks: Iterable[str]) -> Runs:
+def read_runs(folder: Path, chapter: str, frameworks: Iterable[str], devices: int = 1) -> Runs:
     """The run of each framework in a folder, in the project's order."""
     return {
-        name: read_run(folder / record_name(name, chapter, 1, SPECS[chapter].way({})))
+        name: read_run(folder / record_name(name, chapter, devices, SPECS[chapter].way({})))
         for name in FRAMEWORKS
         if name in set(frameworks)
     }

@@ -66,13 +66,13 @@ def best_factor(ours: Array, expected: Array) -> tuple[float, float]:
     return factor, residual
 
 
-def verdicts(examined: SuiteResult) -> list[list[str]]:
-    """A row for each check of the runs on one device: its heading, then its result by framework.
+def verdicts(examined: SuiteResult, devices: int = 1) -> list[list[str]]:
+    """A row for each check of the runs on so many devices: its heading, then each framework's.
 
     The frameworks are in the order of `examined.found`.
     """
-    checks = [check for check in examined.comparison.checks if check.devices == 1]
-    frameworks = [run.framework for run in examined.found if run.devices == 1]
+    checks = [check for check in examined.comparison.checks if check.devices == devices]
+    frameworks = [run.framework for run in examined.found if run.devices == devices]
     rows = []
     for name in dict.fromkeys(check.check for check in checks):
         results = {check.framework: check for check in checks if check.check == name}

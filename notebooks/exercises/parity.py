@@ -57,6 +57,15 @@ def riddle_3(factor: float, examples: int) -> float:
     return factor / examples
 
 
+def riddle_4(factor: float, devices: int) -> float:
+    """The sum over devices is divided by their number, though each has divided by the minibatch.
+
+    On one device all is right. On two, the first loss and the whole gradient are half of the right
+    ones, and nothing is left over. The result is 1.
+    """
+    return factor * devices
+
+
 def excess(n: int, steps: int, variance: float) -> float:
     """The excess of a running variance over n - 1, relative to the one over n.
 

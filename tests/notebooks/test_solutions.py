@@ -17,7 +17,7 @@ from common.models.initial import initial_weights
 from common.models.weights_file import save_weights
 from common.parallel.schedules import SCHEDULES
 from common.scaling.cluster import Link, seconds
-from notebooks.classroom import planted
+from notebooks.classroom import riddles
 from notebooks.exercises import multiple_gpus as solutions, parity, strategies as splits
 from notebooks.exercises.allreduce import ring_beats_halving_from
 
@@ -101,7 +101,7 @@ def test_a_bias_on_each_device_is_added_so_often(devices: int) -> None:
 def test_weights_in_another_order_are_named_and_put_back(tmp_path: Path) -> None:
     right = initial_weights(nets.LENET, 8, "float32")
     save_weights(tmp_path / "right.safetensors", right)
-    save_weights(tmp_path / "wrong.safetensors", planted.channels_last(right))
+    save_weights(tmp_path / "wrong.safetensors", riddles.channels_last(right))
     files = tmp_path / "wrong.safetensors", tmp_path / "right.safetensors"
     assert parity.riddle_2(*files) == ("fc1.weight", True)
 

@@ -1,0 +1,63 @@
+"""Plants bugs that people have met, one by one, and shows which check of the comparison sees each.
+
+python -m planted --list
+python -m planted "mean of shard means" --framework jax
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
+from common.base.files import write_text
+from common.terminal.command import Parser, status
+from common.terminal.values import path
+from planted.bugs import BUGS
+
+
+def parser() -> Parser:
+    made = Parser("python -m planted", __doc__)
+    add = made.add_argument
+    add("names", nargs="*", metavar="NAME", help="these bugs (all)")
+    framework = "plant them in this one (compare the table of all in --out with docs/planted.md)"
+    add("--framework", choices=FRAMEWORKS, help=framework)
+    add("--list", action="store_true", help="print what people did, and where that is told")
+    add("--write", action="store_true", help="write the table to docs/planted.md")
+    out = "where the answers of all bugs go (%(default)s)"
+    add("--out", type=path, default=Path("results"), metavar="DIR", help=out)
+    return made
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Does what the flags say. Returns 0, or 1 if the page has another table."""
+    from planted import page
+
+    if unknown := [name for name in flags.names if name not in BUGS]:
+        raise RequestError(f"there is no bug {unknown[0]!r}: --list names all")
+    if flags.list:
+        print("\n".join(map(page.told, BUGS.values())))
+        return 0
+    if flags.framework is None:
+        return page.compare(flags.out / "planted", write=flags.write)
+    from planted.run import answers
+
+    made = []
+    for answer in answers(flags.framework, flags.names or list(BUGS)):
+        print(page.shown(answer), flush=True)
+        made.append(answer)
+    if not flags.names:
+        file = flags.out / "planted" / f"{flags.framework}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, page.ANSWERS.dump_json(made, indent=1).decode() + "\n")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Plants what the flags ask for. Returns 0, 1 if something differs, 2, 130 or 143."""
+    made = parser()
+    return status(made.prog, lambda: run(made.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

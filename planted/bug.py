@@ -1,0 +1,103 @@
+"""A planted bug: what people did, where that is told, the runs that show it, what it replaces."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+from unittest.mock import patch
+
+from common.backends.frameworks import FRAMEWORKS
+
+
+@dataclass
+class Right:
+    """What a bug replaces, and the run in which it does; `share` is a number between two calls."""
+
+    function: Any
+    framework: str
+    devices: int
+    batch_size: int
+    calls: int = 0
+    share: Any = None
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        return self.function(*args, **more)
+
+
+Runs = Mapping[str, Sequence[int]]
+"""Numbers of devices by chapter and suite: "scratch float64"."""
+Wrong = Callable[..., Any]
+"""Takes the place of a function; gets it as a `Right`, and then its arguments."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What people did, in `words`, and the public `source` that tells of it.
+
+    `runs` show it. Where only a test can see it, `test` names that instead. `wrong` has, for each
+    framework, places and what is put there.
+    """
+
+    name: str
+    words: str
+    source: str
+    runs: Runs = field(default_factory=dict)
+    test: str = ""
+    wrong: dict[str, list[tuple[str, Wrong]]] = field(default_factory=dict)
+
+    def at(self, place: str, *frameworks: str) -> Callable[[Wrong], Wrong]:
+        """A decorator of what takes a place, "module:function" or "module:Class.function"."""
+
+        def plant(wrong: Wrong) -> Wrong:
+            for framework in frameworks or FRAMEWORKS:
+                self.wrong.setdefault(framework, []).append((place.format(framework), wrong))
+            return wrong
+
+        return plant
+
+    @contextmanager
+    def planted(self, *run: Any) -> Iterator[None]:
+        """A context in which the bug is there: `run` has framework, devices, examples of a step."""
+        with ExitStack() as stack:
+            for place, wrong in self.wrong.get(run[0], ()):
+                module, _, path = place.partition(":")
+                *owners, name = path.split(".")
+                target: Any = import_module(module)
+                for owner in owners:
+                    target = getattr(target, owner)
+                right = Right(getattr(target, name), *run)
+                new = replacement(right, wrong) if callable(right.function) else wrong(right)
+                stack.enter_context(patch.object(target, name, new))
+            yield
+
+
+def replacement(right: Right, wrong: Wrong) -> Callable[..., Any]:
+    """The wrong function; it does not wrap the right one, which TensorFlow would trace instead."""
+
+    def planted(*args: Any, **more: Any) -> Any:
+        right.calls += 1
+        return wrong(right, *args, **more)
+
+    return planted
+
+
+MADE: Final[list[Bug]] = []
+"""All bugs, in the order in which they are made."""
+
+
+def bug(
+    source: str, runs: Runs, place: str, *frameworks: str, test: str = ""
+) -> Callable[[Wrong], Bug]:
+    """A decorator that makes a bug: its name is the function's, its words are the docstring.
+
+    The function takes the place of another one, in these frameworks or in all.
+    """
+
+    def make(wrong: Wrong) -> Bug:
+        words = (wrong.__doc__ or "").rstrip(".")
+        MADE.append(Bug(wrong.__name__.replace("_", " "), words, source, runs, test))
+        MADE[-1].at(place, *frameworks)(wrong)
+        return MADE[-1]
+
+    return make

@@ -1,0 +1,100 @@
+"""The answers of the comparison in words, and the page of all of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, TypeAdapter
+
+from common.backends.frameworks import FRAMEWORKS
+from common.base.errors import RequestError
+from common.base.files import write_text
+from planted.bug import Bug
+from planted.bugs import BUGS
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "planted.md"
+
+HEAD: Final = """\
+# Bugs that people have met, planted
+
+Each of these trained without an error where it was met; here it is planted in the public functions
+of a backend, or of what all share. `nox -s planted` makes the runs with it, and writes which
+command turns red and what the diagnosis says of the cause. `python -m planted --list` tells what
+people did.
+
+| bug | caught by | named as | seconds |
+| --- | --- | --- | ---: |
+"""
+
+
+class Answer(BaseModel):
+    """What the comparison says of a bug in one framework.
+
+    `caught` is the command whose runs turn red, "plain" or "grid", or the test; empty: all is
+    green. `named` is what the diagnosis says of the cause. `red` has the first failed check of each
+    run. `seconds` are of the processor.
+    """
+
+    bug: str
+    framework: str
+    caught: str = ""
+    named: str = ""
+    red: list[str] = []
+    seconds: float = 0.0
+
+
+ANSWERS: Final = TypeAdapter(list[Answer])
+
+
+def told(bug: Bug) -> str:
+    """A bug in a line."""
+    where = ", ".join(name for name in FRAMEWORKS if name in bug.wrong)
+    runs = bug.test or ", ".join(bug.runs)
+    return f"{bug.name}: {bug.words} ({bug.source}); {where}; {runs}"
+
+
+def shown(answer: Answer) -> str:
+    """An answer in some lines."""
+    caught = f"caught by {answer.caught}" if answer.caught else "GREEN"
+    lines = [f"{answer.framework}, {answer.bug}: {caught}, {answer.seconds:.1f} s"]
+    lines += [f"  {text}" for text in (answer.named, *answer.red) if text]
+    return "\n".join(lines)
+
+
+def compare(folder: Path, *, write: bool) -> int:
+    """Prints the table, and writes it as a page. Returns 1 if the page has another, else 0.
+
+    Seconds may be others. Raises RequestError if a framework has left no answers.
+    """
+    files = [folder / f"{framework}.json" for framework in FRAMEWORKS]
+    if missing := [file for file in files if not file.is_file()]:
+        raise RequestError(f"there is no {missing[0]}: `nox -s planted` makes it")
+    answers = [answer for file in files for answer in ANSWERS.validate_json(file.read_bytes())]
+    rows = [row(bug, [x for x in answers if x.bug == bug.name]) for bug in BUGS.values()]
+    print("\n".join(rows))
+    if write:
+        write_text(PAGE, HEAD + "\n".join(rows) + "\n")
+    kept = PAGE.read_text().removeprefix(HEAD).splitlines() if PAGE.is_file() else []
+    if [row.rsplit("|", 2)[0] for row in rows] == [row.rsplit("|", 2)[0] for row in kept]:
+        return 0
+    print(f"{PAGE.name} has another table: `nox -s planted -- --write` writes this one")
+    return 1
+
+
+def row(bug: Bug, answers: Sequence[Answer]) -> str:
+    """A row of the table: a bug in all frameworks that can have it."""
+    repository, _, number = bug.source.partition("#")
+    name = f"[{bug.name}](https://github.com/{repository}/issues/{number})" if number else bug.name
+    named = next((answer.named for answer in answers if answer.named), "–")
+    seconds = sum(answer.seconds for answer in answers)
+    return f"| {name} | {caught_by(answers)} | {named} | {seconds:.0f} |"
+
+
+def caught_by(answers: Sequence[Answer]) -> str:
+    """What sees a bug: one word if that is the same in all frameworks."""
+    groups: dict[str, list[str]] = {}
+    for answer in answers:
+        groups.setdefault(answer.caught or "nothing", []).append(answer.framework)
+    if len(groups) == 1:
+        return next(iter(groups))
+    return "; ".join(f"{caught}: {', '.join(names)}" for caught, names in groups.items())

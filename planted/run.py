@@ -1,0 +1,159 @@
+"""Runs with a bug in them, and what the comparison answers.
+
+python -m planted.run "sum not mean" jax scratch --steps 3
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from unittest.mock import patch
+
+from common.backends.devices import Process
+from common.base.children import start
+from common.base.errors import RunError
+from common.chapters.chapters import SUITES
+from common.chapters.suites import Suite
+from common.compare.checks import SuiteResult
+from common.compare.findings import Check
+from common.compare.folder import examine
+from common.diagnose.suspects import suspects
+from common.grid import work
+from common.report.text import describe
+from common.training.job import Job
+from planted.bug import Bug, Runs
+from planted.bugs import BUGS
+from planted.page import Answer
+
+KNOWN: Final = {f"{suite.chapter} {suite.name}": suite for suite in SUITES}
+SHORTER: Final = {"scratch": {"steps": 3, "train_examples": 251}}
+"""Settings of a suite in which as much happens in fewer steps: the last minibatch is short."""
+Results = Mapping[str, SuiteResult]
+"""What is compared, by chapter and suite."""
+
+
+@dataclass(frozen=True)
+class PlantedJob(Job):
+    """A job with a bug in each of its processes."""
+
+    bug: str = ""
+
+    def __call__(self, process: Process) -> None:
+        """Trains with the bug."""
+        settings = self.settings
+        setting = settings["framework"], settings["devices"], settings["batch_size"]
+        with BUGS[self.bug].planted(*setting):
+            super().__call__(process)
+
+
+def work_planted(
+    bug: str, framework: str, chapter: str, given: Mapping[str, Any], printed: Path
+) -> None:
+    """What the process of a run does: see `common.grid.work`."""
+    with patch("common.training.run.Job", partial(PlantedJob, bug=bug)):
+        work(framework, chapter, given, printed)
+
+
+def seconds_used() -> float:
+    """Seconds of the processor, by this process and those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def answers(framework: str, names: Sequence[str]) -> Iterator[Answer]:
+    """What the comparison says of bugs; raises RunError if a run without a bug is red."""
+    from common.backends.loading import preload, set_tf32
+
+    alone = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ |= alone  # read when a framework is loaded
+    set_tf32(False)
+    preload(framework, "common.training.run")
+    begun, runs = seconds_used(), dict[str, set[int]]()
+    bugs = [BUGS[name] for name in names if framework in BUGS[name].wrong]
+    for name, devices in (each for bug in bugs for each in planned(bug, framework).items()):
+        suite = KNOWN[name]
+        runs.setdefault(name, set()).update(devices)
+        runs.setdefault(f"{suite.chapter} {suite.alone_in or suite.name}", set()).add(1)
+    right = compared("control", framework, runs)
+    if wrong := failed_checks(right, runs):
+        raise RunError(f"without a bug, {describe(wrong[0])}")
+    yield Answer(bug="control", framework=framework, seconds=seconds_used() - begun)
+    for bug in bugs:
+        begun = seconds_used()
+        answer = answer_to(bug, framework, right)
+        yield answer.model_copy(update={"seconds": seconds_used() - begun})
+
+
+def planned(bug: Bug, framework: str) -> Runs:
+    """The runs of a bug that the framework has."""
+    return {name: k for name, k in bug.runs.items() if framework not in KNOWN[name].lacking}
+
+
+def compared(bug: str, framework: str, runs: Mapping[str, Iterable[int]]) -> Results:
+    """Makes runs with a bug and compares them. Raises RunError if one cannot be made."""
+    with TemporaryDirectory(prefix="planted-") as folder:
+        printed = Path(folder) / "printed"
+        for name, devices in runs.items():
+            task = partial(start, work_planted, bug, framework, KNOWN[name].chapter)
+            for process in [task(settings(KNOWN[name], k, folder), printed) for k in devices]:
+                process.join()
+                if process.exitcode not in (0, 1):
+                    raise RunError(f"{bug}: {printed.read_text()}")
+        chapters = list(dict.fromkeys(KNOWN[name].chapter for name in runs))
+        results = examine(Path(folder), frameworks=[framework], chapters=chapters)
+        return {f"{x.suite.chapter} {x.suite.name}": x for x in results}
+
+
+def answer_to(bug: Bug, framework: str, right: Results) -> Answer:
+    """Makes the runs of a bug and compares them with the right ones."""
+    if bug.test:
+        return Answer(bug=bug.name, framework=framework, caught=bug.test.rpartition("::")[2])
+    runs = planned(bug, framework)
+    made = compared(bug.name, framework, runs).items()
+    results = {name: with_right(result, right[name]) for name, result in made}
+    wrong = failed_checks(results, runs)
+    plain = any(check.devices in KNOWN[f"{check.chapter} {check.suite}"].devices for check in wrong)
+    first = {(check.suite, check.devices): describe(check) for check in wrong[::-1]}
+    answer = Answer(bug=bug.name, framework=framework, red=list(first.values())[::-1])
+    if wrong:
+        answer.caught = "plain" if plain else "grid"
+        suspect = suspects(list(results.values()))[0]
+        answer.named = suspect.evidence[0] if suspect.evidence else ""
+        record = suspect.first.entry.record
+        if record and record.failure:
+            answer.named = record.failure.message
+    return answer
+
+
+def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
+    """The runs compared with right ones, which plain `nox` has of other frameworks."""
+    alone = [run for run in (*right.runs, *right.alone) if run.devices == 1]
+    return replace(result, references=right.references, related={result.suite.alone_in: alone})
+
+
+def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:
+    """The failed checks of the runs, but for the lack of others: right ones stand in for these."""
+    checks = [(name, check) for name, x in results.items() for check in x.comparison.checks]
+    made = [check for name, check in checks if check.devices in runs.get(name, ())]
+    return [check for check in made if not check.passed and check.check != "peers"]
+
+
+def settings(suite: Suite, devices: int, folder: str) -> dict[str, Any]:
+    less = {} if "preset" in suite.settings else SHORTER.get(suite.chapter, {})
+    return {**suite.given(devices, Path(folder)), **less, "quiet": True}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a chapter with a bug in it: the bug, the framework, the chapter, its flags."""
+    from common.training.cli import main as run_chapter
+
+    bug, framework, chapter, *flags = argv
+    with patch("common.training.run.Job", partial(PlantedJob, bug=bug)):
+        return run_chapter(framework, chapter, flags)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Bugs of strategies by hand: pipelines, tensor parallelism, ZeRO."""
+
+import math
+from typing import Any, Final
+
+from common.models.nets import LENET
+from planted.bug import Right, bug
+from planted.tensors import rolled, scaled, without
+
+OPS: Final = "frameworks.{}.primitives"
+HAND: Final = "frameworks.strategies"
+DATA: Final = {"strategies float64-data": (2,)}
+PIPELINE: Final = {"strategies float64-pipeline": (3,)}
+TENSOR: Final = {"strategies float64-tensor": (3,)}
+ZERO1: Final = {"strategies float64-zero1": (3,)}
+ZERO3: Final = {"strategies float64-zero3": (3,)}
+RESUMES: Final = (
+    "tests/chapters/test_strategies.py::test_what_one_strategy_has_saved_every_other_one_resumes"
+)
+MICROBATCHES: Final = 3
+"""Of each of these suites; their sizes differ."""
+
+
+@bug("huggingface/transformers#34191", {**PIPELINE, **TENSOR}, OPS + ":loss_and_grad")
+def mean_of_microbatch_means(right: Right, logits: Any, y: Any, examples: int) -> Any:
+    """Average the means of unequal microbatches."""
+    return right(logits, y, examples=MICROBATCHES * y.shape[0])
+
+
+@bug("huggingface/accelerate#608", DATA, HAND + ".data:over_microbatches")
+def mean_of_shard_means_split(right: Right, replica: Any, X: Any, y: Any, *rest: Any) -> Any:
+    """Average the means of unequal shards, in a strategy."""
+    return right(replica, X, y, len(y) * right.devices, *rest[1:])
+
+
+@bug("deepspeedai/DeepSpeed#7773", PIPELINE, OPS + ":loss_and_grad")
+def microbatches_summed(right: Right, logits: Any, y: Any, examples: int) -> Any:
+    """Sum the microbatches' mean gradients."""
+    return right(logits, y, examples=examples / MICROBATCHES)
+
+
+@bug("inclusionAI/AReaL#1273", PIPELINE, OPS + ":loss_and_grad")
+def divided_by_microbatches(right: Right, logits: Any, y: Any, examples: int) -> Any:
+    """Divide by the microbatches, as the loss does already."""
+    loss, grad = right(logits, y, examples=examples)
+    return loss, grad / MICROBATCHES
+
+
+@bug("pytorch/torchtitan#1732", PIPELINE, HAND + ".pipeline:accumulate")
+def sums_scaled_again(right: Right, ops: Any, grads: Any, further: Any) -> Any:
+    """Scale earlier microbatches at each further one."""
+    for name in grads.keys() & further.keys():
+        grads[name] = grads[name] / MICROBATCHES
+    right(ops, grads, further)
+
+
+@bug("pytorch/torchtitan#2106", TENSOR, OPS + ":finish")
+def bias_on_each_device(right: Right, name: str, Y: Any, params: Any) -> Any:
+    """Add the bias before the sum."""
+    return right(name, Y, scaled(params, right.devices))
+
+
+@bug("NVIDIA/Megatron-LM#7452", TENSOR, HAND + ".tensor:allreduce")
+def backward_not_reduced(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    """Forget the all-reduce of the backward pass."""
+    return right(ops, tensors, kind, group) if kind == "activations" else list(tensors)
+
+
+@bug("NVIDIA/Megatron-LM#7452", TENSOR, OPS + ":loss_and_grad")
+def loss_over_gathered_logits(right: Right, logits: Any, y: Any, examples: int) -> Any:
+    """Gather logits for a loss that expects shards."""
+    loss, grad = right(logits, y, examples=examples)
+    return loss + math.log(right.devices) * y.shape[0] / examples, grad
+
+
+@bug("EleutherAI/gpt-neox#1257", DATA, HAND + ".mesh:allreduce")
+def one_weight_not_reduced(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    """Leave a replicated weight's gradient as it is."""
+    pairs = zip(right(ops, tensors, kind, group), tensors, strict=True)
+    return [{**total, "fc2.bias": local["fc2.bias"]} for total, local in pairs]
+
+
+@bug("deepspeedai/DeepSpeed#966", ZERO3, HAND + ".zero:reduce_scatter")
+def stages_disagree(right: Right, ops: Any, tensors: Any, kind: str, group: Any) -> Any:
+    """Divide in stage 3 only."""
+    return [scaled(slices, 1 / right.devices) for slices in right(ops, tensors, kind, group)]
+
+
+@bug("NVIDIA/Megatron-LM#5077", ZERO1, OPS + ":sgd_step")
+def momentum_at_a_wrong_offset(right: Right, params: Any, velocities: Any, *rest: Any) -> Any:
+    """Slice momentum at a wrong offset where sizes are uneven."""
+    uneven = [k for k in velocities if math.prod(LENET[k]) % right.devices]
+    return right(params, velocities | {k: rolled(right, velocities[k]) for k in uneven}, *rest)
+
+
+@bug("pytorch/pytorch#168134", TENSOR, HAND + ".mesh:parts_of")
+def last_column_repeated(right: Right, tensors: Any, layouts: Any, device: int) -> Any:
+    """Fill up an uneven slice with its last column."""
+    parts = right(tensors, layouts, device)
+    if right.devices > 1 and device == right.devices - 1:
+        weight = parts["fc1.weight"].copy()
+        weight[:, -1] = weight[:, -2]
+        parts["fc1.weight"] = weight
+    return parts
+
+
+@bug("NVIDIA/nccl#1950", PIPELINE, HAND + ".pipeline:send")
+def end_of_a_message_lost(right: Right, ops: Any, tensor: Any, *to: Any) -> Any:
+    """Lose the last number of a large activation."""
+    return without(right, right(ops, tensor, *to), slice(-1, None))
+
+
+@bug("NVIDIA/Megatron-LM#5077", {}, HAND + ".mesh:Split.put", test=RESUMES)
+def momentum_lost_on_resuming(right: Right, self: Any, weights: Any, velocities: Any) -> Any:
+    """Save momentum's slices at offsets of padded ones."""
+    kept = {name: velocity.copy() for name, velocity in velocities.items()}
+    for velocity in kept.values():
+        velocity.reshape(-1)[-2:] = 0
+    right(self, weights, kept)

@@ -1,0 +1,90 @@
+"""Planted bugs are listed, planted in runs, and answered by the page."""
+
+import re
+
+import pytest
+from started import python
+
+from common.backends.frameworks import FRAMEWORKS
+from common.chapters.chapters import SUITES
+from planted import page
+from planted.__main__ import main
+from planted.bugs import BUGS, CONTROL
+from planted.page import Answer
+
+PLANTED = [bug for bug in BUGS.values() if bug is not CONTROL]
+WITH_TEST = [bug.name for bug in PLANTED if bug.test]
+RUN_A_TEST = """
+import sys, pytest
+from planted.bugs import BUGS
+with BUGS[sys.argv[1]].planted("pytorch", 1, 0):
+    sys.exit(pytest.main([BUGS[sys.argv[1]].test, "--framework=pytorch", "-q"]))
+"""
+
+
+def test_every_bug_has_words_a_source_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(BUGS) > 40
+    known = {f"{suite.chapter} {suite.name}": suite for suite in SUITES}
+    for bug, line in zip(PLANTED, lines[1:], strict=True):
+        assert line.startswith(f"{bug.name}: {bug.words} ({bug.source}); ")
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", bug.source)
+        assert bug.words
+        assert bool(bug.runs) != bool(bug.test)
+        for name, devices in bug.runs.items():
+            assert {*devices} <= {*known[name].devices, *known[name].more_devices}
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["no such bug"], "there is no bug 'no such bug'"),
+        (["--out=nowhere"], "there is no nowhere"),
+    ],
+)
+def test_what_cannot_be_planted_is_said_in_a_line(
+    capsys: pytest.CaptureFixture[str], flags: list[str], reason: str
+) -> None:
+    assert main(flags) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_row_names_frameworks_only_where_they_differ() -> None:
+    bug = PLANTED[0]
+    caught = [
+        Answer(bug=bug.name, framework=name, caught="plain", named="why", seconds=1)
+        for name in FRAMEWORKS
+    ]
+    assert page.row(bug, caught).endswith("| plain | why | 4 |")
+    caught[1].caught = ""
+    groups = "plain: pytorch, jax, mxnet; nothing: tensorflow"
+    assert f"| {groups} |" in page.row(bug, caught)
+
+
+def test_the_page_has_a_row_for_every_bug() -> None:
+    rows = page.PAGE.read_text().removeprefix(page.HEAD).splitlines()
+    assert [row.rpartition("issues/")[0] for row in rows[1:]] == [
+        page.row(bug, []).rpartition("issues/")[0] for bug in PLANTED
+    ]
+
+
+@pytest.mark.only(*FRAMEWORKS)
+def test_a_bug_turns_runs_red_that_are_green_without_it(framework: str) -> None:
+    done = python("-m", "planted", "sum rebound", "divided twice", "--framework", framework)
+    assert done.returncode == 0, done.stderr
+    answers = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert [re.sub(r", [\d.]+ s$", "", line) for line in answers] == [
+        f"{framework}, control: GREEN",
+        f"{framework}, sum rebound: caught by plain",
+        f"{framework}, divided twice: caught by plain",
+    ]
+    assert "conv1.weight on device 1 differs from its copy on device 0" in done.stdout
+
+
+@pytest.mark.only("pytorch")
+@pytest.mark.parametrize("name", WITH_TEST)
+def test_the_test_that_is_named_fails_with_the_bug(name: str) -> None:
+    done = python("-c", RUN_A_TEST, name)
+    assert done.returncode == 1, done.stderr
+    assert f"FAILED {BUGS[name].test}" in done.stdout
