@@ -79,7 +79,7 @@ def _apart(pipe: Connection, work: Callable[..., object], arguments: tuple[Any, 
     os.setsid()
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    work(lambda *told: pipe.send_bytes(json.dumps(told).encode()), *arguments)
+    work(lambda *message: pipe.send_bytes(json.dumps(message).encode()), *arguments)
 
 
 def end(processes: Iterable[BaseProcess]) -> None:

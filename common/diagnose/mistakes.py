@@ -36,25 +36,25 @@ Shares = tuple[Fraction, ...]
 
 def shares_in(value: float, k: int) -> Shares:
     """How often each of k devices is in a sum of powers of `BASE`, or in their mean."""
-    found: list[Shares] = []
+    decoded: list[Shares] = []
     for divisor in range(1, k + 1) if np.isfinite(value) else ():
         whole = round(value * divisor)
         digits = [whole // BASE**i % BASE for i in range(k)]
         if 0 <= whole < BASE**k and abs(value * divisor - whole) < 1e-6:
-            found.append(tuple(Fraction(digit, divisor) for digit in digits))
-    plain = [shares for shares in found if len({*shares} - {0}) < 2]
-    return [*plain, *found, ()][0]
+            decoded.append(tuple(Fraction(digit, divisor) for digit in digits))
+    plain = [shares for shares in decoded if len({*shares} - {0}) < 2]
+    return [*plain, *decoded, ()][0]
 
 
 def contributions(held: Sequence[Sequence[Shares]], place: str) -> str:
     """What devices have where the sum of all is due; nothing if they have it in each place."""
-    told = []
+    phrases = []
     for device, places in enumerate(held):
         wrong = [i for i, shares in enumerate(places) if {*shares} != {1}]
         if wrong:
             where = f" in {place} {listed(wrong[:3])}" if len(wrong) < len(places) else ""
-            told.append(f"device {device} has {contribution(places[wrong[0]])}{where}")
-    return "; ".join(told[:3])
+            phrases.append(f"device {device} has {contribution(places[wrong[0]])}{where}")
+    return "; ".join(phrases[:3])
 
 
 def contribution(shares: Shares) -> str:
@@ -75,7 +75,7 @@ class Update:
     X: Array
     y: Array
     weights: Weights
-    taken: Weights
+    applied: Weights
 
     def exact(self, rows: slice = slice(None), devices: int = 1) -> numpy_nets.Step:
         """The right step with some examples, which are normalized on each of some devices."""
@@ -110,33 +110,33 @@ def mistake(update: Update, wrong: Sequence[str], previous: Update | None) -> st
         return np.concatenate([arrays[name].ravel().astype(np.float64) for name in wrong])
 
     names, n = listed(wrong[:3] if len(wrong) < 4 else [*wrong[:2], "others"]), len(update.X)
-    exact, taken = update.exact(), flat(update.taken)
+    exact, applied = update.exact(), flat(update.applied)
     grad = flat(exact.gradients)
-    if not np.isfinite(taken).all():
+    if not np.isfinite(applied).all():
         return f"{names} is NaN or infinite"
-    if not taken.any():
+    if not applied.any():
         return f"{names} is not changed"
-    limit = min(2 * ROUNDED, distance(taken, grad)[0] / 10)
+    limit = min(2 * ROUNDED, distance(applied, grad)[0] / 10)
     subject = "the gradient" if len(wrong) == len(exact.gradients) else f"the gradient of {names}"
     singles = [slice(i, i + 1) for i in range(n)]
     if not all(map(trainable, update.weights)):
         singles = [slice(None)]  # normalized: an example is nothing by itself
         for k in range(2, MOST // 2 + 1):
-            if fit(taken, [flat(update.exact(devices=k).gradients)], limit) is not None:
+            if fit(applied, [flat(update.exact(devices=k).gradients)], limit) is not None:
                 return f"each of {k} devices normalizes by its own examples"
     basis = [flat(update.exact(rows).gradients) / len(singles) for rows in singles]
-    if (shares := fit(taken, basis, limit)) is not None:
+    if (shares := fit(applied, basis, limit)) is not None:
         return f"{subject} is {weighted(shares, n)}"
     slips = {"has {:.2g} times the weight added": [grad, flat(update.weights)]}
     if previous is not None:
-        last, stale = flat(previous.taken), replace(update, weights=previous.weights).exact()
+        last, stale = flat(previous.applied), replace(update, weights=previous.weights).exact()
         slips["is that of the weights before the last step"] = [flat(stale.gradients)]
         slips["is that of the last minibatch"] = [last]
         slips["has {:.2g} times the last update added: momentum, or kept gradients"] = [grad, last]
     for phrase, parts in slips.items():
-        if (factors := fit(taken, parts, limit)) is not None:
+        if (factors := fit(applied, parts, limit)) is not None:
             return f"{subject} {phrase.format(factors[-1])}"
-    return f"{subject} is off by {distance(taken, grad)[0]:.1e} of its largest entry"
+    return f"{subject} is off by {distance(applied, grad)[0]:.1e} of its largest entry"
 
 
 def weighted(shares: Array, n: int) -> str:

@@ -33,15 +33,15 @@ def parser(kinds: Sequence[str]) -> Parser:
     """The command line; --help explains these kinds."""
     protocols = "\n".join(TEXTS[kind]["protocol"] for kind in kinds)
     epilog = f"{protocols}\nexit status: 0: right; 1: wrong; 2: it could not be judged"
-    made = Parser("python -m common.judge", DESCRIPTION, epilog=epilog)
-    add = made.add_argument
+    command = Parser("python -m common.judge", DESCRIPTION, epilog=epilog)
+    add = command.add_argument
     add("kind", choices=TEXTS, metavar="KIND", help=f"what it is: {', '.join(TEXTS)}")
     add("file", metavar="FILE[:NAME]", help="where it is (NAME: the name of the kind)")
     add("--framework", choices=FRAMEWORKS, help="hand its tensors, on simulated devices")
     add("--dtype", choices=("float32", "float64"), help="(float64; allreduce: both)")
     add("--net", choices=("lenet", "resnet18"), help="the net of `step` and `model` (lenet)")
     add("--timeout", type=above_zero, default=60.0, metavar="S", help="seconds it may take (60)")
-    return made
+    return command
 
 
 def work(tell: Callable[..., None], kind: str, where: str, asked: dict[str, str]) -> None:
@@ -67,15 +67,15 @@ def run(flags: argparse.Namespace) -> int:
     for name in asked:
         if flags.kind not in FOR[name]:
             raise RequestError(f"--{name} means nothing for {flags.kind}")
-    told: list[Any] = [None, ""]
+    answer: list[Any] = [None, ""]
     failed = "the code ended its process"
     try:
-        for told in messages(work, flags.kind, flags.file, asked, seconds=flags.timeout):
-            if told[0] is not None:
+        for answer in messages(work, flags.kind, flags.file, asked, seconds=flags.timeout):
+            if answer[0] is not None:
                 break
     except TimeoutError:
         failed = f"no answer after {flags.timeout:g} seconds (--timeout)"
-    code, text = told
+    code, text = answer
     if code not in (0, 1):
         raise RequestError(text if code else f"{text}{failed}")
     print(text)
@@ -85,8 +85,8 @@ def run(flags: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns 0 (right), 1 (wrong), 2 (not judged) or 130."""
     words = list(sys.argv[1:] if argv is None else argv)
-    made = parser([kind for kind in TEXTS if kind in words] or list(TEXTS))
-    return status(made.prog, lambda: run(made.parse_args(words)))
+    command = parser([kind for kind in TEXTS if kind in words] or list(TEXTS))
+    return status(command.prog, lambda: run(command.parse_args(words)))
 
 
 if __name__ == "__main__":

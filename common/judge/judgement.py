@@ -111,5 +111,5 @@ def check(
         if kind not in TEXTS:
             raise RequestError(f"say which kind it is: kind= is one of {', '.join(TEXTS)}")
         print(judge(kind, candidate, in_framework(framework, devices)).text)
-    except RequestError as error:
+    except (RequestError, RuntimeError) as error:  # a framework may have its devices already
         print(f"not judged: {error}")

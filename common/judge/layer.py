@@ -82,9 +82,9 @@ def _judge(what: str, value: Any, parts: Mapping[str, Array]) -> None:
     arrays = _assembled(what, value, expected.shape)
     sums = distance(np.sum(arrays, axis=0), expected)[0] < SINGLE
     for device, array in enumerate(arrays):
-        told = "is only a part of the sum over devices" if sums else parts_in(array, parts)
+        text = "is only a part of the sum over devices" if sums else parts_in(array, parts)
         where = f"{what} on device {device}" if len(arrays) > 1 else what
-        require(distance(array, expected)[0] < allowed(array), f"{where} {told}", what)
+        require(distance(array, expected)[0] < allowed(array), f"{where} {text}", what)
 
 
 def _assembled(what: str, value: Any, shape: tuple[int, ...]) -> list[Array]:

@@ -51,15 +51,15 @@ def judge_model(candidate: Any, setting: Setting) -> Cases:
         X, _ = examples(count, dtype)
         handed = {name: setting.hand(values) for name, values in weights.items()}
         logits = as_array(call(candidate, handed, setting.hand(X)), "what it returns")
-        told = f"the logits have shape {logits.shape}, where ({count}, 10) is right"
-        require(logits.shape == (count, 10), told, "shape")
+        text = f"the logits have shape {logits.shape}, where ({count}, 10) is right"
+        require(logits.shape == (count, 10), text, "shape")
         expected = numpy_nets.logits(chapter, X, weights)
         off, _ = distance(logits, expected)
         if off > allowed(logits):
             slips = logits_after_mistakes(chapter, weights, X.astype("float64"), expected)
             fitting = (phrase for phrase, slip in slips if distance(logits, slip)[0] < SINGLE)
-            told = next(fitting, f"but for {off:.1e} of the largest one")
-            raise WrongError(f"the logits are those of {setting.net} {told}", "logits")
+            text = next(fitting, f"but for {off:.1e} of the largest one")
+            raise WrongError(f"the logits are those of {setting.net} {text}", "logits")
     return f"the logits of {setting.net} are those of NumPy"
 
 
@@ -70,12 +70,12 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
     names = ("start", "step", "weights")
     start, step, weights = (call(getattr, candidate, name) for name in names)
     (chapter, shapes, sizes), dtype = NETS[setting.net], setting.dtype or "float64"
-    given = random_weights(setting.net, dtype)
-    call(start, {name: setting.hand(values) for name, values in given.items()})
+    initial = random_weights(setting.net, dtype)
+    call(start, {name: setting.hand(values) for name, values in initial.items()})
     after = _weights(weights, shapes)
-    for name, values in given.items():
-        told = f"{name} of weights() is not what start() was given"
-        require(distance(after[name], values)[0] < allowed(after[name]), told, "start")
+    for name, values in initial.items():
+        text = f"{name} of weights() is not what start() was initial"
+        require(distance(after[name], values)[0] < allowed(after[name]), text, "start")
     previous: Update | None = None
     for number, (count, lr) in enumerate(zip(sizes, (0.1, 0.05, 0.2), strict=True), 1):
         yield f"step {number}, of {count} examples"
@@ -83,21 +83,21 @@ def judge_step(candidate: Any, setting: Setting) -> Cases:
         loss = as_array(call(step, setting.hand(X), setting.hand(y), lr), "the loss")
         after = _weights(weights, shapes)
         changes = {k: before[k].astype("float64") - after[k] for k in filter(trainable, shapes)}
-        taken = {name: change / lr for name, change in changes.items()}
-        update = Update(chapter, X, y, before, taken)
+        applied = {name: change / lr for name, change in changes.items()}
+        update = Update(chapter, X, y, before, applied)
         exact = update.exact()
-        if wrong := [name for name in taken if not _agrees(update, exact, name, after[name], lr)]:
+        if wrong := [name for name in applied if not _agrees(update, exact, name, after[name], lr)]:
             raise WrongError(mistake(update, wrong, previous), "gradient")
         previous = update
         require(loss.size == 1, f"the loss has shape {loss.shape}, not that of a number", "loss")
-        told = f"the weights are right, but the loss is {scaled(loss.item() / exact.loss, count)}"
+        text = f"the weights are right, but the loss is {scaled(loss.item() / exact.loss, count)}"
         off = abs(loss.item() - exact.loss) / exact.loss_scale
-        require(off <= allowed(loss), told, "loss")
+        require(off <= allowed(loss), text, "loss")
         for name, expected in exact.statistics.items():
             off, _ = distance(after[name] - before[name], expected - before[name])
-            told = f"{name} is off by {off:.1e} of how far it moves"
+            text = f"{name} is off by {off:.1e} of how far it moves"
             # A variance may be that of n - 1, as in PyTorch, which is a little larger.
-            require(off < (5e-2 if name.endswith("var") else 1e-3), told, "statistics")
+            require(off < (5e-2 if name.endswith("var") else 1e-3), text, "statistics")
     return f"losses and weights of {setting.net} after each of 3 steps are those of one device"
 
 
@@ -106,8 +106,8 @@ def _weights(weights: Any, shapes: Shapes) -> Weights:
     for name, shape in shapes.items():
         require(hasattr(values, "keys") and name in values, f"weights() has no {name}", "names")
         array = arrays[name] = as_array(values[name], name)
-        told = f"{name} of weights() has shape {array.shape}, not {shape}"
-        require(array.shape == shape, told, "names")
+        text = f"{name} of weights() has shape {array.shape}, not {shape}"
+        require(array.shape == shape, text, "names")
     return arrays
 
 
@@ -117,5 +117,5 @@ def _agrees(update: Update, exact: numpy_nets.Step, name: str, after: Array, lr:
     if allowed(after) > MIXED:
         limit, dtype = FLIPPED if exact.statistics else SINGLE, "float32"
     limit += 2 * np.finfo(dtype).eps * np.abs(after).max() / (lr * scale)
-    far, _ = distance(update.taken[name], exact.gradients[name], scale)
+    far, _ = distance(update.applied[name], exact.gradients[name], scale)
     return bool(far <= limit)

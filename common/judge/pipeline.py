@@ -29,9 +29,9 @@ def judge_pipeline(candidate: Any, setting: Setting) -> Cases:
             if p <= 4 and m == 5:
                 _judge_training(order, m)
     waiting, least = bubble(events, p), (p - 1) / (m + p - 1)
-    told = f"devices wait {waiting:.0%} of the time (at least {least:.0%}) and keep"
+    text = f"devices wait {waiting:.0%} of the time (at least {least:.0%}) and keep"
     right = f"no stage waits for ever, over 1 to {p} stages and 1 to {m} microbatches, LeNet trains"
-    return f"{right}; with the most, {told} {max(map(most_live, order))} microbatches"
+    return f"{right}; with the most, {text} {max(map(most_live, order))} microbatches"
 
 
 def _pass(item: Any, stage: int) -> Pass:
@@ -50,11 +50,11 @@ def _judge_stage(stage: int, items: Any, m: int) -> list[Pass]:
     passes = [_pass(item, stage) for item in as_list(items, f"stage {stage}")]
     every = [Pass(stage, i, forward) for i in range(m) for forward in (True, False)]
     for entry in [*every, *passes]:
-        told = f"stage {stage} has {entry.name()} {passes.count(entry)} times"
-        require(passes.count(entry) == (entry in every), told, "passes")
+        text = f"stage {stage} has {entry.name()} {passes.count(entry)} times"
+        require(passes.count(entry) == (entry in every), text, "passes")
     for forward, backward in zip(every[::2], every[1::2], strict=True):
-        told = f"stage {stage} has {backward.name()} before {forward.name()}"
-        require(passes.index(forward) < passes.index(backward), told, "before")
+        text = f"stage {stage} has {backward.name()} before {forward.name()}"
+        require(passes.index(forward) < passes.index(backward), text, "before")
     return passes
 
 
@@ -76,5 +76,5 @@ def _judge_training(order: Order, m: int) -> None:
             values[i] = cross_entropy(values[i], y[a:b])[1] * (b - a) / len(X)
     for name, expected in step("scratch", X, y, weights, [(0, len(X))]).gradients.items():
         grad = np.sum([net.gradients[name] for net in nets], axis=0)
-        told = f"the gradient of {name} is not that of one device"
-        require(distance(grad, expected)[0] < EXACT, told, "gradient")
+        text = f"the gradient of {name} is not that of one device"
+        require(distance(grad, expected)[0] < EXACT, text, "gradient")

@@ -38,8 +38,8 @@ def call(function: Any, *arguments: Any) -> Any:
             frames = [frame for frame in frames if "importlib" not in frame.filename]
             lines = [frame.lineno for frame in frames if frame.filename == frames[0].filename]
             where = f" (line {lines[-1]})" if lines else ""
-            told = f"{type(error).__name__}: {gist(str(error))}{where}"
-    raise RequestError(told)
+            text = f"{type(error).__name__}: {gist(str(error))}{where}"
+    raise RequestError(text)
 
 
 def as_array(value: Any, what: str) -> Array:

@@ -35,22 +35,22 @@ def _judge_sums(candidate: Any, setting: Setting, rows: Array) -> None:
     # Each addition rounds once: some room is left for other ways to add.
     exact, bound = wide.sum(axis=0), 4 * k * np.finfo(rows.dtype).eps * np.abs(wide).sum(axis=0)
     for i, array in enumerate(arrays):
-        told = f"device {i} gets an array of shape {array.shape}, not {exact.shape}"
-        require(array.shape == exact.shape, told, "places")
+        text = f"device {i} gets an array of shape {array.shape}, not {exact.shape}"
+        require(array.shape == exact.shape, text, "places")
     if not all((np.abs(array - exact) <= bound).all() for array in arrays):
         _describe(candidate, setting, rows)
     for i, array in enumerate(arrays):
         require(array.dtype == rows.dtype, f"device {i} gets a sum of {array.dtype}", "dtype")
-        told = f"the sums of devices 0 and {i} differ in their last bits"
-        require(array.tobytes() == arrays[0].tobytes(), told, "bits")
+        text = f"the sums of devices 0 and {i} differ in their last bits"
+        require(array.tobytes() == arrays[0].tobytes(), text, "bits")
     for i, j in combinations(range(k), 2):
-        told = f"devices {i} and {j} share the memory of one array"
+        text = f"devices {i} and {j} share the memory of one array"
         a, b = outputs[i], outputs[j]
-        require(a is not b and (setting.immutable or not _share(a, b)), told, "memory")
+        require(a is not b and (setting.immutable or not _share(a, b)), text, "memory")
     after = [as_array(values, "an input") for values in inputs]
     changed = [i for i in range(k) if not np.array_equal(after[i], rows[i])]
-    told = f"of the caller's arrays, only those of devices {listed(changed)} are overwritten"
-    require(len(changed) in (0, k), told, "inputs")
+    text = f"of the caller's arrays, only those of devices {listed(changed)} are overwritten"
+    require(len(changed) in (0, k), text, "inputs")
 
 
 def _reduced(candidate: Any, setting: Setting, rows: Array) -> tuple[list[Any], list[Any]]:
@@ -60,8 +60,8 @@ def _reduced(candidate: Any, setting: Setting, rows: Array) -> tuple[list[Any], 
     if result is None:
         return inputs, data if setting.immutable else inputs
     outputs = as_list(result, "what it returns")
-    told = f"{len(outputs)} of {len(rows)} devices get an array"
-    require(len(outputs) == len(rows), told, "count")
+    text = f"{len(outputs)} of {len(rows)} devices get an array"
+    require(len(outputs) == len(rows), text, "count")
     return inputs, outputs
 
 
@@ -69,9 +69,9 @@ def _describe(candidate: Any, setting: Setting, rows: Array) -> None:
     known = np.stack([np.full(row.shape, float(BASE**i)) for i, row in enumerate(rows)])
     inputs, outputs = _reduced(candidate, setting, known)
     sums = [as_array(output, "an output").ravel() for output in outputs]
-    told = contributions([[shares_in(x, len(rows)) for x in array] for array in sums], "entry")
-    hint = "mean" if "/" in told else "rebound" if outputs is inputs else "missing"
-    require(not told, told, hint)
+    text = contributions([[shares_in(x, len(rows)) for x in array] for array in sums], "entry")
+    hint = "mean" if "/" in text else "rebound" if outputs is inputs else "missing"
+    require(not text, text, hint)
     raise WrongError("entries of the sum are in wrong places, or lack digits", "places")
 
 
@@ -90,14 +90,14 @@ def judge_schedule(candidate: Any, setting: Setting) -> Cases:
         result = call(candidate, k)
         schedule = result if isinstance(result, Schedule) else _read(result, k)
         shares = _shares(schedule)
-        require(not (told := contributions(shares, "chunk")), told, "missing")
+        require(not (text := contributions(shares, "chunk")), text, "missing")
         turned = tuple(transfers[::-1] for transfers in schedule.rounds)
         same = shares == _shares(Schedule(k, schedule.chunks, turned))
         require(same, "a round stores a chunk that it adds to, or stores again", "order")
     busiest = max(map(max, schedule.traffic(schedule.chunks))) / schedule.chunks
-    told = f"with {k}, {len(schedule.rounds)} rounds, the busiest sends or receives {busiest:.4g}"
+    text = f"with {k}, {len(schedule.rounds)} rounds, the busiest sends or receives {busiest:.4g}"
     least = 2 * (k - 1) / k
-    return f"every device gets the sum, over 1 to {k} devices; {told} arrays (least: {least:.4g})"
+    return f"every device gets the sum, over 1 to {k} devices; {text} arrays (least: {least:.4g})"
 
 
 def _read(rounds: Any, k: int) -> Schedule:
@@ -120,7 +120,7 @@ def _transfer(item: Any, k: int) -> Transfer:
 
 
 def _shares(schedule: Schedule) -> list[list[Shares]]:
-    own = np.eye(schedule.devices, dtype=int).astype(object)
-    held = [[row] * schedule.chunks for row in own]
+    units = np.eye(schedule.devices, dtype=int).astype(object)
+    held = [[row] * schedule.chunks for row in units]
     execute(schedule, held, lambda chunk, _: chunk)
     return [[tuple(map(Fraction, chunk)) for chunk in chunks] for chunks in held]

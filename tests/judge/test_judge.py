@@ -1,4 +1,4 @@
-"""Every mistake that the judge knows is told in its first line, and right code is right."""
+"""Every mistake that the judge knows is named in its first line, and right code is right."""
 
 import textwrap
 from collections.abc import Callable
@@ -100,20 +100,23 @@ MISTAKES = {
     "allreduce(data)": ALLREDUCES,
     "schedule(k)": SCHEDULES,
     "pipeline(stages, microbatches)": PIPELINES,
-    "layer(X, params, devices)": {LAYER.replace(*slip): told for slip, told in SPLITS.items()},
+    "layer(X, params, devices)": {
+        LAYER.replace(*slip): expected for slip, expected in SPLITS.items()
+    },
 }
 
 
 @pytest.mark.parametrize(
-    ("head", "body", "told"), [(head, *each) for head, v in MISTAKES.items() for each in v.items()]
+    ("head", "body", "expected"),
+    [(head, *each) for head, v in MISTAKES.items() for each in v.items()],
 )
-def test_the_first_line_names_a_mistake(head: str, body: str, told: str) -> None:
+def test_the_first_line_names_a_mistake(head: str, body: str, expected: str) -> None:
     names: dict[str, Any] = {"np": np}
     exec(f"def {head}:\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}", names)
     kind = head.partition("(")[0]
-    said = verdict(kind, names[kind])
-    assert said.startswith("wrong: ")
-    assert told in said
+    line = verdict(kind, names[kind])
+    assert line.startswith("wrong: ")
+    assert expected in line
 
 
 class Descent:
@@ -180,25 +183,28 @@ STEPS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("told", STEPS)
-def test_a_step_is_told_by_what_fits(told: str) -> None:
-    assert told in verdict("step", type("Reader", (Descent,), STEPS[told]))
+@pytest.mark.parametrize("expected", STEPS)
+def test_a_step_is_told_by_what_fits(expected: str) -> None:
+    assert expected in verdict("step", type("Reader", (Descent,), STEPS[expected]))
 
 
 def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = ("concise", resnet18_shapes(2), (8, 5, 7))
     monkeypatch.setitem(NETS, "resnet18", narrow)  # else it takes ten seconds
-    for devices, told in ((1, "right: "), (2, "each of 2 devices normalizes by its own examples")):
+    for devices, expected in (
+        (1, "right: "),
+        (2, "each of 2 devices normalizes by its own examples"),
+    ):
         reader = type("Reader", (Descent,), {"chapter": "concise", "devices": devices})
-        assert told in verdict("step", reader, net="resnet18")
+        assert expected in verdict("step", reader, net="resnet18")
     assert verdict("step", Descent, dtype="float32").startswith("right: ")
 
 
-@pytest.mark.parametrize("told", [*LAYERS, "are those of NumPy"])
-def test_a_wrong_port_is_told_by_what_fits(told: str) -> None:
+@pytest.mark.parametrize("expected", [*LAYERS, "are those of NumPy"])
+def test_a_wrong_port_is_told_by_what_fits(expected: str) -> None:
     def model(weights: Weights, X: Array) -> Array:
         net = numpy_nets.LeNet(weights)
-        setattr(net, *LAYERS.get(told, ("tape", [])))
+        setattr(net, *LAYERS.get(expected, ("tape", [])))
         return net.forward(X)
 
-    assert told in verdict("model", model)
+    assert expected in verdict("model", model)

@@ -47,19 +47,19 @@ def test_every_algorithm_gives_the_sum(
 
 @pytest.mark.only("pytorch")
 @pytest.mark.parametrize(
-    ("writes", "told"),
+    ("writes", "expected"),
     [
         ("data[i][:]", "right: every device gets the sum, with the same bits, over 1 to 4 devices"),
         ("data[i]", "wrong: at 2 devices, size 1, float64: device 1 has the values of 1 only"),
     ],
 )
 def test_the_books_allreduce_writes_into_arrays(
-    framework: str, all_devices: Sequence[Any], writes: str, told: str
+    framework: str, all_devices: Sequence[Any], writes: str, expected: str
 ) -> None:
     names: dict[str, Any] = {"to": primitives(framework).copy_to}
     exec(BOOK.format(writes=writes), names)
     judgement = judge("allreduce", names["allreduce"], in_framework(framework, all_devices[:4]))
-    assert judgement.text.startswith(told)
+    assert judgement.text.startswith(expected)
 
 
 @pytest.mark.only("pytorch")
