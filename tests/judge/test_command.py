@@ -23,15 +23,15 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(("code", "status", "expected"), [(k, *v) for k, v in SAID.items()])
+@pytest.mark.parametrize(("code", "status", "text"), [(k, *v) for k, v in SAID.items()])
 def test_a_command_says_it_in_a_line_or_three(
-    code: str, status: int, expected: str, tmp_path: Path
+    code: str, status: int, text: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(dedent(code))
     done = python("-m", "common.judge", "allreduce", tmp_path / "mine.py", "--timeout", "5")
     line = done.stderr if status == 2 else done.stdout
     assert (done.returncode, done.stdout + done.stderr) == (status, line)
-    assert expected in line
+    assert text in line
     assert line.count("\n") == (1 if status == 2 else 3)
     assert [*tmp_path.iterdir()] == [tmp_path / "mine.py"]
 
