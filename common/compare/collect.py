@@ -157,6 +157,8 @@ def _setting(run: Run) -> dict[str, Any]:
         if setting[name] == spec.preset(config.preset, config.devices)[name]:
             setting[name] = f"{spec.presets[config.preset][name]} a device"
     state = hashlib.sha256()
+    if setting["batch_size"] == config.batch_size:
+        state.update("".join(epoch.minibatches_sha256 for epoch in run.record.epochs).encode())
     for name, values in sorted(run.arrays.items()):
         if name.startswith(INPUTS):
             state.update(f"{name}{values.shape}".encode())

@@ -23,10 +23,14 @@ class Strict(BaseModel):
 
 
 class Epoch(Strict):
-    """One epoch, counted from 1. Seconds are of training, without evaluation."""
+    """One epoch, counted from 1. Seconds are of training, without evaluation.
+
+    `minibatches_sha256` covers the images and labels of its minibatches, in order.
+    """
 
     epoch: Count
     steps: Count
+    minibatches_sha256: str = ""
     test_accuracy: float = Field(ge=0, le=1)
     seconds: float = Field(ge=0)
     images_per_second: float = Field(ge=0)

@@ -2,7 +2,8 @@
 
 By name in the tensors: `state/NAME`, what the chapter saves; `test/predictions`, the class that
 each finished epoch ends with for each test image; `epoch/seconds`, those of training in the epoch
-under way; and the trace of `common.records.trace`.
+under way, and `epoch/minibatches`, the digest of its minibatches; and the trace of
+`common.records.trace`.
 """
 
 from collections import Counter

@@ -1,5 +1,6 @@
 """The one training loop: every framework, both chapters, any number of devices."""
 
+import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,8 @@ class Outcome:
     `test/predictions` the class that each epoch ends with for each of them; the trace of
     `common.records.trace`; and, if asked for, outputs of layers for the first probe images,
     `layers/before/NAME` and `layers/after/NAME`. `split` is the traffic and memory of the first
-    step, where it is counted. `seconds` are those of training in the epoch under way.
+    step, where it is counted. Of the epoch under way, `seconds` are those of training, and
+    `minibatches` is the digest of its minibatches.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -44,6 +46,7 @@ class Outcome:
     split: Split | None = None
     predictions: list[Array] = field(default_factory=list)
     seconds: float = 0.0
+    minibatches: bytes = b""
 
 
 @dataclass
@@ -102,6 +105,7 @@ class Training:
         self.outcome.losses[:], self.outcome.epochs[:] = found.record.losses, found.record.epochs
         self.outcome.predictions[:] = found.tensors.get("test/predictions", ())
         self.outcome.seconds = float(found.tensors["epoch/seconds"][0])
+        self.outcome.minibatches = found.tensors["epoch/minibatches"].tobytes()
 
     def _add_outputs(self, probe: Array, when: str) -> None:
         """Adds the logits of the probe batch and, if asked for, the outputs of layers."""
@@ -151,6 +155,7 @@ class Training:
         """Queues a step; its loss stays where it is until something waits for it."""
         self.trace.before(step, *batch)
         X, y = numbers(*batch, self.config.dtype)
+        self.outcome.minibatches = chained(self.outcome.minibatches, batch[0], y)
         loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
         bar.step(loss)
         usage = getattr(self.trainer, "usage", None)  # of strategies by hand
@@ -194,6 +199,7 @@ class Training:
         saved = require_finite(saved, len(self.outcome.losses))
         tensors = {f"state/{name}": np.asarray(values) for name, values in saved.items()}
         tensors["epoch/seconds"] = np.array([self.outcome.seconds])
+        tensors["epoch/minibatches"] = np.frombuffer(self.outcome.minibatches, np.uint8)
         if self.outcome.predictions:
             tensors["test/predictions"] = np.stack(self.outcome.predictions)
         checkpoints.write(tensors | self.trace.tensors)
@@ -215,13 +221,14 @@ class Training:
         figures = Epoch(
             epoch=epoch + 1,
             steps=steps,
+            minibatches_sha256=outcome.minibatches.hex(),
             test_accuracy=accuracy(predictions, self.data.test_labels),
             seconds=outcome.seconds,
             images_per_second=self.config.examples_in(steps) / outcome.seconds,
         )
         outcome.predictions.append(predictions)
         outcome.epochs.append(figures)
-        outcome.seconds = 0.0
+        outcome.seconds, outcome.minibatches = 0.0, b""
         self.report.epoch(figures, float(np.mean(outcome.losses[-steps:])), epochs)
 
     def _minibatches(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
@@ -245,6 +252,11 @@ class Training:
         except RunError as error:
             error.args, error.step = (f"{error}, after step {step}",), step
             raise
+
+
+def chained(digest: bytes, *arrays: Array) -> bytes:
+    """The SHA-256 over an earlier digest and some arrays."""
+    return hashlib.sha256(digest + b"".join(array.tobytes() for array in arrays)).digest()
 
 
 def accuracy(predictions: Array, labels: Array) -> float:

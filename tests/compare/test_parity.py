@@ -1,6 +1,7 @@
 """Each parity check sees the bug that it exists for, and names the framework that has it."""
 
 import json
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RequestError, RunError
 from common.compare.limits import LIMITS
 from common.compare.runs import NUMERICAL, final_accuracy
+from common.data.minibatches import Batch, minibatches
 from common.parity import PAGE_NEEDS, main
 from common.records.store import read_record, read_tensors
 from common.report.text import rows
@@ -80,6 +82,21 @@ def test_a_planted_bug_is_caught_and_its_framework_named(
     assert {name for name, _, _ in found} >= expected
     assert {framework for _, framework, _ in found} == {"jax"}
     assert devices in {k for _, _, k in found}
+
+
+def test_a_wrong_label_in_a_step_that_is_not_kept_is_seen(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mislabelled(*data: Any, **how: Any) -> Iterator[Batch]:
+        for X, y in minibatches(*data, **how):
+            yield X, np.append(y[:-1], (y[-1] + 1) % 10).astype(np.uint8)
+
+    monkeypatch.setattr("common.compare.collect.INPUTS", ())
+    assert judge(results).passed
+    monkeypatch.setattr("common.training.loop.minibatches", mislabelled)
+    make(results / "float64", "jax", chapters.NumpyChapter(), 2)
+    (check,) = judge(results).failures
+    assert check.note.startswith("minibatches is")
 
 
 def test_a_bug_in_float32_is_measured_against_the_float64_answer(results: Path) -> None:

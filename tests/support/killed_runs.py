@@ -119,8 +119,9 @@ class Runner:
         last = read_checkpoint(checkpoints_in(self.folder / name, self.name)[0]).tensors
         tensors = {f"record/{key}": values for key, values in self.tensors(name).items()} | last
         data = {key: values.tobytes() for key, values in tensors.items() if key != "epoch/seconds"}
-        accuracies = [epoch.test_accuracy for epoch in record.epochs]
-        return {"losses": record.losses, "accuracies": accuracies, **data}
+        exact = {"test_accuracy", "minibatches_sha256"}
+        epochs = [epoch.model_dump(include=exact) for epoch in record.epochs]
+        return {"losses": record.losses, "epochs": epochs, **data}
 
     def require_same(self, first: str, second: str) -> None:
         """Asserts that two runs have the same bits."""
