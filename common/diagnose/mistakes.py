@@ -93,68 +93,124 @@ def fit(target: Array, basis: Sequence[Array], limit: float) -> Array | None:
 
 def parts_in(array: Array, parts: Mapping[str, Array]) -> str:
     """How often the parts are in an array in which each is due once."""
-    expected, factors = np.sum([*parts.values()], axis=0), fit(array, [*parts.values()], ROUNDED)
-    times = np.ones(len(parts)) if factors is None else np.round(factors, 2) + 0.0  # no -0
-    wrong = [f"{part} {n:g} times" for part, n in zip(parts, times, strict=True) if n != 1]
-    if wrong:
-        return f"has {', '.join(wrong)}"
-    if distance(array, np.where(array == 0, 0, expected))[0] < ROUNDED:
+    basis = list(parts.values())
+    factors = fit(array, basis, ROUNDED)
+    if factors is not None:
+        times = np.round(factors, 2) + 0.0  # no -0
+        counts = dict(zip(parts, times, strict=True))
+        wrong = [f"{part} {n:g} times" for part, n in counts.items() if n != 1]
+        if wrong:
+            return f"has {', '.join(wrong)}"
+    expected = np.sum(basis, axis=0)
+    partly = np.where(array == 0, 0, expected)
+    if distance(array, partly)[0] < ROUNDED:
         return "is 0 in some places, and right in the others"
-    return f"is off by {distance(array, expected)[0]:.1e} of its largest entry"
+    off, _ = distance(array, expected)
+    return f"is off by {off:.1e} of its largest entry"
 
 
 def mistake(update: Update, wrong: Sequence[str], previous: Update | None) -> str:
     """The mistake that fits the updates of some weights, in words."""
-
-    def flat(arrays: Mapping[str, Array]) -> Array:
-        return np.concatenate([arrays[name].ravel().astype(np.float64) for name in wrong])
-
-    names, n = listed(wrong[:3] if len(wrong) < 4 else [*wrong[:2], "others"]), len(update.X)
-    exact, applied = update.exact(), flat(update.applied)
-    grad = flat(exact.gradients)
+    exact = update.exact()
+    applied = flat(update.applied, wrong)
+    grad = flat(exact.gradients, wrong)
+    names = ", ".join(wrong[:2])
+    if wrong[2:]:
+        names += " and others"
     if not np.isfinite(applied).all():
         return f"{names} is NaN or infinite"
     if not applied.any():
         return f"{names} is not changed"
-    limit = min(2 * ROUNDED, distance(applied, grad)[0] / 10)
-    subject = "the gradient" if len(wrong) == len(exact.gradients) else f"the gradient of {names}"
-    singles = [slice(i, i + 1) for i in range(n)]
-    if not all(map(trainable, update.weights)):
-        singles = [slice(None)]  # normalized: an example is nothing by itself
-        for k in range(2, MOST // 2 + 1):
-            if fit(applied, [flat(update.exact(devices=k).gradients)], limit) is not None:
-                return f"each of {k} devices normalizes by its own examples"
-    basis = [flat(update.exact(rows).gradients) / len(singles) for rows in singles]
-    if (shares := fit(applied, basis, limit)) is not None:
-        return f"{subject} is {weighted(shares, n)}"
-    slips = {"has {:.2g} times the weight added": [grad, flat(update.weights)]}
-    if previous is not None:
-        last, stale = flat(previous.applied), replace(update, weights=previous.weights).exact()
-        slips["is that of the weights before the last step"] = [flat(stale.gradients)]
-        slips["is that of the last minibatch"] = [last]
-        slips["has {:.2g} times the last update added: momentum, or kept gradients"] = [grad, last]
-    for phrase, parts in slips.items():
-        if (factors := fit(applied, parts, limit)) is not None:
+    off, _ = distance(applied, grad)
+    limit = min(2 * ROUNDED, off / 10)
+    for k in normalizing_devices(update):
+        per_device = update.exact(devices=k).gradients
+        if fit(applied, [flat(per_device, wrong)], limit) is not None:
+            return f"each of {k} devices normalizes by its own examples"
+    subject = "the gradient"
+    if len(wrong) < len(exact.gradients):
+        subject = f"the gradient of {names}"
+    basis = single_gradients(update, wrong)
+    shares = fit(applied, basis, limit)
+    if shares is not None:
+        return f"{subject} is {weighted(shares, len(update.X))}"
+    for phrase, parts in stale(update, wrong, grad, previous):
+        factors = fit(applied, parts, limit)
+        if factors is not None:
             return f"{subject} {phrase.format(factors[-1])}"
-    return f"{subject} is off by {distance(applied, grad)[0]:.1e} of its largest entry"
+    return f"{subject} is off by {off:.1e} of its largest entry"
+
+
+def flat(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
+    vectors = [arrays[name].ravel() for name in names]
+    return np.concatenate(vectors).astype(np.float64)
+
+
+def normalizing_devices(update: Update) -> Sequence[int]:
+    """The numbers of devices that may normalize by themselves."""
+    if all(map(trainable, update.weights)):
+        return ()
+    return range(2, MOST // 2 + 1)
+
+
+def single_gradients(update: Update, names: Sequence[str]) -> list[Array]:
+    """The parts of the mean gradient: each example's, unless they are normalized together."""
+    n = len(update.X)
+    rows = [slice(i, i + 1) for i in range(n)]
+    if normalizing_devices(update):
+        rows = [slice(None)]
+    return [flat(update.exact(part).gradients, names) / len(rows) for part in rows]
+
+
+def stale(
+    update: Update,
+    names: Sequence[str],
+    grad: Array,
+    previous: Update | None,
+) -> Iterator[tuple[str, list[Array]]]:
+    """What a step may take from the weights or from the step before, in words."""
+    weights = flat(update.weights, names)
+    yield "has {:.2g} times the weight added", [grad, weights]
+    if previous is None:
+        return
+    last = flat(previous.applied, names)
+    before = replace(update, weights=previous.weights)
+    old = flat(before.exact().gradients, names)
+    yield "is that of the weights before the last step", [old]
+    yield "is that of the last minibatch", [last]
+    momentum = "momentum, or kept gradients"
+    phrase = "has {:.2g} times the last update added: "
+    yield f"{phrase}{momentum}", [grad, last]
 
 
 def weighted(shares: Array, n: int) -> str:
     """How much each example counts, where 1 is right; one number counts for all n."""
-    used = shares[np.abs(shares) > ROUNDED]
-    for k in range(2, MOST + 1) if np.ptp(used) > ROUNDED else ():
+    unused = np.abs(shares) <= ROUNDED
+    used = shares[~unused]
+    if np.ptp(used) > ROUNDED:
+        least, most = shares.min(), shares.max()
+        unequal = f"a sum in which examples count {least:.3g} to {most:.3g} times"
+        return means_of_shards(shares, n) or unequal
+    factor = float(used.mean())
+    if not unused.any():
+        return scaled(factor, n)
+    missing = f"without the examples {listed(np.flatnonzero(unused).tolist())}"
+    if factor > 1 + ROUNDED:
+        missing += " and divided by the number of the others"
+    return missing
+
+
+def means_of_shards(shares: Array, n: int) -> str:
+    """Whether examples count as in means of shards that differ in size; nothing if not."""
+    for k in range(2, MOST + 1):
         for divisor, word in ((k, "mean"), (1, "sum")):
             sizes = n / (divisor * shares)
-            shards = (1 / np.rint(sizes)).sum()
-            if np.abs(sizes - np.rint(sizes)).max() < ROUNDED and abs(shards - k) < ROUNDED:
+            whole = np.rint(sizes)
+            off = np.abs(sizes - whole).max()
+            shards = (1 / whole).sum()
+            if off < ROUNDED and abs(shards - k) < ROUNDED:
                 return f"the {word} of the means of {k} shards, which differ in size"
-    if np.ptp(used) > ROUNDED:
-        return f"a sum in which examples count {shares.min():.3g} to {shares.max():.3g} times"
-    if len(used) < len(shares):
-        missing = [i for i, share in enumerate(shares) if abs(share) <= ROUNDED]
-        others = " and divided by the number of the others" if used[0] > 1 + ROUNDED else ""
-        return f"without the examples {listed(missing)}{others}"
-    return scaled(float(used.mean()), n)
+    return ""
 
 
 def scaled(factor: float, n: int) -> str:
