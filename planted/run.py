@@ -123,8 +123,9 @@ def answer_to(bug: Bug, framework: str, right: Results) -> Answer:
         suspect = suspects(list(results.values()))[0]
         answer.named = suspect.evidence[0] if suspect.evidence else ""
         record = suspect.first.entry.record
-        if record and record.failure:
-            answer.named = record.failure.message
+        if failure := record and record.failure:
+            alike = f"copies of {failure.tensor} differ" if failure.tensor else ""
+            answer.named = alike or failure.message
     return answer
 
 
