@@ -90,11 +90,11 @@ def sum_not_mean(right: Right, params: Any, X: Any, y: Any, examples: int) -> An
     return loss, scaled(grads, examples)
 
 
-@bug("pytorch/pytorch#1897", {"scratch quick": (1,)}, MINIBATCHES, "pytorch")
+@bug("pytorch/pytorch#1897", {"scratch quick": (1, 2)}, MINIBATCHES, "pytorch")
 def one_label_wrong(right: Right, *args: Any, **more: Any) -> Any:
-    """Read one wrong label in one step."""
+    """Read one wrong label in one step of one run."""
     for number, (images, labels) in enumerate(right(*args, **more)):
-        if more["epoch"] == 1 and number + more.get("skip", 0) == 5:
+        if (right.devices, more["epoch"], number) == (2, 1, 5):
             labels = labels.copy()
             labels[0] = (labels[0] + 1) % 10
         yield images, labels
