@@ -13,15 +13,12 @@ from common.parallel.nets import Net, resnet18
 from common.terminal.values import WIDTH
 
 BATCH_NORMS: Final = ("per-device", "sync")
-"""What batch normalization sees: a device's shard, as in the book, or the whole minibatch."""
+"""Batch normalization over a device's shard, as in the book, or the whole minibatch."""
 
 
 @dataclass(frozen=True)
 class ConciseOptions(Options):
-    """ResNet-18's width, how it normalizes, by which of `WRAPPERS` it runs on several devices.
-
-    With `layers`, the outputs of each layer for some images are kept, before and after training.
-    """
+    """ResNet-18's width, its batch normalization, and the wrapper that replicates it."""
 
     MEANS: ClassVar = ("wrapper", "layers")
 
@@ -46,7 +43,7 @@ class ConciseOptions(Options):
 
     @classmethod
     def add_flags(cls, group: ArgumentGroup, framework: str) -> None:
-        """Adds a flag for each option; which wrappers there are, depends on the framework."""
+        """Adds a flag for each option; `--wrapper` has the framework's choices."""
         super().add_flags(group, framework)
         known = WRAPPERS[framework]
         group.add_argument("--wrapper", choices=known, default=known[0], help="(%(default)s)")
@@ -65,10 +62,9 @@ class ConciseOptions(Options):
         return devices if self.batch_norm == "per-device" else None
 
 
-# With this seed rounding decides no ReLU unit of the first steps, with Fashion-MNIST as with the
-# synthetic set: one that it decides moves a float32 gradient by some percent, and every step makes
-# more of it. Here the float32 runs on two devices are within 2e-7 of those on one. A batch of 7 is
-# uneven on two and on four devices.
+# With this seed rounding decides no ReLU unit in the first steps, on either data set: one
+# that it decides moves a float32 gradient by some percent. Here float32 runs on two devices
+# are within 2e-7 of those on one. A batch of 7 is uneven on two and on four devices.
 _SHORT: Final[Settings] = {
     "width": 4,
     "batch_size": 7,
@@ -83,7 +79,7 @@ _SHORT: Final[Settings] = {
 def _suite(dtype: str, batch_norm: str) -> Suite:
     name = f"{dtype}-{batch_norm}"
     settings = {**_SHORT, "dtype": dtype, "batch_norm": batch_norm}
-    if name == "float64-per-device":  # a net that differs shows here, in whatever mode
+    if name == "float64-per-device":  # a net that differs shows here
         settings["layers"] = True
     return Suite("concise", name, name, (1, 2), (4,) if dtype == "float64" else (), settings)
 
@@ -96,8 +92,8 @@ CONCISE: Final = ChapterSpec(
     options=ConciseOptions,
     presets={
         "book": {"batch_size": 256, "lr": 0.1, "epochs": 10, "width": 64},
-        # At a constant rate the running statistics lag behind weights that move: the accuracy after
-        # an epoch then swings by ten points at times, for rounding alone.
+        # At a constant rate running statistics lag behind the weights, and rounding alone
+        # can move the accuracy after an epoch by ten points.
         "quick": {
             "batch_size": 32,
             "lr": 0.06,

@@ -1,7 +1,7 @@
-"""Data parallelism as the harness runs it: what hosts, records and resuming need beside a listing.
+"""Data parallelism as the harness runs it: over hosts, recorded, resumed.
 
-Every device has all weights, and takes a shard of each minibatch. A listing knows one process, so
-each process is handed the examples of its own devices alone.
+Every device has all weights and takes a shard of each minibatch. A listing knows one
+process, so each process passes it only the examples of its devices.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -48,7 +48,7 @@ class DataParallel:
     hosts: Communicator
 
     def here(self, examples: Sized, devices: Sized) -> slice:
-        """The examples of this process's devices: split here, they give the shards of all."""
+        """The examples of this process's devices, which the listing splits into shards."""
         shards = shard_bounds(len(examples), self.hosts.processes() * len(devices))
         bounds = share_of(shards, self.hosts)
         return slice(bounds[0][0], bounds[-1][1])
@@ -75,7 +75,7 @@ class FromScratch(DataParallel):
         return same_everywhere(copies, self.hosts)
 
     def allreduce(self, options: ScratchOptions, devices: Sized) -> Any:
-        """The listing's own, or the one that is asked for."""
+        """The listing's allreduce, or the one that the options name."""
         if options.allreduce == "native":
             return self.collectives.native
         if options.allreduce == "star" and self.hosts.processes() == 1:
@@ -94,28 +94,30 @@ class ScratchTrainer:
     allreduce: Callable[[Sequence[Any]], list[Any]]
 
     def train_batch(self, X: Array, y: Array, lr: float) -> SupportsFloat:
-        here, rest = self.chapter.here(X, self.devices), (lr, len(X), self.allreduce)
+        here = self.chapter.here(X, self.devices)
         return self.chapter.listing.train_batch(
-            X[here], y[here], self.replicas, self.devices, *rest
+            X[here], y[here], self.replicas, self.devices, lr, len(X), self.allreduce
         )
 
     def gradients(self, X: Array, y: Array) -> Weights:
-        here, listing = self.chapter.here(X, self.devices), self.chapter.listing
+        here = self.chapter.here(X, self.devices)
+        listing = self.chapter.listing
         shards = listing.split_batch(X[here], y[here], self.devices)
-        found = self.chapter.kernels.on_each_device(
+        losses_and_grads = self.chapter.kernels.on_each_device(
             listing.shard_loss_and_grad, self.replicas, *shards, examples=len(X)
         )
-        grads = [grad for _, grad in found]
+        grads = [grad for _, grad in losses_and_grads]
         summed = {name: self.allreduce([grad[name] for grad in grads])[0] for name in grads[0]}
         return {name: self.chapter.on_host(grad) for name, grad in summed.items()}
 
     def predict(self, X: Array) -> Array:
-        chapter, X_here = self.chapter, X[self.chapter.here(X, self.devices)]
-        some = min(len(X_here), len(self.devices))  # the last devices may have no example
-        shards = chapter.kernels.scatter(X_here, self.devices[:some]) if some else []
-        found = chapter.kernels.on_each_device(chapter.listing.lenet, shards, self.replicas[:some])
+        chapter, kernels = self.chapter, self.chapter.kernels
+        X_here = X[chapter.here(X, self.devices)]
+        busy = min(len(X_here), len(self.devices))  # the last devices may have no example
+        shards = kernels.scatter(X_here, self.devices[:busy]) if busy else []
+        logits = kernels.on_each_device(chapter.listing.lenet, shards, self.replicas[:busy])
         none = np.zeros((0, 10), X.dtype)
-        return joined(np.concatenate([none, *map(chapter.on_host, found)]), chapter.hosts)
+        return joined(np.concatenate([none, *map(chapter.on_host, logits)]), chapter.hosts)
 
     def export(self) -> Weights:
         return self.chapter.export(self.replicas)
@@ -128,7 +130,7 @@ class ScratchTrainer:
             params.update(self.chapter.listing.get_params(saved, device))
 
 
-@cache  # TensorFlow compiles a step again for a function that it does not know
+@cache  # TensorFlow compiles a step again for each new function
 def scheduled(by_schedule: Callable[..., Any], name: str, k: int) -> Callable[..., Any]:
     """An allreduce by a schedule for k devices."""
     return partial(by_schedule, SCHEDULES[name](k))
@@ -169,12 +171,9 @@ class ConciseTrainer:
         return joined(self.chapter.listing.predict(X[here], self.replicas), self.chapter.hosts)
 
     def export(self) -> Weights:
-        """Weights and the first device's running statistics.
-
-        Raises RunError if the devices' weights are not the same.
-        """
+        """Weights and the first device's running statistics. Raises RunError if weights differ."""
         saved = self.save()
-        dtype = saved["fc.bias"].dtype  # that of the statistics may be another
+        dtype = saved["fc.bias"].dtype  # statistics may have another
         return {k: v if trainable(k) else v[0].astype(dtype) for k, v in saved.items()}
 
     def save(self) -> Weights:
@@ -185,5 +184,5 @@ class ConciseTrainer:
         self.chapter.state.put([saved_of(saved, device) for device in range(k)], self.replicas)
 
     def activations(self, X: Array) -> Weights:
-        """The output of each layer with weights for a batch on the first device, by its name."""
+        """The output of each layer for a batch on the first device, by the layer's name."""
         return self.chapter.state.activations(X, self.replicas)

@@ -15,7 +15,7 @@ ALLREDUCES: Final = {
     "halving": "recursive halving, then doubling",
     "native": "the framework's own collective",
 }
-"""The ways to sum gradients over devices, in words; the first is the default."""
+"""The algorithms that sum gradients over devices; the first is the default."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ _SHORT: Final[Settings] = {
 
 
 def _allreduce(name: str) -> Suite:
-    """The float64 runs once more, with another allreduce: it has to give the same answer."""
+    """The float64 runs with another allreduce, which must give the same result."""
     settings = {**_SHORT, "dtype": "float64", "allreduce": name}
     folder = f"allreduce/{name}"
-    # One device has nothing to add: its run is that of the float64 suite. Halving does something
-    # else if the number of devices is no power of two.
+    # The run on one device is that of the float64 suite. Halving has a further step if the
+    # number of devices is no power of two.
     devices = (3, 4) if name == "halving" else (3,)
     return Suite("scratch", name, folder, (), devices, settings, alone_in="float64")
 
@@ -65,8 +65,8 @@ SCRATCH: Final = ChapterSpec(
             "test_examples": 2000,
         },
     },
-    # Float64 shows that the algorithm is the same, float32 after it what rounding adds. The last
-    # minibatch of an epoch has 51 examples, uneven on two devices; 100 are uneven on three.
+    # Float64 shows the algorithm, float32 what rounding adds. The last minibatch of an epoch
+    # has 51 examples, uneven on two devices; 100 are uneven on three.
     suites=(
         Suite("scratch", "quick", ".", (1, 2), (), {"preset": "quick"}),
         Suite("scratch", "float64", "float64", (1, 2), (3,), {**_SHORT, "dtype": "float64"}),

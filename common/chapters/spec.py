@@ -1,7 +1,4 @@
-"""What a chapter is: title, net, options, presets.
-
-Only the standard library, as for `--help` and for the plan of runs.
-"""
+"""What a chapter is: title, net, options, presets. Only the standard library, for `--help`."""
 
 from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Mapping
@@ -16,16 +13,15 @@ from common.terminal.values import count
 
 
 def option(default: Any, text: str, **about: Any) -> Any:
-    """A field of `Options` with a flag, of which `text` is the help.
+    """A field of `Options` with a flag, whose help is `text`.
 
-    `known` are the words it may be, `least` (1) and `most` the bounds of a number, which `type`
-    reads (a count). With `unset`, the flag that is not given is None, whatever the default.
+    `known` are its choices, `least` (1) and `most` the bounds of a number, which `type` reads.
+    With `unset`, a flag that is not set is None, whatever the default.
     """
     return field(default=default, metadata={"text": text, "least": 1, **about})
 
 
 def meanings(known: Mapping[str, str]) -> str:
-    """Words and what each means, for a help."""
     return "; ".join(f"{name}: {meaning}" for name, meaning in known.items())
 
 
@@ -64,25 +60,21 @@ class Flags:
 
 @dataclass(frozen=True)
 class Options(Flags):
-    """What only one chapter asks: its subclass has a field for each of the chapter's own flags.
+    """A chapter's own flags, one field each; None: the preset decides."""
 
-    None: the preset decides.
-    """
-
-    # Pydantic reads it: a record with an option that there is not is no record.
+    # For pydantic: a record with an unknown option is none.
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     MEANS: ClassVar[tuple[str, ...]] = ()
-    """Options that say by which means a run computes, as opposed to what."""
+    """Options that say how a run computes, as opposed to what."""
 
     momentum = 0.0
-    """m of each step, v = m v + g and w = w - lr v; a chapter that has it has such an option."""
+    """m of each step, v = m v + g and w = w - lr v."""
 
     native = False
-    """Whether the framework's native version splits training, whose messages no run counts."""
+    """Whether the framework's native version trains, whose traffic is not counted."""
 
     def network(self) -> Net:
-        """The net, as its layers."""
         raise NotImplementedError
 
     def shapes(self) -> Shapes:
@@ -90,63 +82,58 @@ class Options(Flags):
         return self.network().shapes
 
     def operations(self) -> int:
-        """Floating-point operations of a step for each image: of convolutions and products.
+        """Floating-point operations of a step per image, of convolutions and dense layers.
 
-        Backward costs twice what forward does, except in the first layer: the gradient of the
-        images is not needed.
+        Backward costs twice as much as forward; the first layer needs no gradient of its input.
         """
         net = self.network()
         work = [net.work(layer) for layer in net.layers]
         return 2 * (3 * sum(work) - work[0])
 
     def layer_shapes(self) -> Shapes:
-        """The shape of each layer's output for one image, if the run keeps that."""
+        """The shape of each layer's output for one image, if the run keeps it."""
         return {}
 
     def shards(self, devices: int) -> int | None:
-        """How many shards are normalized each for itself; None where devices do not count."""
+        """The number of shards normalized separately; None if it does not matter."""
         return None
 
     def parts(self, devices: int) -> int:
-        """Into how many parts a minibatch is cut, each of which has to get an example."""
+        """The number of parts of a minibatch, each of which needs an example."""
         return devices
 
     def refusal(self, devices: int) -> str:
-        """Why so many devices cannot train so, and what to ask for; empty if they can."""
+        """Why so many devices cannot train, and what to ask for; empty if they can."""
         return ""
 
     def no_native(self, framework: str) -> str:
-        """Why a framework has no native version that trains so; empty if it has."""
+        """Why a framework has no native version; empty if it has."""
         return ""
 
     def usage(self, devices: int, examples: int, itemsize: int) -> Usage | None:
-        """What a step on so many examples sends and keeps, if the chapter's runs count that."""
+        """Traffic and memory of a step on so many examples, if the chapter counts them."""
         return None
 
     def way(self) -> str:
-        """The way to split, as names of runs tell it: a word that begins with a letter.
-
-        Empty if the chapter has one way alone. No preset decides it.
-        """
+        """The strategy in a run's name, which begins with a letter; empty if there is one only."""
         return ""
 
-    def in_words(self) -> str:
-        """The options in words; means are named only if they are not the default."""
-        every = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        named = {k: v for k, (v, default) in every.items() if k not in self.MEANS or v != default}
-        words = {name.replace("_", " "): value for name, value in named.items()}
-        return ", ".join(
-            name if value is True else f"{name} {value}" for name, value in words.items()
-        )
+    def describe(self) -> str:
+        """The options in words; means only if they are not the default."""
+        words = []
+        for flag in fields(self):
+            name, value = flag.name.replace("_", " "), getattr(self, flag.name)
+            if flag.name not in self.MEANS or value != flag.default:
+                words.append(name if value is True else f"{name} {value}")
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)
 class ChapterSpec:
-    """All that is known of a chapter as such.
+    """A chapter; `heading` names it in a report.
 
-    `heading` is what a report calls it. A preset has settings, by the names of the flags; batch
-    size and learning rate of those `per_device` are for one device. `without_gpu` names the preset
-    that `auto` is where there is no GPU; else it is "book".
+    Presets are settings by the names of the flags; batch size and learning rate of those
+    `per_device` are for one device. `without_gpu` is the preset `auto` without a GPU.
     """
 
     name: str
@@ -159,13 +146,12 @@ class ChapterSpec:
     without_gpu: str = "book"
 
     def preset(self, name: str, devices: int) -> dict[str, Any]:
-        """The settings of a preset on so many devices."""
         preset: dict[str, Any] = {"lr_decay": "none", **self.presets[name]}
         share = devices if name in self.per_device else 1
         return preset | {key: preset[key] * share for key in ("batch_size", "lr")}
 
     def given(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The chapter's own options among some settings, as far as they are set."""
+        """The chapter's own options among the settings, unless they are None."""
         names = {each.name for each in fields(self.options)}
         return {k: v for k, v in settings.items() if k in names and v is not None}
 
@@ -175,5 +161,5 @@ class ChapterSpec:
         return self.options(**decided | self.given(settings))
 
     def way(self, settings: Mapping[str, Any]) -> str:
-        """The way to split of runs with these settings: see `Options.way`."""
+        """`Options.way` of runs with these settings."""
         return str(self.chosen(settings).way())

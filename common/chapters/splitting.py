@@ -1,4 +1,4 @@
-"""Strategies as the harness runs them: what records and resuming need beside a listing."""
+"""Strategies as the harness runs them: recorded and resumed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ from common.chapters.strategies import StrategiesOptions
 
 @dataclass(frozen=True)
 class Loss:
-    """The mean loss of a minibatch, in parts that wait on devices until it is asked for."""
+    """The mean loss of a minibatch, in parts that stay on devices until it is read."""
 
     parts: Sequence[Any]
     on_host: Callable[[Any], Array]
 
     def __float__(self) -> float:
-        """Waits for all parts and adds them up, in double precision."""
+        """Waits for all parts and adds them in float64."""
         return float(sum(self.on_host(loss).astype(np.float64) for loss in self.parts))
 
 
 class SplitTrainer(Trainer, Protocol):
-    """LeNet, split over devices by a strategy, which has the other methods."""
+    """LeNet, split over devices by a strategy."""
 
     replicas: Any = None
 
     def velocities(self) -> Weights:
-        """The whole velocity of each weight; raises RunError as `export`."""
+        """The whole velocity of each weight. Raises RunError like `export`."""
 
     def put(self, weights: Mapping[str, Array], velocities: Mapping[str, Array]) -> None:
-        """Gives each device its part of the weights and of their velocities."""
+        """Places each device's part of the weights and velocities."""
 
     def save(self) -> Weights:
         velocities = {f"momentum/{name}": v for name, v in self.velocities().items()}
@@ -73,17 +73,12 @@ class BySplitting:
         options: StrategiesOptions,
         process: Process = ALONE,
     ) -> None:
-        """Calls `worker` here, or in the processes of the native version.
-
-        Raises RequestError if there are too many.
-        """
+        """Calls `worker` here, or in the native version's processes. Raises RequestError."""
         if options.native and self.native_launch:
             self.native_launch(worker, request, options, process)
         elif process.count > 1:
-            raise RequestError(
-                "the chapter of strategies moves tensors within one process: "
-                "run it on one host, with --launcher none"
-            )
+            why = "the chapter of strategies moves tensors within one process"
+            raise RequestError(f"{why}: run it on one host, with --launcher none")
         else:
             worker(process)
 

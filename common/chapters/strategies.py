@@ -1,4 +1,4 @@
-"""The chapter of strategies: LeNet with momentum, split over devices in every way."""
+"""The chapter of strategies: LeNet with momentum, split over devices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,23 +16,19 @@ from common.parallel.plans import Plan
 from common.terminal.values import DEPTH, DEVICES, MICROBATCHES, counts, distance
 
 STRATEGIES: Final = {name: plan.words for name, plan in strategies.STRATEGIES.items()}
-"""The ways to split training, in words; the first is the default."""
+"""The strategies; the first is the default."""
 
 SCHEDULES: Final = {
     "1f1b": "a stage passes a microbatch back as soon as it can",
     "gpipe": "all microbatches go forward, then all go back",
     "naive": "one microbatch passes forward and back before the next one begins",
 }
-"""The orders of a pipeline, in words; the first is the default."""
+"""The schedules of a pipeline; the first is the default."""
 
 
 @dataclass(frozen=True)
 class StrategiesOptions(Options):
-    """By which of `STRATEGIES` training is split, over how many replicas, into how many parts.
-
-    `stages` has the number of layers of each stage of a pipeline; if it is empty, stages have as
-    equal work as can be. `native`: by the framework's native version.
-    """
+    """The strategy, and what only some strategies have; `stages` are sizes in layers."""
 
     MEANS: ClassVar = ("strategy", "native", "replicas", "microbatches", "schedule", "stages")
 
@@ -89,7 +85,6 @@ class StrategiesOptions(Options):
         return lenet(self.depth)
 
     def plan(self, devices: int) -> Plan:
-        """The plan by which so many devices train the net."""
         return strategies.split(
             self.network(),
             self.strategy,
@@ -107,16 +102,14 @@ class StrategiesOptions(Options):
             flag = "stages" if stages else "schedule"
             return f"--{flag} means nothing for --strategy {self.strategy}: it is for pipeline"
         if self.strategy == "data":
-            by_itself = "--strategy data has a replica on each device: --replicas is for the others"
-            return "" if self.replicas in (1, devices) else by_itself
+            if self.replicas in (1, devices):
+                return ""
+            return "--strategy data has a replica on each device: --replicas is for the others"
         why = strategies.refusal(net, self.strategy, devices, self.replicas)
         if self.strategy == "pipeline" and why and group > layers:
             return f"{why}: ask for fewer --devices, or for --depth {group - layers + self.depth}"
         if stages and not why and (len(stages) != group or sum(stages) != layers):
-            return (
-                f"--stages has to have {group} numbers, one for each device of a pipeline, "
-                f"that add up to the {layers} layers"
-            )
+            return f"--stages needs {group} numbers, one a device, that add up to {layers} layers"
         return why
 
     def no_native(self, framework: str) -> str:
@@ -137,9 +130,8 @@ class StrategiesOptions(Options):
         return f"native-{way}" if self.native else way
 
 
-# JAX compiles each layer for each size on each device. So the test set is as large as a microbatch,
-# and its shards have the sizes of those of microbatches. 103 examples divide by neither 2 nor
-# 3, so shards and microbatches differ in size: an error in their weights shows.
+# JAX compiles each layer for each size, so the test set is as large as a microbatch. 103
+# divides by neither 2 nor 3: an error in the weights of shards or microbatches shows.
 _SHORT: Final[Settings] = {"lr": 0.05, "steps": 3, "train_examples": 2000}
 _SIZES: Final[dict[str, Settings]] = {
     "float64": {"batch_size": 103, "microbatches": 3, "test_examples": 35},
@@ -154,7 +146,7 @@ def _suite(
     alone_in: str = "float64-data",
     **settings: str | int,
 ) -> Suite:
-    """Runs from the same weights and over the same minibatches as all others, in one dtype."""
+    """Runs from the same weights and on the same minibatches as all others of the dtype."""
     dtype = name.partition("-")[0]
     every: Settings = {**_SHORT, **_SIZES[dtype], "dtype": dtype, **settings}
     lacking = _lacking(every) if "native" in settings else {}
@@ -163,23 +155,22 @@ def _suite(
 
 
 def _lacking(settings: Settings) -> dict[str, str]:
-    """Why frameworks have no means of their own to train so, by framework."""
+    """Why frameworks have no native version with these settings, by framework."""
     order = str(settings.get("schedule", "1f1b"))
     options = StrategiesOptions(str(settings["strategy"]), schedule=order)
     return {name: why for name in FRAMEWORKS if (why := options.no_native(name))}
 
 
 def _suites() -> Iterator[Suite]:
-    """Every strategy, and further orders of a pipeline, meshes, and stages: one answer for all."""
-    for name in STRATEGIES:  # of runs that are made by hand
+    """Every strategy, schedule and mesh: all must give the same result."""
+    for name in STRATEGIES:  # runs of users, in no session
         settings: Settings = {"preset": "quick", "strategy": name}
         native: Settings = {**settings, "native": True}
         lacking = _lacking(native)
         yield Suite("strategies", name, ".", (), (), settings)
         yield Suite("strategies", f"native-{name}", ".", (), (), native, lacking=lacking)
-    # Three devices show what two hide; four are those of meshes, and of tests.
     yield _suite("float64-data", (1, 2), (3,), alone_in="", strategy="data")
-    # ZeRO-2 goes through what ZeRO-1 and ZeRO-3 go through, so `nox -s grid` alone runs it.
+    # ZeRO-2 does what ZeRO-1 and ZeRO-3 do, so only `nox -s grid` runs it.
     for name in STRATEGIES:
         if name != "data":
             counts = ((), (2, 3)) if name == "zero2" else ((3,), (2,))
@@ -199,7 +190,7 @@ def _suites() -> Iterator[Suite]:
     yield native_suite("float64-native-zero2", (), (2,), strategy="zero2")
     yield native_suite("float64-native-zero3", (3,), (2,), strategy="zero3")
     yield native_suite("float64-native-tensor-mesh", (), (4,), strategy="tensor", replicas=2)
-    # What rounding adds shows in the first chapter's float32 runs; these stand for all strategies.
+    # The first chapter's float32 runs show rounding; these stand for all strategies.
     yield _suite("float32-data", (), (1, 2), alone_in="", strategy="data")
     yield _suite("float32-zero3", (), (2,), "float32-data", strategy="zero3")
     yield native_suite("float32-native-zero3", (), (2,), "float32-data", strategy="zero3")

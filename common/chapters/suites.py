@@ -1,7 +1,4 @@
-"""The suites of runs that are compared: on CPU devices, over hosts, on GPUs.
-
-Only the standard library, as for the plan of runs.
-"""
+"""The suites of runs that are compared. Only the standard library, as for the plan of runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,13 +12,11 @@ Settings = Mapping[str, str | int | float | bool]
 class Suite:
     """Runs that must reach the same result: one for each framework and number of devices.
 
-    They run side by side, each on one thread: what they show is no speed. Plain `nox` runs them on
-    `devices`, `nox -s grid` on `more_devices` after it, and `nox -s hosts` those of `hosts`: how
-    many hosts there are for each number of devices. All devices are of one `kind`, "cpu" or "gpu";
-    those on GPUs are run as far as there are so many. Runs over hosts, or on GPUs, have to give the
-    numbers of those of the suite that theirs `repeats`. Runs on several devices have to give those
-    of one device, which may be a run of another suite: the one that they are `alone_in`. Some
-    frameworks may be `lacking` what it takes, in words: they have no such runs.
+    Plain `nox` runs them on `devices`, `nox -s grid` also on `more_devices`, `nox -s hosts`
+    those of `hosts`, the number of hosts for each number of devices. All devices are of one
+    `kind`, "cpu" or "gpu". Runs over hosts or on GPUs must give the numbers of the suite
+    that theirs `repeats`, and runs on several devices those on one device, here or in the
+    suite `alone_in`. `lacking` says why a framework has no such runs.
     """
 
     chapter: str
@@ -39,20 +34,20 @@ class Suite:
     def counts(
         self, *, more_devices: bool = False, over_hosts: int = 0, gpus: int = 0
     ) -> tuple[int, ...]:
-        """The numbers of devices that a session runs; `over_hosts`, with at most so many."""
+        """The numbers of devices that a session runs, on at most `over_hosts` devices or `gpus`."""
         if over_hosts:
             return tuple(k for k in self.hosts if k <= over_hosts)
         counts = (*self.devices, *(self.more_devices if more_devices else ()))
         return tuple(k for k in counts if k <= gpus) if self.kind == "gpu" else counts
 
     def given(self, devices: int, results: Path) -> dict[str, Any]:
-        """The settings of one run of the suite, its record going below `results`."""
+        """The settings of one run of the suite, recorded below `results`."""
         where = {"devices": devices, "device_kind": self.kind, "threads": 1}
         return {**where, "out": results / self.folder, **self.settings}
 
 
 def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
-    """The runs of `nox -s hosts`, and the same ones on one host, which have to give their bits."""
+    """The runs of `nox -s hosts`, and the same on one host, which must give the same bits."""
     one, several = "one-host", "hosts"
     return (
         Suite(chapter, one, one, (), (), settings, {1: 1, 2: 1, 3: 1, 4: 1}),
@@ -61,7 +56,7 @@ def over_hosts(chapter: str, settings: Settings) -> tuple[Suite, Suite]:
 
 
 def on_gpus(suites: Iterable[Suite]) -> list[Suite]:
-    """The same runs on GPUs, which have to give the numbers of those on CPU devices."""
+    """The same runs on GPUs, which must give the same numbers."""
     return [
         replace(
             each,

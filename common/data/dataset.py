@@ -18,12 +18,12 @@ from common.terminal import values
 
 Bytes = NDArray[np.uint8]
 First = tuple[int | None, int | None]
-"""How many examples to take for training and for testing; None: all."""
+"""The numbers of examples for training and for testing; None: all."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images (n, 28, 28) and labels (n,), both unsigned bytes, for training and for testing."""
+    """Images (n, 28, 28) and labels (n,) as bytes, for training and for testing."""
 
     name: str
     train_images: Bytes
@@ -34,19 +34,17 @@ class Dataset:
     def first(self, train_examples: int | None, test_examples: int | None) -> "Dataset":
         """The first examples of each part; None: all. Raises RequestError if there are fewer."""
         counts = {"--train-examples": train_examples, "--test-examples": test_examples}
-        for (flag, count), there in zip(counts.items(), self.sizes(), strict=True):
-            if count is not None and count > there:
-                raise RequestError(f"{flag} {count}: {self.name} has only {there}")
+        for (flag, count), size in zip(counts.items(), self.sizes(), strict=True):
+            if count is not None and count > size:
+                raise RequestError(f"{flag} {count}: {self.name} has only {size}")
         train = self.train_images[:train_examples], self.train_labels[:train_examples]
         test = self.test_images[:test_examples], self.test_labels[:test_examples]
         return Dataset(self.name, *train, *test)
 
     def sizes(self) -> tuple[int, int]:
-        """How many examples there are for training and for testing."""
         return len(self.train_labels), len(self.test_labels)
 
     def digest(self) -> str:
-        """The SHA-256 over every image and label, in hexadecimal digits."""
         state = hashlib.sha256()
         for part in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             state.update(str(part.shape).encode())
@@ -57,17 +55,16 @@ class Dataset:
 def load(
     name: str, data_dir: Path | None, notify: Callable[[str], None], first: First = (None, None)
 ) -> Dataset:
-    """The data set `name`: "fashion-mnist", "synthetic", or "auto" for the former if it can be had.
+    """The `first` examples of "fashion-mnist" or "synthetic"; "auto": the former if it is there.
 
-    Only the `first` examples of each part are decompressed or drawn. Fashion-MNIST is looked for in
-    `data_dir`, then in `$FASHION_MNIST_DIR`, then in the user's cache, and then downloaded. A named
-    folder without the right files is an error, even if another place has them. `notify` is told of
-    a download and of falling back, with the reason. Raises RequestError.
+    Fashion-MNIST is read from `data_dir`, else `$FASHION_MNIST_DIR`, else the user's cache,
+    else downloaded; a named folder without the right files is an error. `notify` gets a line
+    on a download and on falling back. Raises RequestError.
     """
     if name != "synthetic":
         try:
             return read_fashion_mnist(_located(data_dir, notify), first).first(*first)
-        except (DownloadError, RuntimeError) as error:  # RuntimeError: there is no home folder
+        except (DownloadError, RuntimeError) as error:  # RuntimeError: no home folder
             if name == "fashion-mnist":
                 raise RequestError(
                     f"cannot download Fashion-MNIST ({error}); "
@@ -78,7 +75,7 @@ def load(
 
 
 def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
-    """The folder that holds the four files, bit for bit. Raises RequestError or DownloadError."""
+    """The folder with the four files, intact. Raises RequestError or DownloadError."""
     source, named = "--data-dir", data_dir
     if named is None and (variable := os.environ.get("FASHION_MNIST_DIR")):
         source, named = "FASHION_MNIST_DIR", values.path(variable)
@@ -99,12 +96,12 @@ def _located(data_dir: Path | None, notify: Callable[[str], None]) -> Path:
 
 
 def read_fashion_mnist(folder: Path, first: First = (None, None)) -> Dataset:
-    """The `first` examples of each part in `folder`, whose files are known to be intact."""
+    """The `first` examples of each part in `folder`, whose files are intact."""
     parts = []
     for name in SHA256:
         count, images = first[name.startswith("t10k")], "images" in name
         with gzip.open(folder / name) as file:
-            # Four bytes say what it is, and four more each how many there are in a dimension.
+            # The header has four bytes, and four more for each dimension.
             file.seek(16 if images else 8)
             content = file.read(-1 if count is None else count * (28 * 28 if images else 1))
         part = np.frombuffer(content, np.uint8)

@@ -23,7 +23,7 @@ MIRRORS: Final = (
 )
 
 TIMEOUT: Final = 10.0
-"""Seconds in which a mirror has to answer, and then to send more, again and again."""
+"""Seconds that a mirror has for its answer, and for each further packet."""
 
 
 class DownloadError(Exception):
@@ -31,7 +31,7 @@ class DownloadError(Exception):
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: in the user's cache folder, as the platform has it."""
+    """Where downloads are kept, in the platform's cache folder."""
     import pooch
 
     return Path(pooch.os_cache("multi-gpu-parity")) / "fashion-mnist"
@@ -40,13 +40,10 @@ def cache_folder() -> Path:
 def download(
     folder: Path, notify: Callable[[str], None], *, mirrors: Sequence[str] = MIRRORS
 ) -> None:
-    """Fetches what `folder` lacks of the four files, each checked and renamed into place.
-
-    The mirrors are asked one after the other, and `notify` is told of each. Raises DownloadError.
-    """
+    """Fetches the files that `folder` lacks, each verified and renamed. Raises DownloadError."""
     import pooch
 
-    pooch.get_logger().setLevel("WARNING")  # what it would tell, `notify` is told
+    pooch.get_logger().setLevel("WARNING")  # `notify` gets a line instead
     http = pooch.HTTPDownloader(timeout=TIMEOUT)
     reasons = []
     for mirror in mirrors:
@@ -56,7 +53,7 @@ def download(
             for name, known in SHA256.items():
                 pooch.retrieve(mirror + name, known, name, folder, downloader=http)
             return
-        except OSError as error:  # with the answer of the mirror, or None, if the network failed
+        except OSError as error:  # its response is None if the network failed
             unanswered = getattr(error, "response", error) is None
             reasons.append(f"{host}: {'it does not answer' if unanswered else error}")
         except ValueError:

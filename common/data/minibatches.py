@@ -1,4 +1,4 @@
-"""The minibatches, in an order that every framework shares."""
+"""The minibatches, in the same order in every framework."""
 
 from collections.abc import Iterator
 
@@ -18,16 +18,16 @@ def pixels(images: Bytes, dtype: str) -> Array:
 
 
 def numbers(images: Bytes, labels: Bytes, dtype: str) -> tuple[Array, Array]:
-    """A minibatch as training takes it: pixels (n, 1, 28, 28) in 0..1 and 64-bit labels (n,)."""
+    """A minibatch for training: pixels (n, 1, 28, 28) in 0..1 and 64-bit labels (n,)."""
     return pixels(images, dtype), labels.astype(np.int64)
 
 
 def minibatches(
     images: Bytes, labels: Bytes, batch_size: int, *, seed: int, epoch: int, skip: int = 0
 ) -> Iterator[Batch]:
-    """The minibatches of one epoch (counted from 0), but the first `skip`; the last may be short.
+    """The minibatches of an epoch, counted from 0, but the first `skip`; the last may be short.
 
-    `RandomState`, because its streams are frozen: every NumPy gives the same order.
+    The streams of `RandomState` are frozen: every NumPy gives the same order.
     """
     order = np.random.RandomState([seed, epoch]).permutation(len(images))
     for start in range(skip * batch_size, len(order), batch_size):

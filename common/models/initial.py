@@ -7,11 +7,9 @@ from common.models.nets import Shapes
 
 
 def initial_weights(shapes: Shapes, seed: int, dtype: str) -> Weights:
-    """The book's initial weights, drawn with NumPy: from N(0, 0.01²), biases 0.
+    """The book's initial weights: from N(0, 0.01²), biases 0; batch normalization: identity.
 
-    Batch normalization starts as the identity: scale and running variance are 1, the rest is 0.
-    The numbers are rounded to float32 in either dtype, so a float64 run starts from exactly the
-    same point as a float32 run.
+    They are rounded to float32 in either dtype, so that float64 and float32 runs start alike.
     """
     random = np.random.RandomState(seed)
     weights = {}

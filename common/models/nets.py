@@ -10,7 +10,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def lenet_shapes(depth: int) -> Shapes:
-    """Name and shape of each of LeNet's parameters, with `depth` hidden layers more."""
+    """Name and shape of LeNet's parameters, with `depth` more hidden layers."""
     shapes: Shapes = {
         "conv1.weight": (20, 1, 3, 3),
         "conv1.bias": (20,),
@@ -25,22 +25,22 @@ def lenet_shapes(depth: int) -> Shapes:
 
 
 LENET: Final = lenet_shapes(0)
-"""Name and shape of each of LeNet's parameters: 129,068 numbers."""
+"""Name and shape of LeNet's parameters: 129,068 numbers."""
 
 STAGES: Final = (1, 2, 3, 4)
 BLOCKS: Final = (1, 2)
 
 MOMENTUM: Final = 0.1
-"""How much of the running statistics each minibatch replaces, in batch normalization."""
+"""The share of batch normalization's running statistics that a minibatch replaces."""
 
 EPSILON: Final = 1e-5
-"""What batch normalization adds to a variance before it takes the root."""
+"""Added to a variance before the root, in batch normalization."""
 
 
 def resnet18_shapes(width: int) -> Shapes:
-    """Name and shape of each tensor of ResNet-18 whose first stage has `width` channels.
+    """Name and shape of each tensor of ResNet-18, with `width` channels in the first stage.
 
-    At width 64, the book's, 11,175,818 numbers are trained; running statistics come on top.
+    At width 64, the book's, there are 11,175,818 parameters, and running statistics.
     """
     shapes = {**_conv("conv1", 1, width, 3), **_norm("bn1", width)}
     channels = width
@@ -57,7 +57,7 @@ def resnet18_shapes(width: int) -> Shapes:
 
 
 def layer_shapes(width: int) -> Shapes:
-    """The shape of the output of each layer of ResNet-18 for one image, in order."""
+    """The shape of each layer's output in ResNet-18, for one image."""
     shapes: Shapes = {}
     for name in (name for name in resnet18_shapes(width) if name.endswith(".bias")):
         layer, halved = name.removesuffix(".bias"), stage_of(name) - 1
@@ -67,12 +67,12 @@ def layer_shapes(width: int) -> Shapes:
 
 
 def stage_of(layer: str) -> int:
-    """The stage of a layer of ResNet-18; what comes before the stages belongs to the first."""
+    """The stage of a layer of ResNet-18; layers before the stages are in the first."""
     return int(layer.removeprefix("stage")[0]) if layer.startswith("stage") else 1
 
 
 def trainable(name: str) -> bool:
-    """Whether a weight is trained, or is a statistic that batch normalization keeps."""
+    """Whether a weight is trained; batch normalization's running statistics are not."""
     return not name.endswith((".running_mean", ".running_var"))
 
 

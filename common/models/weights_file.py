@@ -1,4 +1,4 @@
-"""The files that weights travel in, and their digest."""
+"""Files of weights, and their digest."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,21 +17,18 @@ TYPES: Final = {f"{kind}{8 * n}": f"<{kind.lower()}{n}" for kind in "IUF" for n 
     "BOOL": "?",
     "BF16": "<u2",
 }
-"""The types of a file that are read, and NumPy's."""
+"""The file's types, and NumPy's."""
 
 
 def save_weights(path: Path, weights: Mapping[str, Array]) -> None:
     """Writes `weights` to a `.safetensors` file, whole or not at all."""
-    # safetensors stores the memory as it lies, so a transposed view must be laid out first.
+    # safetensors writes the memory as it is, so a transposed view has to be copied.
     contiguous = {name: np.ascontiguousarray(values) for name, values in weights.items()}
     write_atomically(path, lambda temporary: temporary.write_bytes(save(contiguous)))
 
 
 def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) -> Weights:
-    """Reads a `.safetensors` file that must hold exactly the tensors of `shapes`, all finite.
-
-    Raises RequestError that names the file and the first thing wrong with it.
-    """
+    """Reads a `.safetensors` file of exactly the tensors of `shapes`. Raises RequestError."""
     weights = load_arrays(path)
     if odd := sorted(weights.keys() ^ shapes.keys()):
         what = "is missing from" if odd[0] in shapes else "is not expected in"
@@ -40,21 +37,18 @@ def load_weights(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) 
 
 
 def load_arrays(path: Path) -> Weights:
-    """Reads whatever arrays a `.safetensors` file holds; bfloat16, which NumPy lacks, as float32.
-
-    Raises RequestError if it cannot.
-    """
+    """The arrays in a `.safetensors` file, bfloat16 as float32. Raises RequestError."""
     return {name: _array(path, name, **stored) for name, stored in _stored(path).items()}
 
 
 def bfloat16_note(path: Path) -> str:
-    """A line on the file's arrays in bfloat16, which are read as float32; empty without any."""
+    """Names the file's arrays in bfloat16, which are read as float32; empty without any."""
     names = [name for name, stored in _stored(path).items() if stored["dtype"] == "BF16"]
     return f"{path} has bfloat16, read as float32: {_listed(names)}" if names else ""
 
 
 def _stored(path: Path) -> dict[str, Any]:
-    """The arrays of a `.safetensors` file as they are stored: dtype, shape and data of each."""
+    """The dtype, shape and data of each array in a `.safetensors` file."""
     try:
         require_regular(path)
         return dict(sorted(deserialize(path.read_bytes())))
@@ -77,7 +71,7 @@ def _array(path: Path, name: str, dtype: str, shape: list[int], data: bytearray)
 
 
 def digest(arrays: Mapping[str, Array]) -> str:
-    """The SHA-256 over names, shapes and values as float64: the same for either dtype."""
+    """The SHA-256 of names, shapes and values as float64, the same for either dtype."""
     state = hashlib.sha256()
     for name in sorted(arrays):
         with np.errstate(invalid="ignore"):  # of some kinds of NaN

@@ -1,4 +1,4 @@
-"""The code, the packages and the GPUs that a run rests on."""
+"""The code, packages and GPUs of a run."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ ROOMS: Final = (
 """The rooms of `common/` that decide a run's numbers."""
 
 VISIBLE: Final = os.environ.get("CUDA_VISIBLE_DEVICES")
-"""As it was in the beginning: a run hides the GPUs that it does not use."""
+"""Its first value: a run hides the GPUs that it does not use."""
 
 
 def source_digest(framework: str) -> str:

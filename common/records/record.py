@@ -17,7 +17,7 @@ SCHEMA: Final = 9
 
 
 class Strict(BaseModel):
-    """A part of a record: no unknown fields, and no NaN, which JSON does not have."""
+    """A part of a record, without unknown fields or NaN, which JSON lacks."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
 
@@ -37,7 +37,7 @@ class Epoch(Strict):
 
 
 class Failure(Strict):
-    """Why a run failed: in a line, and where, as far as that is known."""
+    """Why a run failed, and where, as far as that is known."""
 
     message: str
     step: Count | None = None
@@ -59,10 +59,7 @@ class Failure(Strict):
 
 
 class Resumption(Strict):
-    """A run resumed from a checkpoint after `step`, of a run that `started` then.
-
-    `differences` are those that may change how it rounds from then on.
-    """
+    """A resumption after `step` of a run that `started` then; `differences` may change rounding."""
 
     step: Count
     started: str
@@ -81,18 +78,17 @@ class Cluster(Strict):
 
 
 class Split(Strict):
-    """What the first step, also of a resumed run, sent and kept, and the passes of devices."""
+    """Traffic and memory of the first step, also of a resumed run, and the devices' passes."""
 
     counted: Usage
     events: list[Event]
 
 
 class Record(Strict):
-    """Everything that is known of one run. Sizes are in bytes, times in seconds.
+    """A run; sizes are in bytes, times in seconds.
 
-    `config` has the data and how many examples of it. `environment` has the variables
-    that were set and may change rounding. `data_sha256` covers images and labels, `sha256`
-    the record and, once the run is complete, the file of tensors beside it.
+    `environment` has the variables that may change rounding. `data_sha256` covers images and
+    labels, `sha256` the record and, once the run is complete, the file of tensors beside it.
     """
 
     schema_version: Literal[9] = Field(default=SCHEMA, alias="schema")
@@ -123,7 +119,6 @@ class Record(Strict):
         return self.file_name().removesuffix(".json")
 
     def file_name(self) -> str:
-        """The record's name in its folder."""
         config = self.config
         return record_name(self.framework, self.chapter, config.devices, config.options.way())
 
@@ -133,10 +128,10 @@ ANY: Final = "[0-9]*"
 
 
 def record_name(framework: str, chapter: str, devices: int | str, way: str) -> str:
-    """The name of a run's record in its folder; `way` is `Options.way`, or empty."""
+    """The file name of a run's record; `way` is `Options.way`."""
     return "-".join(filter(None, (framework, chapter, way, f"{devices}dev.json")))
 
 
 def files_of(name: str) -> re.Pattern[str]:
-    """The names of the files that a run writes; the first group is a step, if any."""
+    """Matches the files of a run; the first group is a checkpoint's step."""
     return re.compile(rf"{re.escape(name)}(?:-step(\d+))?\.(?:json|safetensors)")

@@ -1,7 +1,6 @@
 """Records as files, with tensors beside them: written atomically, verified when read.
 
-One digest, in the record, shows if either file was changed, cut off or replaced by
-accident. Whoever changes a record on purpose can make a new one.
+The digest in the record shows if either file was changed, cut off or replaced by accident.
 """
 
 import hashlib
@@ -25,8 +24,8 @@ from common.records.record import SCHEMA, Record
 def write_record(path: Path, record: Record, tensors: Weights | None = None) -> Path:
     """Writes the tensors, if any, then the record with the digest of both, atomically.
 
-    A record without tensors, as a run writes first, removes those of an earlier run. So
-    whenever the process is killed, a complete record has its own. Raises RunError.
+    A record without tensors, as a run writes first, removes those of an earlier run: a
+    complete record has its own tensors even if the process is killed. Raises RunError.
     """
     with write_failure(path):
         if tensors is not None:
@@ -40,7 +39,6 @@ def write_record(path: Path, record: Record, tensors: Weights | None = None) -> 
 
 
 def tensors_of(path: Path) -> Path:
-    """The file of tensors beside the record at `path`."""
     return path.with_suffix(".safetensors")
 
 
@@ -90,14 +88,14 @@ def read_tensors(path: Path, record: Record) -> Weights:
 
 
 def require_complete(path: Path, record: Record) -> None:
-    """Raises RunError that says what became of the run, unless it is complete."""
+    """Raises RunError unless the run is complete."""
     if record.status != "complete":
         failed = f"the run failed: {record.failure.message}" if record.failure else ""
         raise RunError(f"{failed or f'the run is {record.status}, not complete'} ({path})")
 
 
 def require_own(path: Path, record: Record) -> None:
-    """Raises RunError if the record has another name, or is of other code than is here."""
+    """Raises RunError if the record has another name or comes from other code."""
     if record.file_name() != path.name:
         raise RunError(f"it is the record of {record.name()} ({path})")
     if record.source_sha256 != source_digest(record.framework):
@@ -105,15 +103,13 @@ def require_own(path: Path, record: Record) -> None:
 
 
 def made_elsewhere(record: Record, others: Iterable[Record]) -> str:
-    """How most records of its framework were made otherwise; empty if they were not.
-
-    Runs over hosts may have been on any machine.
-    """
-    if record.cluster:
+    """How most records of its framework were made otherwise; empty if they were not."""
+    if record.cluster:  # its processes may have been on any machine
         return ""
-    peers = [each for each in others if each.framework == record.framework and not each.cluster]
+    peers = [peer for peer in others if peer.framework == record.framework and not peer.cluster]
     for name, value in _setup(record).items():
-        if value != (common := mode(_setup(each).get(name) for each in peers)):
+        common = mode(_setup(peer).get(name) for peer in peers)
+        if value != common:
             return f"made elsewhere: {name} is {value}, and {common} in others of its framework"
     return ""
 

@@ -1,4 +1,4 @@
-"""The arrays that a run leaves. From its trace, single steps can be computed again.
+"""The arrays that a run leaves, from which single steps can be recomputed.
 
 By name in the run's tensors: `trace/weights/T/NAME`, the weights after step T (0: the
 initial ones); `trace/momentum/T/NAME`, the velocities after step T > 0, with momentum;
@@ -21,20 +21,20 @@ PROBE: Final = 100
 """Examples in the probe batch: the first of the test set."""
 
 LAYERS_PROBE: Final = 10
-"""Of them, those of which a run keeps the output of each layer."""
+"""Examples whose output of each layer a run keeps."""
 
 WHOLE, FIRST, ENDS = 20, 3, 10
-"""A run of 20 steps keeps all, a longer one the first 3 and the ends of 10 epochs."""
+"""A run of 20 steps keeps all, a longer one the first 3 and the last of 10 epochs."""
 
 MOST_BYTES: Final = 32 * 2**20
 """The most bytes of weights and velocities that a run keeps."""
 
 MOST_OPERATIONS: Final = 15 * 10**10
-"""The most operations of computing its steps again: some ten seconds."""
+"""The most operations to recompute its steps: some ten seconds."""
 
 
 def traced_steps(config: Config) -> list[int]:
-    """The steps of a run, from 1, that are kept; none if the net is large."""
+    """The steps that are kept, counted from 1; none if the net is large."""
     steps, epochs = config.number_of_steps(), config.number_of_epochs()
     apart = -(epochs // -ENDS) if epochs > ENDS else 1
     ends = [config.steps_before(epoch + 1) for epoch in range(0, epochs, apart)]
@@ -44,30 +44,29 @@ def traced_steps(config: Config) -> list[int]:
     kept = [*config.shapes().values(), *config.velocities().values()]
     size = sum(math.prod(shape) for shape in kept) * ITEMSIZE[config.dtype]
     while len(around(wanted)) * size > MOST_BYTES or len(wanted) * operations > MOST_OPERATIONS:
-        # The last step stays long, the first longest: its gradient is compared, too.
+        # The first step goes last, as its gradient is compared, too.
         wanted.pop(-2 if len(wanted) > 2 else -1)
     return wanted
 
 
 def around(steps: Sequence[int]) -> list[int]:
-    """Before and after which steps weights are needed, as the numbers of steps done."""
+    """The numbers of steps done just before and just after these steps."""
     return sorted({step - back for step in steps for back in (0, 1)})
 
 
 def snapshots(config: Config) -> list[int]:
-    """After which steps the weights are kept; 0: the initial ones. Without the last."""
+    """The steps after which weights are kept, 0 for the initial ones, but the last."""
     last = config.number_of_steps()
     return [step for step in around(traced_steps(config)) if step < last]
 
 
 def minibatch_size(config: Config, step: int) -> int:
-    """The number of examples in the minibatch of a step."""
     place = (step - 1) % config.steps_of_whole()
     return config.examples_in(place + 1) - config.examples_in(place)
 
 
 def expected_arrays(record: Record) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The name, shape and dtype of every array that a run must leave."""
+    """Name, shape and dtype of every array that a run must leave."""
     config = record.config
     probe, layers = (min(most, config.test_examples) for most in (PROBE, LAYERS_PROBE))
     shapes: Shapes = {"logits/before": (probe, 10), "logits/after": (probe, 10)}
@@ -107,12 +106,10 @@ class Trace:
         self.after(0, weights, {})
 
     def before(self, step: int, images: Bytes, labels: Bytes) -> None:
-        """Keeps the minibatch of a step."""
         if step in self.steps:
             self.tensors |= {f"trace/images/{step}": images, f"trace/labels/{step}": labels}
 
     def after(self, step: int, weights: Mapping[str, Array], momentum: Mapping[str, Array]) -> None:
-        """Keeps weights and velocities after a step."""
         if step in self.snapshots:
             for kind, arrays in (("weights", weights), ("momentum", momentum)):
                 self.tensors |= {f"trace/{kind}/{step}/{k}": np.array(v) for k, v in arrays.items()}

@@ -25,8 +25,7 @@ from common.terminal.values import (
 )
 
 SEED: Final = 8
-"""Any would do. Of the seeds 0 to 8, it is the one that leaves the book's first plateau earliest,
-at step 285 of 2,350: more of a run is spent on learning."""
+"""Of the seeds 0 to 8, the one that leaves the book's first plateau earliest, at step 285."""
 
 EXAMPLES: Final = """\
 examples:
@@ -42,7 +41,6 @@ examples:
 
 
 def parser(framework: str, chapter: str) -> Parser:
-    """The parser of one chapter in one framework; the flags are the same for all."""
     spec = SPECS[chapter]
     command = Parser(
         f"python -m frameworks.{framework}.{chapter}",
@@ -66,10 +64,7 @@ def _defaults(framework: str, chapter: str) -> Mapping[str, Any]:
 
 
 def all_settings(framework: str, chapter: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of every flag, "_" for "-", by default if not set; none is checked.
-
-    Raises RequestError if there is no such flag.
-    """
+    """The settings of every flag, with defaults. Raises RequestError for an unknown one."""
     defaults = _defaults(framework, chapter)
     if unknown := settings.keys() - defaults.keys():
         raise RequestError(f"unrecognized arguments: {', '.join(sorted(unknown))}")
@@ -77,7 +72,6 @@ def all_settings(framework: str, chapter: str, settings: Mapping[str, Any]) -> d
 
 
 def as_flags(settings: Mapping[str, Any]) -> list[str]:
-    """Settings as the flags of a command line."""
     flags = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
     return [flag if value is True else f"{flag}={value}" for flag, value in flags.items()]
 
@@ -91,8 +85,8 @@ def _path(group: ArgumentGroup, flag: str, metavar: str, text: str, **about: Any
 
 
 def _add_devices(group: ArgumentGroup) -> None:
-    all_of_them = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
-    _count(group, "--devices", all_of_them, DEVICES)
+    text = f"number of devices, at most {DEVICES} (all GPUs, or 2 where there are none)"
+    _count(group, "--devices", text, DEVICES)
     group.add_argument(
         "--device-kind",
         choices=("auto", "cpu", "gpu"),
@@ -100,12 +94,12 @@ def _add_devices(group: ArgumentGroup) -> None:
         help="auto: GPUs if there are any, otherwise simulated CPU devices; "
         "gpu: an error if there are none (%(default)s)",
     )
-    fast = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
-    group.add_argument("--tf32", action="store_true", help=fast)
-    same = "GPUs give the same bits each time, and are slower"
-    group.add_argument("--deterministic", action="store_true", help=same)
-    shared = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
-    _count(group, "--threads", shared, THREADS, default=cores())
+    text = "GPUs may multiply float32 numbers with 10 bits of the mantissa: faster, less exact"
+    group.add_argument("--tf32", action="store_true", help=text)
+    text = "GPUs give the same bits each time, and are slower"
+    group.add_argument("--deterministic", action="store_true", help=text)
+    text = f"threads that all CPU devices share, at most {THREADS} (one a core: %(default)s)"
+    _count(group, "--threads", text, THREADS, default=cores())
 
 
 def _add_training(group: ArgumentGroup, spec: ChapterSpec) -> None:
@@ -151,9 +145,9 @@ def _add_data(group: ArgumentGroup) -> None:
         default="auto",
         help="auto: fashion-mnist if it can be had, otherwise synthetic, with a note (%(default)s)",
     )
-    else_where = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
-    four = f"where the four files of Fashion-MNIST are {else_where}"
-    _path(group, "--data-dir", "DIR", four)
+    elsewhere = "(else $FASHION_MNIST_DIR, the user's cache, a download)"
+    text = f"where the four files of Fashion-MNIST are {elsewhere}"
+    _path(group, "--data-dir", "DIR", text)
     _count(group, "--train-examples", "train on the first N")
     _count(group, "--test-examples", "test on the first N")
 
@@ -167,8 +161,8 @@ def _add_files(group: ArgumentGroup) -> None:
 
 def _add_checkpoints(group: ArgumentGroup) -> None:
     _path(group, "--checkpoint-dir", "DIR", "keep the last two checkpoints of a run there")
-    every = "steps between two checkpoints (else one at the end of each epoch)"
-    _count(group, "--checkpoint-every", every, STEPS)
+    text = "steps between two checkpoints (else one at the end of each epoch)"
+    _count(group, "--checkpoint-every", text, STEPS)
     group.add_argument(
         "--resume",
         action="store_true",
@@ -198,7 +192,7 @@ def _add_hosts(group: ArgumentGroup) -> None:
         help="by hand, the same on each host: where the first process listens",
     )
     _count(group, "--hosts", "by hand: how many hosts there are", DEVICES)
-    first = "by hand: the number of this host, from 0"
-    _count(group, "--host-rank", first, type=rank, metavar="R")
-    wait = "all processes have to start within so many seconds (%(default)s)"
-    _count(group, "--join-timeout", wait, JOIN, default=300, metavar="S")
+    text = "by hand: the number of this host, from 0"
+    _count(group, "--host-rank", text, type=rank, metavar="R")
+    text = "all processes have to start within so many seconds (%(default)s)"
+    _count(group, "--join-timeout", text, JOIN, default=300, metavar="S")

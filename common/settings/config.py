@@ -25,10 +25,16 @@ from common.models.nets import Shapes, trainable
 from common.parallel.ledger import Usage
 from common.terminal.values import COUNT, DEVICES, LARGEST_SEED
 
-MEANS: Final = (
-    *("framework", "devices", "device_kind", "threads", "deterministic", "preset", "init_weights"),
-)
-"""How and where a run computes, as opposed to what. Initial weights are known by their digest."""
+MEANS: Final = {
+    "framework",
+    "devices",
+    "device_kind",
+    "threads",
+    "deterministic",
+    "preset",
+    "init_weights",
+}
+"""How and where a run computes, not what; initial weights are compared by digest."""
 
 ITEMSIZE: Final = {"float32": 4, "float64": 8}
 """The bytes of a number."""
@@ -37,10 +43,7 @@ Count = Annotated[int, Field(gt=0, le=COUNT)]
 
 
 class Config(BaseModel):
-    """The whole configuration of one run; exactly one of `epochs` and `steps` is set.
-
-    A record may ask for more epochs than a list of them could hold.
-    """
+    """The configuration of a run; exactly one of `epochs` and `steps` is set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -102,13 +105,14 @@ class Config(BaseModel):
         dataset: str = "synthetic",
         available: tuple[int, int] = (COUNT, COUNT),
     ) -> Self:
-        """What settings come to on so many devices of a kind, "cpu" or "gpu".
+        """The configuration on so many devices of a kind, "cpu" or "gpu".
 
-        `settings` has all flags; of those that are None, the preset decides. The data set has
+        `settings` has all flags; the preset decides those that are None. The data set has
         `available` examples, for training and for testing. Raises RequestError.
         """
         spec, name = SPECS[settings["chapter"]], settings["preset"]
-        on_cpu, synthetic = settings["device_kind"] == "cpu", settings["dataset"] == "synthetic"
+        on_cpu = settings["device_kind"] == "cpu"
+        synthetic = settings["dataset"] == "synthetic"
         for flag, idle, where, why in (
             ("tf32", kind == "cpu", "CPU devices", "it is for GPUs"),
             ("deterministic", on_cpu, "--device-kind cpu", "it is for GPUs"),
@@ -116,10 +120,10 @@ class Config(BaseModel):
         ):
             if settings[flag] and idle:
                 raise RequestError(f"--{flag.replace('_', '-')} means nothing for {where}: {why}")
-        if name == "auto":  # the book's, where that is no matter of hours
+        if name == "auto":
             name = "book" if kind == "gpu" else spec.without_gpu
         preset = spec.preset(name, devices)
-        if settings["steps"] is not None:  # single steps are to be what they are in the book
+        if settings["steps"] is not None:  # single steps are as in the book
             preset |= {"epochs": None, "lr_decay": "none"}
         for key, most in zip(("train_examples", "test_examples"), available, strict=True):
             preset[key] = min(preset.get(key, most), most)
@@ -137,50 +141,45 @@ class Config(BaseModel):
         return {**self.model_dump(exclude={"options"}), **asdict(self.options)}
 
     def numerics(self) -> dict[str, Any]:
-        """What decides the numbers: the same for all runs that must reach the same result.
-
-        With batch normalization per device, the number of devices is a part of it.
-        """
+        """What decides the numbers; with batch normalization per device, their number does."""
         means = {*MEANS, *self.options.MEANS}
         decide = {name: value for name, value in self.settings().items() if name not in means}
         return {**decide, "shards": self.options.shards(self.devices)}
 
     def rates(self) -> str:
-        """The learning rates in words."""
         return f"lr {self.lr:g}{' falling to 0' if self.lr_decay == 'linear' else ''}"
 
     def shapes(self) -> Shapes:
         return self.options.shapes()
 
     def velocities(self) -> Shapes:
-        """Names and shapes of what momentum keeps: one for each weight that is trained."""
+        """Names and shapes of velocities: one for each parameter, if there is momentum."""
         trained = {name: shape for name, shape in self.shapes().items() if trainable(name)}
         return trained if self.options.momentum else {}
 
     def usage(self, examples: int) -> Usage | None:
-        """What a step on so many examples sends and keeps, if runs of the chapter count that."""
+        """Traffic and memory of a step on so many examples, if the chapter counts them."""
         if self.options.native:
             return None
         return self.options.usage(self.devices, examples, ITEMSIZE[self.dtype])
 
     def steps_of_whole(self) -> int:
-        """How many minibatches a whole epoch has; the last of them may be short."""
+        """The number of minibatches in a whole epoch; the last may be short."""
         return math.ceil(self.train_examples / self.batch_size)
 
     def number_of_steps(self) -> int:
-        """How many minibatches a run trains on."""
         return self.steps or (self.epochs or 0) * self.steps_of_whole()
 
     def number_of_epochs(self) -> int:
-        """How many epochs a run trains for; with `steps`, the last one counts, however short."""
+        """The number of epochs; with `steps`, the last may be short."""
         return math.ceil(self.number_of_steps() / self.steps_of_whole())
 
     def steps_before(self, epoch: int) -> int:
-        """How many minibatches come before an epoch, counted from 0; after the last one: all."""
+        """The number of minibatches before an epoch, counted from 0, of those of the run."""
         return min(epoch * self.steps_of_whole(), self.number_of_steps())
 
     def learning_rate(self, step: int) -> float:
-        """That of a step, counted from 0; with linear decay it would be 0 just after the last."""
+        """The rate of a step, counted from 0; linear decay reaches 0 after the last."""
         done = step / self.number_of_steps() if self.lr_decay == "linear" else 0
         return self.lr * (1 - done)
 
@@ -190,7 +189,7 @@ class Config(BaseModel):
 
 
 def _refusal(error: ValidationError) -> str:
-    """Why settings make no configuration, in a line."""
+    """Why the settings are refused, in a line."""
     first = error.errors()[0]
     if "error" in (context := first.get("ctx", {})):
         return str(context["error"])
@@ -200,5 +199,5 @@ def _refusal(error: ValidationError) -> str:
 
 @cache
 def _validator(kind: Any) -> TypeAdapter[Any]:
-    """Made once for each chapter: that takes longer than to read a record."""
+    """Cached, as it takes longer to make than a record takes to read."""
     return TypeAdapter(kind)

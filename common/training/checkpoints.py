@@ -1,9 +1,8 @@
-"""Checkpoints: a record that says "running", its tensors beside it, and who may resume from it.
+"""Checkpoints: a record that says "running", with its tensors, and who may resume from it.
 
-By name in the tensors: `state/NAME`, what the chapter saves; `test/predictions`, the class that
-each finished epoch ends with for each test image; `epoch/seconds`, those of training in the epoch
-under way, and `epoch/minibatches`, the digest of its minibatches; and the trace of
-`common.records.trace`.
+The tensors: `state/NAME`, what the chapter saves; `test/predictions`, the classes of the
+test images after each epoch; `epoch/seconds`, of training, and `epoch/minibatches`, the
+digest, of the epoch under way; and the trace of `common.records.trace`.
 """
 
 from collections import Counter
@@ -24,7 +23,7 @@ from common.training.reporter import Reporter
 
 @dataclass(frozen=True)
 class Files:
-    """The flags of files and checkpoints, by their names; with `quiet`, nothing is reported."""
+    """The flags of files and checkpoints, and `quiet`, by their names."""
 
     out: Path
     quiet: bool = False
@@ -36,25 +35,21 @@ class Files:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Those among the settings. Raises RequestError if they do not go together."""
-        files = cls(**{each.name: settings[each.name] for each in fields(cls)})
+        """Takes them from settings. Raises RequestError if they do not go together."""
+        files = cls(**{flag.name: settings[flag.name] for flag in fields(cls)})
         if files.resume_from is not None and files.resume_from.is_dir():
-            instead = "name a file in it, or resume with --checkpoint-dir and --resume"
-            raise RequestError(f"--resume-from: {files.resume_from} is a folder: {instead}")
+            what_to_do = "name a file in it, or resume with --checkpoint-dir and --resume"
+            raise RequestError(f"--resume-from: {files.resume_from} is a folder: {what_to_do}")
         if files.checkpoint_dir is None and (files.resume or files.checkpoint_every):
             flag = "--resume" if files.resume else "--checkpoint-every"
             raise RequestError(f"{flag} needs --checkpoint-dir: say where checkpoints are")
         return files
 
     def folders(self) -> tuple[Path, Path]:
-        """The folder of the record, and that of the checkpoints; they may be one."""
         return self.out, self.checkpoint_dir or self.out
 
     def require_output_paths(self, record: str = "") -> None:
-        """Raises RequestError if what the run leaves could not be written in the end.
-
-        The name of the `record` depends on the number of devices, which may not be known yet.
-        """
+        """Raises RequestError if outputs cannot be written; the name of `record` may be unknown."""
         for folder in self.folders():
             require_writable(folder)
         path, weights = self.out / record, self.save_weights
@@ -68,7 +63,7 @@ class Files:
 
 
 class Checkpoint(NamedTuple):
-    """A whole checkpoint: the path of its record, the record, and its tensors."""
+    """A checkpoint; `path` is its record's."""
 
     path: Path
     record: Record
@@ -77,10 +72,9 @@ class Checkpoint(NamedTuple):
 
 @dataclass
 class Checkpoints:
-    """Where a run leaves checkpoints, how often, and as whose: `record` is the run's.
+    """Writes a run's checkpoints `every` so many steps; None: at the end of each epoch.
 
-    `every` so many steps; None: at the end of each epoch. Only a run's first process `writes`.
-    `last` is the newest one: at first that from which it resumes, if any.
+    Only a run's first process `writes`. `last` is the newest, or that it resumes from.
     """
 
     folder: Path
@@ -90,24 +84,21 @@ class Checkpoints:
     last: Path | None
 
     def due(self, step: int, *, ends: bool) -> bool:
-        """Whether one is written after a step; `ends`: which has ended an epoch."""
+        """Whether to write one after a step, which may have ended an epoch."""
         return ends if self.every is None else step % self.every == 0
 
     def write(self, tensors: Weights) -> None:
-        """Writes a checkpoint, and removes all but this and the last one. Raises RunError.
-
-        Should the disk lose this one, there is another. A run that has resumed and stops before
-        its next step has nothing new to write.
-        """
+        """Writes a checkpoint, and removes all but this and the last one. Raises RunError."""
         name = self.record.name()
         path = self.folder / f"{name}-step{len(self.record.losses)}.json"
-        if not self.writes or path == self.last:
+        if not self.writes or path == self.last:  # it has resumed there, and made no step
             return
         write_record(path, self.record, tensors)
         kept = {self.last and self.last.stem, path.stem}
-        files, self.last = files_of(name), path
+        self.last = path
+        files = files_of(name)
         with write_failure(path):
-            # A record goes before its tensors, so that it never stands without them.
+            # A record goes before its tensors: it is never without them.
             for file in sorted(self.folder.iterdir(), key=lambda file: file.suffix):
                 match = files.fullmatch(file.name)
                 if match and match[1] and file.stem not in kept:
@@ -115,7 +106,7 @@ class Checkpoints:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """The checkpoint whose record is at `path`. Raises RunError that says why it is none."""
+    """The checkpoint whose record is at `path`. Raises RunError if it is none."""
     record = read_record(path)
     if record.status != "running":
         raise RunError(f"{path} is no checkpoint to resume from: the run is {record.status}")
@@ -123,18 +114,18 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def checkpoints_in(folder: Path, name: str) -> list[Path]:
-    """The checkpoints of a run of this name in a folder, by their steps, the newest first."""
-    names = files_of(name)
-    found = [(names.fullmatch(path.name), path) for path in folder.glob("*-step*.json")]
-    steps = {int(match[1]): path for match, path in found if match}
-    return [steps[step] for step in sorted(steps, reverse=True)]
+    """The checkpoints of a run of this name in a folder, the newest first."""
+    names, paths = files_of(name), {}
+    for path in folder.glob("*-step*.json"):
+        if match := names.fullmatch(path.name):
+            paths[int(match[1])] = path
+    return [paths[step] for step in sorted(paths, reverse=True)]
 
 
 def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpoint | None:
-    """The newest whole checkpoint of the run's name, else the one that a flag names, if any.
+    """The newest intact checkpoint of the run's name, else that of `--resume-from`, if any.
 
-    `record` is the run's own. Raises RequestError if there is one that cannot be read or computes
-    other numbers, or that would be lost.
+    Raises RequestError if it cannot be read, computes other numbers, or would be lost.
     """
     folder = files.checkpoint_dir
     paths = checkpoints_in(folder, record.name()) if folder else []
@@ -148,18 +139,18 @@ def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpo
     damaged = []
     for path in paths:
         try:
-            found = read_checkpoint(path)
+            checkpoint = read_checkpoint(path)
         except RunError as error:
             damaged.append(str(error))
             continue
         for line in damaged:
             report.notice(line)
-        for difference in _unlike(_numbers(found.record), _numbers(record)):
+        for difference in _differences(_numbers(checkpoint.record), _numbers(record)):
             raise RequestError(
                 f"{path} comes from a run that computes other numbers: {difference}; "
                 "set it as it was, or start over"
             )
-        return found
+        return checkpoint
     if damaged:
         raise RequestError(f"there is no checkpoint to resume from: {'; '.join(damaged)}")
     if files.resume:
@@ -168,31 +159,31 @@ def choose_checkpoint(files: Files, record: Record, report: Reporter) -> Checkpo
 
 
 def resumed(record: Record, found: Checkpoint, report: Reporter) -> Record:
-    """The record of a run that resumes from a checkpoint; says from which one."""
-    theirs, config = found.record, record.config
-    same_framework = theirs.config.framework == config.framework
-    setups = [_setup(each, packages=same_framework) for each in (theirs, record)]
-    differences = list(_unlike(*setups))
+    """The record of a run that resumes from a checkpoint; reports which one."""
+    earlier, config = found.record, record.config
+    packages = earlier.config.framework == config.framework
+    differences = list(_differences(_setup(earlier, packages), _setup(record, packages)))
     if config.device_kind == "gpu" and not config.deterministic:
         differences.append("GPUs without --deterministic")
-    again = Resumption(
-        step=len(theirs.losses),
-        started=theirs.started,
-        framework=theirs.framework,
-        devices=theirs.config.devices,
+    resumption = Resumption(
+        step=len(earlier.losses),
+        started=earlier.started,
+        framework=earlier.framework,
+        devices=earlier.config.devices,
         differences=differences,
     )
     why = f"; from there it may round otherwise: {', '.join(differences)}" if differences else ""
-    report.notice(f"resuming from {found.path}, after step {again.step:,}{why}")
-    so_far = {"losses": theirs.losses, "epochs": theirs.epochs}
-    return record.model_copy(update={"resumed": [*theirs.resumed, again], **so_far})
+    report.notice(f"resuming from {found.path}, after step {resumption.step:,}{why}")
+    update = {
+        "losses": earlier.losses,
+        "epochs": earlier.epochs,
+        "resumed": [*earlier.resumed, resumption],
+    }
+    return record.model_copy(update=update)
 
 
 def require_alike(record: Record, found: Checkpoint | None, process: Process) -> None:
-    """Raises RequestError unless all processes start from the same. All call it.
-
-    Each has found its own devices, on which the setting may depend, data, weights and checkpoint.
-    """
+    """Raises RequestError unless all processes, each of which calls it, start alike."""
     config = record.config
     starts = {
         "--devices and --device-kind": f"{config.devices} devices, {config.device_kind}",
@@ -201,8 +192,8 @@ def require_alike(record: Record, found: Checkpoint | None, process: Process) ->
         "--checkpoint-dir": f"the checkpoint {found.record.sha256[:12] if found else 'none'}",
     }
     first, *others = process.gather(starts)
-    for rank, theirs in enumerate(others, start=1):
-        for flags, value in theirs.items():
+    for rank, start in enumerate(others, start=1):
+        for flags, value in start.items():
             if value != first[flags]:
                 where = f" on {process.hosts[rank]}" if process.hosts else ""
                 raise RequestError(
@@ -211,15 +202,15 @@ def require_alike(record: Record, found: Checkpoint | None, process: Process) ->
                 )
 
 
-def _unlike(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
+def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
     for name in {**theirs, **ours}:
-        there, here = (setup.get(name, "not set") for setup in (theirs, ours))
+        there = theirs.get(name, "not set")
+        here = ours.get(name, "not set")
         if there != here:
             yield f"{name} {there} there, {here} here"
 
 
 def _numbers(record: Record) -> dict[str, Any]:
-    """What decides the numbers of a run."""
     known = record.source_sha256 == source_digest(record.framework)
     return {
         **record.config.numerics(),
@@ -229,11 +220,11 @@ def _numbers(record: Record) -> dict[str, Any]:
     }
 
 
-def _setup(record: Record, *, packages: bool) -> dict[str, Any]:
+def _setup(record: Record, packages: bool) -> dict[str, Any]:
     """What may change how a run rounds; packages are compared within a framework."""
     config, machine = record.config, record.machine
-    apart = {*config.numerics(), "preset", "init_weights", "layers"}
-    setup = {name: value for name, value in config.settings().items() if name not in apart}
+    others = {*config.numerics(), "preset", "init_weights", "layers"}
+    setup = {name: value for name, value in config.settings().items() if name not in others}
     # The devices of a host share its threads.
     hosts = Counter(name.rpartition(" ")[0] for name in record.devices)
     setup["devices"] = " + ".join(map(str, hosts.values()))

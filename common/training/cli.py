@@ -1,4 +1,4 @@
-"""The entry point of every chapter: `main` turns what happens into one line and a status."""
+"""The entry point of every chapter."""
 
 import sys
 from collections.abc import Sequence
@@ -8,10 +8,9 @@ from common.terminal.command import status
 
 
 def main(framework: str, chapter: str, argv: Sequence[str] | None = None) -> int:
-    """Runs one chapter in one framework as the command line says.
+    """Runs one chapter in one framework. Returns the exit status.
 
-    Returns the exit status: 0 done, 1 it failed on its way, 2 the request was wrong, 130
-    interrupted, 143 terminated.
+    0 done, 1 failed, 2 wrong request, 130 interrupted, 143 terminated.
     """
     command, flags = parser(framework, chapter), sys.argv[1:] if argv is None else argv
 

@@ -1,4 +1,4 @@
-"""What every process of a run does: train, and, in the first one, write the record."""
+"""What every process of a run does: train; the first one also writes the record."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -35,10 +35,9 @@ from common.training.reporter import Reporter, closing_line, introduction
 
 @dataclass(frozen=True)
 class Job:
-    """A run, ready to start. It is plain data: it can be sent to another process.
+    """A run, ready to start, as plain data that can be sent to another process.
 
-    `settings` are those of all flags. `environment` has the variables that may change how it
-    rounds.
+    `settings` has all flags, `environment` the variables that may change rounding.
     """
 
     settings: Mapping[str, Any]
@@ -50,10 +49,7 @@ class Job:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, process: Process) -> None:
-        """Trains on the process's devices; the first process speaks and writes for all.
-
-        A signal is noted from the first moment on, and minded between two steps.
-        """
+        """Trains on the process's devices; a signal stops it between two steps."""
         open_streams()  # this may be a process of its own
         first = process.rank == 0
         # Among several processes, a second signal ends the one that has started this one.
@@ -66,7 +62,7 @@ class Job:
             if first:
                 self.files.require_output_paths(record.file_name())
                 self.hold(record, stack)
-            # All look for checkpoints once no other run writes any: an earlier one may just end.
+            # Only now does no earlier run write checkpoints.
             process.gather(stop.asked)
             found = choose_checkpoint(self.files, record, report)
             require_alike(record, found, process)
@@ -74,16 +70,26 @@ class Job:
             if found:
                 record = resumed(record, found, report)
             if first:
-                # It says "running" at once: should the run die, it is not taken for complete.
+                # It says "running" at once, in case the run dies.
                 self.write(record)
             checkpoints = None
             if folder := self.files.checkpoint_dir:
                 last = found and found.path
                 checkpoints = Checkpoints(folder, self.files.checkpoint_every, record, first, last)
-            inputs = chapter, devices.local, config, data
-            # What writes a checkpoint so knows how far the run has come.
+            # A checkpoint's record shares these lists.
             outcome = Outcome(record.losses, record.epochs)
-            training = Training(*inputs, report, checkpoints, found, stop, process, outcome)
+            training = Training(
+                chapter,
+                devices.local,
+                config,
+                data,
+                report,
+                checkpoints,
+                found,
+                stop,
+                process,
+                outcome,
+            )
             training.train(weights)
             process.gather(0)  # no record is complete before all processes are done
             if first:
@@ -95,14 +101,11 @@ class Job:
 
     @property
     def options(self) -> Any:
-        """The chapter's own options, of which a preset may yet have to decide some."""
+        """The chapter's options, some of which a preset may decide."""
         return SPECS[self.settings["chapter"]].chosen(self.settings)
 
     def settled(self, devices: int, kind: str) -> tuple[Config, Dataset, Weights]:
-        """The configuration, now that the devices are known, its data and initial weights.
-
-        Raises RequestError if they cannot do what is asked for.
-        """
+        """The configuration on these devices, its data and initial weights. Raises RequestError."""
         config = Config.of(self.settings, devices, kind, self.data.name, self.data.sizes())
         data = self.data.first(config.train_examples, config.test_examples)
         return config, data, starting_weights(config, self.settings["init_weights"])
@@ -110,9 +113,9 @@ class Job:
     def record(
         self, config: Config, data: Dataset, weights: Weights, devices: list[str], process: Process
     ) -> Record:
-        """The record of the run, which is about to start."""
         framework, chapter, kind = config.framework, config.chapter, config.device_kind
-        about, cluster = package(framework), None
+        about = package(framework)
+        cluster = None
         if process.hosts:
             settings = config.settings()
             how = settings.get("allreduce") or settings.get("wrapper", "")
@@ -142,14 +145,14 @@ class Job:
     def hold(self, record: Record, stack: ExitStack) -> None:
         """Locks its folders for runs of this name, and clears them. Raises BusyError."""
         folders = self.files.folders()
-        # One folder, spelled in two ways, would be held twice.
+        # One folder under two names must not be locked twice.
         for folder in {folder.resolve(): folder for folder in folders}.values():
             with write_failure(folder / record.file_name()):
                 stack.enter_context(held(folder, record.name()))
                 remove_temporaries(folder, files_of(record.name()))
 
     def finish(self, record: Record, outcome: Outcome) -> None:
-        """Writes what the run leaves and prints the closing line. Raises RunError if it cannot."""
+        """Writes the outputs and prints the closing line. Raises RunError."""
         if self.files.save_weights is not None:
             with write_failure(self.files.save_weights):
                 save_weights(self.files.save_weights, part(outcome.tensors, "weights/"))
@@ -158,7 +161,7 @@ class Job:
         print(closing_line(outcome.epochs, record.devices), flush=True)
 
     def write(self, record: Record, tensors: Weights | None = None) -> None:
-        """Writes the record, and its tensors before it. Raises RunError if it cannot."""
+        """Writes the tensors, if any, and the record. Raises RunError."""
         write_record(self.files.out / record.file_name(), record, tensors)
 
 

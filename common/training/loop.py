@@ -1,4 +1,4 @@
-"""The one training loop: every framework, both chapters, any number of devices."""
+"""The training loop of every framework and chapter."""
 
 import hashlib
 import math
@@ -24,20 +24,18 @@ from common.training.checkpoints import Checkpoint, Checkpoints
 from common.training.reporter import Bar, Reporter
 
 EVALUATION_BATCH: Final = 1000
-"""Examples whose logits are computed at once when the test set is evaluated."""
+"""The number of examples in a batch of the test set."""
 
 
 @dataclass
 class Outcome:
-    """What a run has measured so far: the loss of every step, every epoch's figures, and tensors.
+    """What a run has measured so far: losses of steps, figures of epochs, and tensors.
 
-    By name in the tensors: `gradients/NAME`, of the first step; `weights/NAME`, at the end;
-    `probe/images`, and their `logits/before` and `logits/after` training; `test/labels`, and as
-    `test/predictions` the class that each epoch ends with for each of them; the trace of
-    `common.records.trace`; and, if asked for, outputs of layers for the first probe images,
-    `layers/before/NAME` and `layers/after/NAME`. `split` is the traffic and memory of the first
-    step, where it is counted. Of the epoch under way, `seconds` are those of training, and
-    `minibatches` is the digest of its minibatches.
+    The tensors: `gradients/NAME`, of the first step; `weights/NAME`, at the end;
+    `probe/images`, with `logits/before` and `logits/after` training; `test/labels`, with
+    `test/predictions` after each epoch; the trace of `common.records.trace`; with `--layers`,
+    `layers/before/NAME` and `layers/after/NAME`. `split` is what the first step counted.
+    `seconds` of training and `minibatches`, the digest, are of the epoch under way.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -51,11 +49,7 @@ class Outcome:
 
 @dataclass
 class Training:
-    """One run: a chapter in one framework on its devices, a configuration and its data.
-
-    It resumes from a checkpoint `found`. `outcome` tells how far it has come, also if it fails;
-    of a run that resumes, it has the losses and epochs of the checkpoint.
-    """
+    """One run of a chapter in one framework, which may resume from the checkpoint `found`."""
 
     chapter: Chapter
     devices: Sequence[Any]
@@ -72,10 +66,9 @@ class Training:
     started: float = 0.0
 
     def train(self, weights: Weights) -> Outcome:
-        """Trains from these weights, a copy of which goes to each device.
+        """Trains from these weights.
 
-        Raises RunError if the loss is not finite or replicas diverge, StoppedError if a signal has
-        asked for it.
+        Raises RunError if a loss is not finite or replicas diverge, StoppedError on a signal.
         """
         outcome, tensors = self.outcome, self.outcome.tensors
         self.trainer = self.chapter.trainer(weights, self.devices, self.config.options)
@@ -83,8 +76,9 @@ class Training:
         probe = pixels(images, self.config.dtype)
         tensors |= {"probe/images": images, "test/labels": self.data.test_labels}
         self._add_outputs(probe, "before")
-        # A run that resumes does this, too: PyTorch's DDP sums otherwise in its very first pass.
-        gradients = self.trainer.gradients(*numbers(*next(self._minibatches(0)), self.config.dtype))
+        # Also if it resumes: PyTorch's DDP sums differently in its first pass.
+        first = next(self._minibatches(0))
+        gradients = self.trainer.gradients(*numbers(*first, self.config.dtype))
         tensors |= {f"gradients/{name}": values for name, values in gradients.items()}
         self.trace = Trace(self.config, weights)
         if self.found is not None:
@@ -99,16 +93,17 @@ class Training:
         return outcome
 
     def _restore(self, found: Checkpoint) -> None:
-        self.trainer.restore(part(found.tensors, "state/"))
-        trace = {k: values for k, values in found.tensors.items() if k.startswith("trace/")}
-        self.trace.tensors |= trace
-        self.outcome.losses[:], self.outcome.epochs[:] = found.record.losses, found.record.epochs
-        self.outcome.predictions[:] = found.tensors.get("test/predictions", ())
-        self.outcome.seconds = float(found.tensors["epoch/seconds"][0])
-        self.outcome.minibatches = found.tensors["epoch/minibatches"].tobytes()
+        tensors, outcome = found.tensors, self.outcome
+        self.trainer.restore(part(tensors, "state/"))
+        self.trace.tensors |= {k: v for k, v in tensors.items() if k.startswith("trace/")}
+        outcome.losses[:] = found.record.losses
+        outcome.epochs[:] = found.record.epochs
+        outcome.predictions[:] = tensors.get("test/predictions", ())
+        outcome.seconds = float(tensors["epoch/seconds"][0])
+        outcome.minibatches = tensors["epoch/minibatches"].tobytes()
 
     def _add_outputs(self, probe: Array, when: str) -> None:
-        """Adds the logits of the probe batch and, if asked for, the outputs of layers."""
+        """Adds the logits of the probe batch and, with `--layers`, the layers' outputs."""
         self.outcome.tensors[f"logits/{when}"] = self.trainer.predict(probe)
         if self.config.options.layer_shapes():
             trainer: Any = self.trainer
@@ -116,13 +111,11 @@ class Training:
                 self.outcome.tensors[f"layers/{when}/{name}"] = values
 
     def _run(self) -> None:
-        """Trains epoch by epoch, from where it stands to the end.
-
-        Raises RunError, and StoppedError once a signal has asked for it.
-        """
+        """Trains epoch by epoch to the end. Raises RunError, or StoppedError on a signal."""
         epochs = self.config.number_of_epochs()
         for epoch in range(len(self.outcome.epochs), epochs):
-            before, after = map(self.config.steps_before, (epoch, epoch + 1))
+            before = self.config.steps_before(epoch)
+            after = self.config.steps_before(epoch + 1)
             self._train(epoch, after - before, before)
             self._evaluate(epoch, after - before, epochs)
             last = epoch + 1 == epochs
@@ -130,7 +123,7 @@ class Training:
                 self._checkpoint(self.checkpoints)
 
     def _train(self, epoch: int, steps: int, before: int) -> None:
-        """Trains to the last of an epoch's `steps`; there were others `before` it."""
+        """Trains to the end of an epoch of `steps`, with `before` steps before it."""
         queued: list[SupportsFloat] = []
         stops = False
         done = len(self.outcome.losses) - before
@@ -147,15 +140,16 @@ class Training:
                     self._checkpoint(self.checkpoints)
                     self._start()
             self._settle(queued)
-        # Also where all know it: what one has queued may need the others.
+        # Gathered again: a process may need the others to settle.
         if any(self.process.gather(self.stop.asked)) or stops:
             self._stop()
 
     def _step(self, step: int, batch: Batch, bar: Bar) -> SupportsFloat:
-        """Queues a step; its loss stays where it is until something waits for it."""
+        """Queues a step; its loss stays on the device until something reads it."""
         self.trace.before(step, *batch)
         X, y = numbers(*batch, self.config.dtype)
-        self.outcome.minibatches = chained(self.outcome.minibatches, batch[0], y)
+        content = self.outcome.minibatches + batch[0].tobytes() + y.tobytes()
+        self.outcome.minibatches = hashlib.sha256(content).digest()
         loss = self.trainer.train_batch(X, y, self.config.learning_rate(step - 1))
         bar.step(loss)
         usage = getattr(self.trainer, "usage", None)  # of strategies by hand
@@ -170,10 +164,7 @@ class Training:
         return loss
 
     def _settle(self, queued: list[SupportsFloat]) -> None:
-        """Waits for what is queued; its losses count from now on.
-
-        Raises RunError that names the first step whose loss is no number.
-        """
+        """Waits for queued steps and adds their losses. Raises RunError if one is not finite."""
         self._pause()
         losses = [float(loss) for loss in queued]
         for step, loss in enumerate(losses, start=len(self.outcome.losses) + 1):
@@ -205,7 +196,7 @@ class Training:
         checkpoints.write(tensors | self.trace.tensors)
 
     def _stop(self) -> None:
-        """Ends the run, as a signal has asked for. Raises StoppedError."""
+        """Ends the run on a signal. Raises StoppedError."""
         done, steps = len(self.outcome.losses), self.config.number_of_steps()
         end = "kept no checkpoint"
         if done and self.checkpoints:
@@ -215,7 +206,7 @@ class Training:
         raise StoppedError(message, status=self.stop.status, step=done or None)
 
     def _evaluate(self, epoch: int, steps: int, epochs: int) -> None:
-        """Adds the figures of an epoch that has come to its end, and reports them."""
+        """Adds and reports the figures of a finished epoch."""
         outcome = self.outcome
         predictions = self._predictions()
         figures = Epoch(
@@ -237,7 +228,7 @@ class Training:
         return minibatches(*shared, seed=config.seed, epoch=epoch, skip=skip)
 
     def _predictions(self) -> Array:
-        """The class (n,) that the replicas give each image of the test set, as bytes."""
+        """The classes (n,) of the test images, as bytes."""
         classes = []
         for start in range(0, len(self.data.test_labels), EVALUATION_BATCH):
             images = self.data.test_images[start : start + EVALUATION_BATCH]
@@ -246,7 +237,7 @@ class Training:
         return np.concatenate(classes)
 
     def _export(self, step: int) -> Weights:
-        """The weights after so many steps. Raises RunError that says so if replicas diverged."""
+        """The weights after a step. Raises RunError if replicas diverged."""
         try:
             return self.trainer.export()
         except RunError as error:
@@ -254,18 +245,13 @@ class Training:
             raise
 
 
-def chained(digest: bytes, *arrays: Array) -> bytes:
-    """The SHA-256 over an earlier digest and some arrays."""
-    return hashlib.sha256(digest + b"".join(array.tobytes() for array in arrays)).digest()
-
-
 def accuracy(predictions: Array, labels: Array) -> float:
-    """The share of predictions (n,) that are the labels (n,), in 0..1."""
+    """The share of predictions (n,) that equal the labels (n,)."""
     return int((predictions == labels).sum()) / len(labels)
 
 
 def require_finite(weights: Weights, steps: int) -> Weights:
-    """The weights. Raises RunError if one is not finite: the last update has no loss to show it."""
+    """The weights. Raises RunError if one is not finite: no loss shows the last update."""
     for name, values in weights.items():
         if not np.isfinite(values).all():
             message = f"{name} is not finite after step {steps}: try a smaller --lr"

@@ -1,4 +1,4 @@
-"""What a run says: while it trains, on standard error, so that its closing line can be piped."""
+"""What a run reports on standard error, and its closing line."""
 
 import sys
 import time
@@ -15,11 +15,11 @@ from common.settings.config import Config
 from common.terminal.text import printable
 
 REDRAW = 0.5
-"""Seconds between two looks at the loss: each one waits for the device."""
+"""Seconds between two readings of the loss, each of which waits for the device."""
 
 
 class Reporter:
-    """Notices, a bar for each epoch where there is a terminal, and a line for each epoch."""
+    """Prints notices, a line for each epoch and, on a terminal, a progress bar."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
@@ -30,7 +30,7 @@ class Reporter:
 
     @contextmanager
     def bar(self, description: str, steps: int, batch_size: int, done: int = 0) -> Iterator["Bar"]:
-        """A bar over one epoch's steps, of which some are done; it vanishes at the end."""
+        """A bar over an epoch's steps, some of them done; it vanishes at the end."""
         columns = *Progress.get_default_columns(), TextColumn("{task.fields[figures]}")
         visible = sys.stderr.isatty() and not self.quiet
         bars = Progress(*columns, console=self.console, transient=True, disable=not visible)
@@ -52,7 +52,7 @@ class Reporter:
 
 
 class Bar:
-    """Counts the steps of one epoch, and shows how far it is: steps, loss and images/s."""
+    """Counts the steps of an epoch, and shows steps, loss and images/s."""
 
     def __init__(
         self, show: Callable[[int, float, float], None] | None, batch_size: int, done: int = 0
@@ -62,7 +62,7 @@ class Bar:
         self.done = self.before = done
 
     def step(self, loss: SupportsFloat) -> None:
-        """One more step is queued; its loss is read only now and then, as that waits for it."""
+        """Counts a queued step; its loss is read only now and then."""
         self.done += 1
         now = time.monotonic()
         if self.show and now - self.drawn >= REDRAW:
@@ -72,13 +72,13 @@ class Bar:
 
 
 def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:
-    """What is about to happen, in a line; `preset` is the one that was asked for."""
+    """A line about the run at its start; `preset` is the flag's."""
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
     why = "without a GPU the book's own, --preset book, takes hours"
     if config.preset == "book":
         why = "the book's own setting; --preset quick is shorter"
     parts = [
-        config.options.in_words(),
+        config.options.describe(),
         f"{length} of {config.train_examples:,} {config.dataset} images",
         f"batch {config.batch_size}, {config.rates()}, {config.dtype}, on [{', '.join(devices)}]",
     ]
@@ -88,6 +88,5 @@ def introduction(config: Config, preset: str, devices: Sequence[str]) -> str:
 
 
 def closing_line(epochs: Sequence[Epoch], devices: Sequence[str]) -> str:
-    """The book's closing line."""
     accuracy, seconds = epochs[-1].test_accuracy, fmean(epoch.seconds for epoch in epochs)
     return f"test acc: {accuracy:.2f}, {seconds:.1f} sec/epoch on [{', '.join(devices)}]"

@@ -1,4 +1,4 @@
-"""One run, from the flags to the record: what `python -m frameworks.X.Y` does."""
+"""One run, from the flags to the record."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,18 +26,18 @@ from common.training.job import Job
 from common.training.reporter import Reporter
 
 LAUNCHER_TIMEOUT: Final = 5
-"""Seconds in which the first process ends: a launcher then ends the others."""
+"""Seconds for a launcher to end the other processes after the first."""
 
 
 def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
-    """Trains as settings say, those of all flags, and writes the record.
+    """Trains with the settings of all flags, and writes the record.
 
-    What needs no framework is checked before one is imported. Raises RequestError or RunError.
+    Checks the settings before it imports a framework. Raises RequestError or RunError.
     """
     framework, chapter = settings["framework"], settings["chapter"]
     here = launched(framework, settings)
     process, devices = here.process, settings["devices"]
-    with first_speaks(process):
+    with first_reports(process):
         DeviceRequest.of(settings).on_each(process)
         kind = "gpu" if settings["tf32"] and settings["device_kind"] != "cpu" else "cpu"
         Config.of(settings, 1 if devices is None else devices, kind)
@@ -59,13 +59,13 @@ def run(settings: Mapping[str, Any], command_line: Sequence[str]) -> None:
             launch(job, threads, process)
         return
     meeting = Meeting(here, alike(job), report.notice, settings["join_timeout"])
-    # As soon as one has ended, a launcher asks the others to stop: that is not why they end.
+    # When a process ends, a launcher stops the others: that is not why they end.
     with stoppable(), marked(job) if process.rank == 0 else nullcontext():
         with_others(meeting, partial(launch, job, threads))
 
 
 def launch(job: Job, threads: int, process: Process) -> None:
-    """Runs the job in every process that it needs here, once all others are known."""
+    """Runs the job in every process that it needs on this host."""
     framework, chapter, tf32 = (job.settings[k] for k in ("framework", "chapter", "tf32"))
     imported = import_backend(framework, chapter, threads, tf32)
     imported.launch(job, job.request.on_each(process), job.options, process)
@@ -73,7 +73,7 @@ def launch(job: Job, threads: int, process: Process) -> None:
 
 @contextmanager
 def marked(job: Job) -> Iterator[None]:
-    """If the job ends early meanwhile, its record says so, and why it failed."""
+    """Marks the record if the job ends early: interrupted, or failed and why."""
     try:
         with variables_blamed(job.settings["framework"]):
             yield
@@ -85,10 +85,10 @@ def marked(job: Job) -> Iterator[None]:
 
 
 def mark(job: Job, end: Mapping[str, Any]) -> None:
-    """Changes the record that the run has left, unless that is complete or marked already."""
+    """Updates the run's record, unless it is complete or marked already."""
     framework, chapter = job.settings["framework"], job.settings["chapter"]
     for path in job.files.out.glob(record_name(framework, chapter, ANY, job.options.way())):
-        with suppress(Exception):  # what ended the run is what matters
+        with suppress(Exception):  # only what ended the run matters
             if read_record(path).started == job.started:
                 # A process of this run may need a moment to release its lock.
                 with held(job.files.out, path.stem):
@@ -98,7 +98,7 @@ def mark(job: Job, end: Mapping[str, Any]) -> None:
 
 
 def alike(job: Job) -> dict[str, str]:
-    """What all processes of a run have to be asked alike, by the name of the flag."""
+    """What must be the same in all processes of a run, by flag."""
     local = ("out", "data_dir", "init_weights", "save_weights", "checkpoint_dir", "resume_from")
     means = ("threads", "quiet", "launcher", "coordinator", "host_rank", "join_timeout")
     names, framework = job.settings.keys() - {*local, *means}, job.settings["framework"]
@@ -112,10 +112,10 @@ def alike(job: Job) -> dict[str, str]:
 
 
 @contextmanager
-def first_speaks(process: Process) -> Iterator[None]:
-    """Of what all processes refuse alike, the first one says why; the others wait for its end.
+def first_reports(process: Process) -> Iterator[None]:
+    """Lets only the first process report an error that all raise.
 
-    A launcher ends them then. If one is not ended, it has found something else, and says so.
+    The others wait for a launcher to end them; one that is not ended has another error.
     """
     try:
         yield
@@ -123,15 +123,16 @@ def first_speaks(process: Process) -> Iterator[None]:
         if process.rank:
             try:
                 time.sleep(LAUNCHER_TIMEOUT)
-            except Terminated:  # that is the launcher: the run could not begin
+            except Terminated:  # by the launcher
                 raise SystemExit(error.status) from None
         raise
 
 
 def cpu_threads(settings: Mapping[str, Any], report: Reporter) -> int:
-    """The threads that a framework is loaded with; some may have but one for each device."""
-    framework, devices, asked = (settings[k] for k in ("framework", "devices", "threads"))
-    threads: int = 1 if devices != 1 and package(framework).ONE_THREAD_EACH else asked
-    if threads < asked // (devices or 2):
+    """The number of threads for a framework; some may have one for each device only."""
+    framework, devices, threads = (settings[k] for k in ("framework", "devices", "threads"))
+    if devices == 1 or not package(framework).ONE_THREAD_EACH:
+        return int(threads)
+    if threads // (devices or 2) > 1:
         report.notice(f"{framework} gets one thread for each CPU device: with more it could hang")
-    return threads
+    return 1
