@@ -31,7 +31,7 @@ from common.chapters.chapters import CHAPTERS, SUITE_NAMES
 from common.chapters.suites import Suite
 from common.compare.checks import SuiteResult
 from common.compare.findings import Verdict
-from common.compare.folder import examine, only_in_grid, verdict_on
+from common.compare.folder import examine, in_no_suite, only_in_grid, verdict_on
 from common.report.text import print_verdict
 from common.report.two_files import compare_files, print_pair
 from common.terminal.command import Parser, status
@@ -125,7 +125,9 @@ def compare_folder(flags: argparse.Namespace) -> int:
         without_gpu=flags.without_gpu,
     )
     as_plain_nox = flags.suites == [] and not (flags.more_devices or flags.over_hosts)
-    verdict = verdict_on(examined, only_in_grid(flags.chapters) if as_plain_nox else ())
+    not_run = only_in_grid(flags.chapters) if as_plain_nox else ()
+    ignored = in_no_suite(flags.folder, examined) if flags.suites is None else ()
+    verdict = verdict_on(examined, not_run, ignored)
     no_page = write_verdict(flags.folder, verdict, examined)
     print_verdict(verdict)
     print(no_page, end="")

@@ -91,7 +91,8 @@ def gather(
         differ = [
             f"{k} is {v}, and others have {common[k]}" for k, v in setting.items() if v != common[k]
         ]
-        if trouble := next(iter(differ), made_elsewhere(run.record, records)):
+        trouble = next(iter(differ), other_minibatches(run.record, records))
+        if trouble := trouble or made_elsewhere(run.record, records):
             loaded[i] = replace(loaded[i], run=None, trouble=trouble)
     return loaded
 
@@ -157,13 +158,22 @@ def _setting(run: Run) -> dict[str, Any]:
         if setting[name] == spec.preset(config.preset, config.devices)[name]:
             setting[name] = f"{spec.presets[config.preset][name]} a device"
     state = hashlib.sha256()
-    if setting["batch_size"] == config.batch_size:
-        state.update("".join(epoch.minibatches_sha256 for epoch in run.record.epochs).encode())
     for name, values in sorted(run.arrays.items()):
         if name.startswith(INPUTS):
             state.update(f"{name}{values.shape}".encode())
             state.update(np.ascontiguousarray(values).tobytes())
     return {**setting, "minibatches": state.hexdigest()}
+
+
+def other_minibatches(record: Record, others: Sequence[Record]) -> str:
+    """In which epoch most runs with minibatches of this size had others; empty if they had not."""
+    alike = [x for x in others if x.config.batch_size == record.config.batch_size]
+    for number, epochs in enumerate(zip(*(x.epochs for x in alike), strict=False)):
+        digests = Counter(epoch.minibatches_sha256 for epoch in epochs)
+        (most, _), *_ = digests.most_common()
+        if record.epochs[number].minibatches_sha256 != most:
+            return f"minibatches of epoch {number + 1} are not those of others"
+    return ""
 
 
 def median(runs: Sequence[Run]) -> Weights:

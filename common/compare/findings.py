@@ -117,12 +117,16 @@ class Comparison(BaseModel):
 
 
 class Verdict(BaseModel):
-    """The verdict on a folder of records; `not_run` names the suites that only the grid runs."""
+    """The verdict on a folder of records.
+
+    `not_run` names the suites that only the grid runs, `ignored` the records that no suite has.
+    """
 
     passed: bool
     created: str
     comparisons: list[Comparison]
     not_run: list[str] = []
+    ignored: list[str] = []
 
     @property
     def checks(self) -> list[Check]:

@@ -12,6 +12,7 @@ from common.compare.checks import SuiteResult, hosts_of
 from common.compare.collect import LoadedRecord, device_counts, gather, references_of
 from common.compare.findings import Verdict
 from common.compare.runs import Run
+from common.records.record import record_name
 
 
 def examine(
@@ -38,7 +39,7 @@ def examine(
         names = [name for name in frameworks if name not in out]
         if not names or suite.chapter not in chapters:
             continue
-        place = folder / suite.folder, suite.chapter, SPECS[suite.chapter].way(suite.settings)
+        place = folder / suite.folder, suite.chapter, way_of(suite)
         devices = planned(suite) if planned else device_counts(*place, names)
         if devices and not planned and 1 in (*suite.devices, *suite.more_devices, *suite.hosts):
             devices = sorted({1, *devices})
@@ -91,7 +92,25 @@ def only_in_grid(chapters: Sequence[str]) -> list[str]:
     ]
 
 
-def verdict_on(examined: Sequence[SuiteResult], not_run: Sequence[str] = ()) -> Verdict:
+def in_no_suite(folder: Path, examined: Sequence[SuiteResult]) -> list[str]:
+    """The records in `folder` that no suite has, such as those of a mesh; not those below it."""
+    compared = {
+        record_name(x.framework, result.suite.chapter, x.devices, way_of(result.suite))
+        for result in examined
+        for x in result.found
+        if result.suite.folder == "."
+    }
+    return sorted({path.name for path in folder.glob("*dev.json")} - compared)
+
+
+def way_of(suite: Suite) -> str:
+    """The strategy in the names of its records; empty if the chapter has only one."""
+    return SPECS[suite.chapter].way(suite.settings)
+
+
+def verdict_on(
+    examined: Sequence[SuiteResult], not_run: Sequence[str] = (), ignored: Sequence[str] = ()
+) -> Verdict:
     """Passed, if every check of every suite has."""
     comparisons = [result.comparison for result in examined]
     checks = [check for comparison in comparisons for check in comparison.checks]
@@ -100,4 +119,5 @@ def verdict_on(examined: Sequence[SuiteResult], not_run: Sequence[str] = ()) -> 
         created=now(),
         comparisons=comparisons,
         not_run=list(not_run),
+        ignored=list(ignored),
     )

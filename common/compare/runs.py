@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -100,7 +101,16 @@ class Run:
 
     @cached_property
     def wrong_array(self) -> tuple[str, str]:
-        """The first array without the expected name, shape and type, and why; or nothing."""
+        """The first array without the expected name, shape and type, and why; or nothing.
+
+        Also epochs that are not those of the configuration, or an accuracy that is not that of the
+        run's predictions.
+        """
+        config, epochs = self.record.config, self.record.epochs
+        ends = [config.steps_before(epoch) for epoch in range(config.number_of_epochs() + 1)]
+        due = [after - before for before, after in pairwise(ends)]
+        if (steps := [epoch.steps for epoch in epochs]) != due:
+            return "epochs", f"epochs have {steps} steps, expected {due}"
         expected = expected_arrays(self.record)
         ours = {name: (array.shape, str(array.dtype)) for name, array in self.arrays.items()}
         for name in sorted(expected.keys() | ours.keys()):
@@ -108,6 +118,11 @@ class Run:
             if kinds[0] != kinds[1]:
                 words = [f"{kind[1]} {kind[0]}" if kind else "missing" for kind in kinds]
                 return name, f"{name} is {words[0]}, expected {words[1]}"
+        right = self.arrays["test/predictions"] == self.arrays["test/labels"]
+        for epoch, share in zip(epochs, right.mean(axis=1), strict=True):
+            if not math.isclose(epoch.test_accuracy, share):
+                told = f"epoch {epoch.epoch} has accuracy {epoch.test_accuracy:.4f}"
+                return "test/predictions", f"{told}, its predictions have {share:.4f}"
         return "", ""
 
 

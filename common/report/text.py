@@ -113,6 +113,8 @@ def conclusion(verdict: Verdict) -> str:
         return f"{failed} of {len(verdict.checks)} checks FAILED"
     whole, partly = by_support(verdict)
     said = [*agreements(whole), *uncompared(verdict.checks)]
+    if verdict.ignored:
+        said.append(f"not compared, as no suite has them: {', '.join(verdict.ignored)}")
     if partly and said[0] == EVERY:
         said[0] += ", in all suites that it supports"
     return f"all {len(verdict.checks)} checks passed: {'; '.join(said)}"
