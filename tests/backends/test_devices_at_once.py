@@ -1,4 +1,4 @@
-"""PyTorch's CPU devices compute at the same time, where they can share the threads evenly."""
+"""PyTorch's CPU devices compute at the same time."""
 
 from collections.abc import Iterator
 from importlib import import_module

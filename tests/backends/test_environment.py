@@ -48,11 +48,11 @@ ODD: Final = {
         "DMLC_ROLE": "server",
     },
 }
-"""Values that ended runs, or changed their numbers, before a run decided them, or might do so."""
+"""Values that could end a run or change its numbers."""
 
 
 def trained(framework: str, out: Path, *flags: str, **variables: str) -> tuple[bytes, Any]:
-    """The tensors of a run, to the bit, and what its record says of the environment."""
+    """The bytes of a run's tensors, and the environment in its record."""
     command = "-m", f"frameworks.{framework}.scratch", *FLAGS, f"--out={out}"
     done = python(*command, *flags, **variables)
     assert done.returncode == 0, done.stderr

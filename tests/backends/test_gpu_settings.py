@@ -1,4 +1,4 @@
-"""What backends say of GPUs and set for them, as far as it shows where there is none."""
+"""What backends say of GPUs and set for them, on a machine without one."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Weights that another framework saved give the same logits here, and its checkpoint resumes.
+"""Another framework's weights give the same logits, and its checkpoint resumes.
 
 `nox -s tests` lets each framework leave a record, its weights and its checkpoints in the folder of
 `--handover`.
@@ -27,7 +27,7 @@ from common.training.reporter import Reporter
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each framework takes what the one before it left, and the first what the last one left."""
+    """The files of the framework before this one; before the first is the last."""
     if "handover" in metafunc.fixturenames:
         option = metafunc.config.getoption
         framework, folder = option("--framework"), Path(option("--handover") or "nowhere")
@@ -68,7 +68,7 @@ def test_weights_and_checkpoint_of_another_framework_are_taken(
     right, scale = expected["logits/after"], np.abs(expected["logits/after"]).max()
     assert scale > 1e-3
     assert np.abs(tensors["logits/before"] - right).max() < 1e-10 * scale
-    # The largest weight is 0.5; measured: 4e-15. A bias before a batch norm has no gradient at all.
+    # The largest weight is 0.5; measured: 4e-15. A bias before a batch norm has no gradient.
     for array in part(expected, "weights/"):
         off = tensors[f"weights/{array}"] - expected[f"weights/{array}"]
         assert np.abs(off).max() < 1e-12, array

@@ -81,7 +81,7 @@ print(threads())
 
 @pytest.mark.parametrize("wrapper", ["ddp", "fsdp"])
 def test_no_thread_outlives_its_group(wrapper: str) -> None:
-    """One that did would abort the process now and then, as the interpreter ends."""
+    """A thread that stays can abort the process when the interpreter ends."""
     require_proc()
     output, errors = start(["-c", THREADS, wrapper]).communicate(timeout=SECONDS)
     during, after = map(int, output.split())

@@ -1,4 +1,4 @@
-"""The OpenMP runtime that a framework loads has been told how long threads look for work."""
+"""The OpenMP runtime of a framework knows how long threads look for work."""
 
 import os
 import re

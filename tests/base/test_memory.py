@@ -17,7 +17,7 @@ def large():
 large()
 print(large())
 """
-"""Prints how many pages of memory large arrays cost once there have been some before."""
+"""Prints the pages of memory of large arrays, after some earlier ones."""
 
 KEEP = "from common.base.tuning import keep_memory\nkeep_memory()\n"
 

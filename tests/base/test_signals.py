@@ -47,7 +47,7 @@ sys.exit(status("it", work))
 def test_a_second_signal_ends_a_process_at_once_if_it_insists(
     first: signal.Signals, second: signal.Signals, patient: bool, status: int
 ) -> None:
-    """Shells and schedulers repeat some, and patience leaves it to another process."""
+    """Shells and schedulers repeat signals; patience leaves the end to another process."""
     work = WORK.format(patient=patient, seconds=60 if status else 1)
     with with_signals():
         run = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Our chapters compute what the book's package, `d2l`, computes: same weights, in float64.
+"""Our chapters compute what the book's package, `d2l`, computes, in float64.
 
 Of LeNet's section the package has the loss and the SGD step, for each framework; of the concise
 section it has the net for PyTorch and MXNet. `nox -s d2l` makes environments that have the package.
@@ -31,7 +31,7 @@ ABSENT = (
     *("IPython", "PIL", "matplotlib", "matplotlib_inline", "pandas", "scipy", "scipy.spatial"),
     *("tensorflow", "tensorflow_datasets", "torchvision"),
 )
-"""Packages that `d2l` imports to draw, read tables and fetch data; nothing here calls them."""
+"""Packages that `d2l` imports and no test calls."""
 
 X, Y = scratch_steps.batches(1, 36, "float64")[0]
 IMAGES, LABELS = (values[:4] for values in concise_steps.batches("float64")[0])
@@ -74,7 +74,7 @@ def step_in_tensorflow(d2l: Any, scratch: Any, params: Any) -> Any:
     tf: Any = import_module("tensorflow")
     tf.keras.config.set_floatx("float64")
     with tf.GradientTape() as tape:
-        # In an object, Keras 3 would replace this function by the loss given to `compile`.
+        # In an object, Keras 3 would replace this function by the loss of `compile`.
         mean_loss = d2l.Classifier.loss(None, scratch.listing.lenet(X, params), Y)
     d2l.sgd(params.values(), tape.gradient(mean_loss, params).values(), LR, 1)
     return params
@@ -127,7 +127,7 @@ def renamed(name: str, rules: Mapping[str, str]) -> str:
 
 
 def resnet_start() -> Weights:
-    """ResNet-18 as wide as the package's, with weights that keep the logits small."""
+    """ResNet-18 of the package's width, with small logits."""
     weights = concise_steps.start("float64", 64)
     return {k: 0.3 * values if values.ndim > 1 else values for k, values in weights.items()}
 

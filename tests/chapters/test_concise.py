@@ -59,7 +59,7 @@ def losses_of(trainer: Any) -> Weights:
 
 
 def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) -> Weights:
-    """Takes the steps, and computes all other results before, between and after them."""
+    """Takes the steps, and computes all other results around them."""
     (X, y), _, last = STEPS
     trainer = chapter.trainer(START, devices, options)
     arrays = {
@@ -76,7 +76,7 @@ def everything(chapter: Any, devices: Sequence[Any], options: ConciseOptions) ->
         **under("weights", trainer.export()),
     }
     restored = chapter.trainer(START, devices, options)
-    # As a resumed run does: PyTorch's DDP sums in another way in its very first pass.
+    # Like a resumed run: PyTorch's DDP sums differently in its first pass.
     restored.gradients(*last)
     saved = trainer.save()
     restored.restore(saved)
@@ -106,7 +106,7 @@ def arrays(computed: dict[str, Weights], mode: str) -> Weights:
 
 
 def split(mode: str, first: int = 0) -> Callable[[int], list[tuple[int, int]]]:
-    """The shards that batch normalization sees, starting with that of device `first`."""
+    """The shards of batch normalization, from device `first` on."""
     devices = DEVICES if "per-device" in mode else 1
 
     def bounds(n: int) -> list[tuple[int, int]]:
@@ -173,7 +173,7 @@ def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
     assert gradients.keys() == expected.keys()
     largest = max(np.abs(values).max() for values in expected.values())
     for name, values in expected.items():
-        # What feeds a batch norm through its bias alone has gradient 0, but for rounding.
+        # A bias before a batch norm has gradient 0, but for rounding.
         assert np.abs(gradients[name] - values).max() < 1e-12 * largest, name
     for name, values in START.items():
         assert np.array_equal(arrays[f"untouched/{name}"], values), name
@@ -181,7 +181,7 @@ def test_gradient_is_that_of_the_whole_minibatch_and_changes_nothing(
 
 @pytest.fixture
 def fast(framework: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """JAX takes its fast convolutions, for which the tests' nets are too narrow by themselves."""
+    """Makes JAX take its fast convolutions, though the nets here are narrow."""
     if framework != "jax":
         yield
         return

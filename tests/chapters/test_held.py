@@ -22,7 +22,7 @@ SPLIT = {"pytorch": "fsdp", "jax": "zero3"}
 
 
 def kept(chapter: Any, devices: Sequence[Any], chosen: ConciseOptions) -> Weights:
-    """The bytes of the weights and the gradients that a device keeps after a step."""
+    """The bytes of weights and gradients on a device after a step."""
     trainer = chapter.trainer(start("float32", WIDTH), devices, chosen)
     (X, y), replicas = batches("float32")[0], trainer.replicas
     if chosen.wrapper == SPLIT["pytorch"]:

@@ -1,4 +1,4 @@
-"""The traffic of a step of a native strategy on CPUs, counted by each framework's tools."""
+"""The traffic of a native strategy's step, counted by each framework's tools."""
 
 import re
 from collections import Counter
@@ -29,13 +29,18 @@ Messages ("send") are those of all devices.
 
 
 def traffic(framework: str, trainer: Any, X: Array, y: Array) -> Sizes:
-    """What a step on such a minibatch moves."""
-    count = {"pytorch": profiled, "tensorflow": in_functions, "jax": compiled, "mxnet": monitored}
+    """The traffic of a step."""
+    count = {
+        "pytorch": profiled,
+        "tensorflow": in_functions,
+        "jax": compiled,
+        "mxnet": monitored,
+    }
     return +count[framework](trainer, X, y)
 
 
 def by_star(sizes: Sizes, devices: int) -> int:
-    """The bytes that all devices send if one of them adds up and sends the sum, as plans count."""
+    """The bytes that all devices send if one adds and sends the sum, as plans count."""
     times = {"send": 1, "all-reduce": 2 * (devices - 1)}
     return sum(times.get(kind, devices - 1) * size for kind, size in sizes.items())
 
@@ -47,18 +52,20 @@ GLOO: Final = {
     "gloo:broadcast": "broadcast",
     "gloo:send": "send",
 }
-"""What PyTorch calls Gloo's collectives. It scatters by an all-reduce of the whole."""
+"""PyTorch's names of Gloo's collectives; it scatters by an all-reduce."""
 
 
 def profiled(trainer: Any, X: Array, y: Array) -> Sizes:
     """PyTorch's profiler sees every collective of this process, with its shapes."""
     torch: Any = import_module("torch")
     dist, profiler = torch.distributed, torch.profiler
-    # Before the first step, stages tell each other what comes, and before the second DDP asks in
-    # which order gradients are there.
+    # Before the first step, stages exchange shapes; before the second, DDP orders gradients.
     for _ in range(2):
         trainer.train_batch(X, y, 0.0)
-    watched = profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True)
+    watched = profiler.profile(
+        activities=[profiler.ProfilerActivity.CPU],
+        record_shapes=True,
+    )
     with native_errors_held_back(), watched as seen:  # it says when it begins and ends
         trainer.train_batch(X, y, 0.0)
     sizes = Sizes()
@@ -74,7 +81,7 @@ def profiled(trainer: Any, X: Array, y: Array) -> Sizes:
 
 
 def in_functions(trainer: Any, X: Array, y: Array) -> Sizes:
-    """DTensor hands functions to TensorFlow: each microbatch calls those of a gradient.
+    """The functions of DTensor; each microbatch calls those of a gradient.
 
     On CPUs it gathers by a sum, too, of tensors that are zeros except for a device's own part.
     """
@@ -93,7 +100,8 @@ def in_functions(trainer: Any, X: Array, y: Array) -> Sizes:
                 (shape,) = node.attr["_output_shapes"].list.shape
                 size = prod(axis.size for axis in shape.dim)
                 times = trainer.plan.microbatches if name in of_gradient else 1
-                sizes["all-reduce"] += times * size * tf.as_dtype(node.attr["T"].type).size
+                itemsize = tf.as_dtype(node.attr["T"].type).size
+                sizes["all-reduce"] += times * size * itemsize
     return sizes
 
 
@@ -110,7 +118,7 @@ def compiled(trainer: Any, X: Array, y: Array) -> Sizes:
     """JAX's compiled program names its collectives."""
     arguments = trainer.params, trainer.momenta, trainer._batch(X, y), 0.1, 0.9
     text = trainer._step.lower(*arguments).compile().as_text()
-    assert "-start(" not in text  # of a collective that is not waited for: no CPU has one
+    assert "-start(" not in text  # no CPU has asynchronous collectives
     loops, times, sizes = dict(LOOP.findall(text)), 1, Sizes()
     for line in text.splitlines():
         if computation := COMPUTATION.match(line):
@@ -120,7 +128,8 @@ def compiled(trainer: Any, X: Array, y: Array) -> Sizes:
             # Each pair of a device and its neighbour is a message of its own.
             pairs = PAIRS.search(line)
             messages = pairs[1].count(",{") + 1 if pairs else 1
-            sizes["send" if pairs else match[2]] += times * messages * bytes_of(match[1])
+            kind = "send" if pairs else match[2]
+            sizes[kind] += times * messages * bytes_of(match[1])
     return sizes
 
 
@@ -160,7 +169,7 @@ def monitored(trainer: Any, X: Array, y: Array) -> Sizes:
 def count_traffic(
     framework: str, chapter: Any, devices: Sequence[Any], options: StrategiesOptions
 ) -> Weights:
-    """The elements that a step on 12 images sends, by kind, and as sent by a star."""
+    """The elements that a step on 12 images sends, by kind of collective."""
     trainer = chapter.trainer(start("float64", options.shapes()), devices, options)
     sizes = traffic(framework, trainer, *batches(1, 12, "float64")[0])
     return {kind: np.array(float(size // 8)) for kind, size in sizes.items()}

@@ -1,4 +1,4 @@
-"""The chapter from scratch, in the framework under test, against NumPy and the book's examples."""
+"""The chapter from scratch, against NumPy and the book's examples."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,9 +35,12 @@ def test_float64_training_is_exact(scratch: Any, all_devices: Sequence[Any], k: 
 
 @pytest.mark.only("tensorflow")
 def test_a_new_rate_needs_no_new_program(
-    scratch: Any, listing: Any, all_devices: Sequence[Any], monkeypatch: pytest.MonkeyPatch
+    scratch: Any,
+    listing: Any,
+    all_devices: Sequence[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    traced = Mock(wraps=listing.sgd)  # called while a step is compiled, never when one is taken
+    traced = Mock(wraps=listing.sgd)  # called when a step is compiled
     monkeypatch.setattr(listing, "sgd", traced)
     trainer = trainer_of(scratch, all_devices[:1])
     for lr in RATES:
@@ -45,7 +48,7 @@ def test_a_new_rate_needs_no_new_program(
     assert traced.call_count == 1
 
 
-# In both dtypes: some frameworks have other code for float32, which minds empty shards.
+# Some frameworks have other code for float32, which fails on empty shards.
 @pytest.mark.parametrize(
     ("k", "examples", "dtype", "limit"),
     [
@@ -57,9 +60,15 @@ def test_a_new_rate_needs_no_new_program(
     ],
 )
 def test_a_step_is_that_of_the_whole_minibatch_also_with_fewer_examples_than_devices(
-    scratch: Any, all_devices: Sequence[Any], k: int, examples: int, dtype: str, limit: float
+    scratch: Any,
+    all_devices: Sequence[Any],
+    k: int,
+    examples: int,
+    dtype: str,
+    limit: float,
 ) -> None:
-    trainer, batch = trainer_of(scratch, all_devices[:k], dtype), batches(1, examples, dtype)[0]
+    trainer = trainer_of(scratch, all_devices[:k], dtype)
+    batch = batches(1, examples, dtype)[0]
     # A full minibatch first: what it leaves behind must not count again.
     trainer.train_batch(*batches(1, 5, dtype)[0], LR)
     before = trainer.export()

@@ -22,7 +22,7 @@ NUMBERS = {"gradient", "trajectory", "steps", "weights", "outcome", "devices"}
 
 @dataclass(frozen=True)
 class Bug:
-    """What takes the place of a function of one module of the listing, or of a method."""
+    """A replacement for a function or method of a listing's module."""
 
     strategy: str
     where: Any
@@ -80,11 +80,23 @@ BUGS = {
     "mean of the means of microbatches": Bug(
         "pipeline", "primitives", "loss_and_grad", per_microbatch, NUMBERS
     ),
-    "accumulated gradients lost": Bug("data", "data", "accumulate", last_alone, NUMBERS),
+    "accumulated gradients lost": Bug(
+        "data",
+        "data",
+        "accumulate",
+        last_alone,
+        NUMBERS,
+    ),
     "bias added on each device": Bug("tensor", "primitives", "finish", on_each, NUMBERS),
     "slices in another order": Bug("zero2", "zero", "reduce_scatter", reversed_, NUMBERS),
     "gradients counted twice": Bug("zero1", "mesh", "allreduce", twice, NUMBERS),
-    "momentum forgotten": Bug("zero3", "primitives", "sgd_step", forgetful, NUMBERS - {"gradient"}),
+    "momentum forgotten": Bug(
+        "zero3",
+        "primitives",
+        "sgd_step",
+        forgetful,
+        NUMBERS - {"gradient"},
+    ),
     "a message sent twice": Bug("pipeline", "pipeline", "send", resent, {"plan"}),
     "GPipe in place of 1F1B": Bug("pipeline", Plan, "passes", as_gpipe, {"plan"}),
     "gathered weights that stay": Bug("zero3", Kept, "clear", kept_on, {"plan"}),
@@ -93,7 +105,11 @@ BUGS = {
 
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_turns_these_checks_red(
-    strategies: Any, framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    strategies: Any,
+    framework: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
 ) -> None:
     bug = BUGS[name]
     run = partial(make, tmp_path, framework, strategies, chapter="strategies")

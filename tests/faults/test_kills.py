@@ -1,4 +1,4 @@
-"""A run that is killed at random moments and resumed ends with the same bits as one that is not."""
+"""A run that is killed at random moments and resumed ends with the same bits."""
 
 import random
 import shutil
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.faults
 
 
 def cases(framework: str) -> Iterator[Case]:
-    """Every allreduce on 3 devices, the book's also on 1 and 2; all wrappers and batch norms.
+    """Every allreduce on 3 devices, the book's also on 1 and 2; every wrapper.
 
     And all strategies, hand-written and native, on 3.
     """

@@ -1,4 +1,4 @@
-"""A process of DDP that is killed, frozen or never there ends the run soon, by name.
+"""A process of DDP that is killed, frozen or missing ends the run soon, by name.
 
 Whatever ends the run ends its processes, too, and leaves no file behind.
 """
@@ -42,7 +42,7 @@ def begun(runner: Runner, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[s
 @pytest.mark.parametrize(
     ("launcher", "place", "number", "said"),
     [
-        # The first process that a run starts is multiprocessing's own, which only tidies up.
+        # The first process of a run is multiprocessing's own, which only tidies up.
         ((), 1, SIGKILL, "the process of devices 0 to 2 was ended by SIGKILL"),
         ((), 3, SIGKILL, "the process of device 1 was ended by SIGKILL"),
         ((), 1, SIGSTOP, f"the process of devices 0 to 2 {FROZEN}"),
@@ -60,7 +60,7 @@ def test_a_process_that_is_lost_is_named(
     out, err = run.communicate(timeout=2 * SOON)
     assert time.monotonic() - started < SOON
     line = f"python -m frameworks.pytorch.concise: error: {said}\n"
-    # As soon as one has ended, torchrun ends those that have not said so yet, and says so.
+    # When one has ended, torchrun ends and names the others.
     assert line in err if launcher else (out, err) == ("", line)
     assert run.returncode == 1
     require_gone(processes)
@@ -77,7 +77,7 @@ def test_a_run_that_is_stopped_takes_its_processes_along(
 ) -> None:
     (temporary := tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    # PyTorch's cache of compiled code, which the next run takes, too, is no such file.
+    # PyTorch's cache of compiled code may stay.
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     runner = Runner("pytorch", ENDLESS, tmp_path)
     run = begun(runner)

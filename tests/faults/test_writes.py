@@ -37,7 +37,7 @@ def kept(start: CommandLine, name: str) -> int:
 
 @contextmanager
 def writes(strike: Callable[[int, Path, Path], object] = lambda *_: None) -> Iterator[list[str]]:
-    """The names of files written meanwhile; calls `strike` when one is written but not in place.
+    """The files written meanwhile; calls `strike` before one is renamed.
 
     It gets the number of the write, from 0, the temporary file and the path.
     """
@@ -55,7 +55,7 @@ def writes(strike: Callable[[int, Path, Path], object] = lambda *_: None) -> Ite
 
 
 def whole_and_earlier(start: CommandLine) -> list[str]:
-    """Makes the run "whole", and another one, "earlier"; returns the names of the former's files.
+    """Makes the runs "whole" and "earlier"; returns the files of the former.
 
     The runs that are hurt take the place of the other one.
     """
@@ -69,7 +69,7 @@ def whole_and_earlier(start: CommandLine) -> list[str]:
 
 
 def require_resumes(start: CommandLine) -> None:
-    """Asserts that files of a hurt run are whole or marked incomplete, and that it resumes."""
+    """Asserts that a hurt run's files are whole or marked, and that it resumes."""
     folder = Path("hurt")
     record = RUNNER.record("hurt")
     assert record.status != "complete" or RUNNER.tensors("hurt")

@@ -1,4 +1,4 @@
-"""GPUs are used and named, compute what CPU devices compute, and no memory is wasted.
+"""GPUs are used and named, and compute what CPU devices compute.
 
 `nox -s gpu` runs these; `--gpus` says how many GPUs there are.
 """
@@ -23,14 +23,14 @@ from common.records.store import read_record, read_tensors
 pytestmark = pytest.mark.gpu
 
 ROOT = Path(__file__).parents[2]
-# Uneven on 3 and 4 devices, and the last minibatch leaves a device without an example.
+# Uneven on 3 and 4 devices; the last minibatch is smaller than the number of devices.
 FLAGS = "--dataset=synthetic --preset=book --lr=0.1 --epochs=2 --batch-size=10 --train-examples=31 "
 FLAGS += "--test-examples=50"
 PARTS = ("logits/before", "gradients/", "losses", "weights/", "logits/after")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every allreduce, and each wrapper of the framework with each mode of batch norm."""
+    """Every allreduce, and each wrapper with each batch norm."""
     framework = metafunc.config.getoption("--framework")
     gpus = metafunc.config.getoption("--gpus") or 1
     if "options" in metafunc.fixturenames:

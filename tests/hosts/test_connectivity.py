@@ -30,7 +30,7 @@ IN_TIME: Final = CONNECT_TIMEOUT + 10
 
 
 def come(hosts: Hosts) -> list[tuple[int, str, str]]:
-    """Status, output and error of a process on each host, which meet and then do some work."""
+    """Status, output and error of a process on each host, after some work."""
     how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     commands = [(sys.executable, "-c", COME, str(rank)) for rank in range(2)]
     started = [

@@ -1,4 +1,4 @@
-"""Processes and hosts that a run over hosts loses end it soon, by name, and leave nothing."""
+"""A lost process or host ends a run over hosts soon, by name, and leaves nothing."""
 
 import subprocess
 import time
@@ -26,7 +26,7 @@ SOON: Final = 30
 
 
 class Fault(NamedTuple):
-    """What happens to "supervisor", "trainer" or "host" of a process after its second step."""
+    """Hurts the "supervisor", "trainer" or "host" of a process after its second step."""
 
     what: str
     who: str
@@ -88,7 +88,7 @@ class RunOverHosts:
             send(process, SIGKILL if fault.what == "killed" else SIGSTOP)
 
     def end(self, ranks: Iterable[int], seconds: float) -> dict[int, tuple[int, str]]:
-        """Status and last line of these processes. Raises TimeoutExpired if they do not end."""
+        """Status and last line of these processes. Raises TimeoutExpired."""
         limit = time.monotonic() + seconds
         for rank in ranks:
             self.started[rank].wait(max(0.1, limit - time.monotonic()))
@@ -96,7 +96,7 @@ class RunOverHosts:
         return {rank: (self.started[rank].returncode, last[rank]) for rank in ranks}
 
     def require_nothing_left(self) -> None:
-        """There is no process, port or shared memory on any host that is still there."""
+        """Asserts that no host has a process, port or shared memory left."""
         for name in self.hosts.inits.keys() - {"switch"}:
             init = self.hosts.inits[name]
             wait_until(partial(self._is_empty, init), f"processes left on {name}")
@@ -105,7 +105,7 @@ class RunOverHosts:
                 wait_until(partial(_says_nothing, said), f"{command} on {name}")
 
     def _is_empty(self, init: int) -> bool:
-        for each in self.started.values():  # it sees then that what it waited for is gone
+        for each in self.started.values():
             each.send_signal(SIGCONT)
         return not any(alive(each) for each in processes(init))
 

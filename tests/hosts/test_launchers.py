@@ -1,4 +1,4 @@
-"""Which process this is, by what real launchers have told real processes, and by hand."""
+"""Rank and world size, from the variables of real launchers and by hand."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def told(text: str) -> dict[str, str]:
     return dict(each.split("=", 1) for each in text.split())
 
 
-# What processes found that Slurm 22.05, Open MPI 4.1 and torchrun 2 have started, on n1 and n2.
+# The variables of Slurm 22.05, Open MPI 4.1 and torchrun 2, on n1 and n2.
 BATCH: Final = told("SLURM_JOB_ID=1 SLURM_NODELIST=n[1-2] SLURM_NTASKS=4 SLURM_PROCID=0")
 SRUN: Final = told(
     "SLURM_JOB_ID=1 SLURM_NODELIST=n[1-2] SLURM_NTASKS=4 SLURM_PROCID=3 "
@@ -52,7 +52,7 @@ BY_TORCHRUN: Final = Launched("torchrun", Process(3, 4), ("n1", 63284))
 
 
 def auto(name: str, found: Told, *by_hand: object, launcher: str = "auto") -> Launched:
-    """`by_hand` are --coordinator, --hosts and --host-rank, as far as they are given."""
+    """`by_hand` are --coordinator, --hosts and --host-rank."""
     flags = zip_longest(("coordinator", "hosts", "host_rank"), by_hand)
     return launched(name, {"launcher": launcher, **dict(flags)}, found)
 

@@ -1,4 +1,4 @@
-"""The recipes in `launch/` on virtual hosts: what the module that they start is told.
+"""The recipes in `launch/` on virtual hosts, and the variables that they set.
 
 The module is a stand-in, so that this takes no framework; so are Slurm's commands.
 """
@@ -44,8 +44,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def on_both(hosts: Hosts, folder: Path, variables: Mapping[str, str], *commands: str) -> list[Any]:
-    """What two processes were told, by rank, whose commands a shell started on a host each."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where `python` is this one
+    """The variables of two processes, by rank, started by shells on two hosts."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
     started = [
         hosts.start(name, "sh", "-ec", f"cd '{folder}'; {command}", env=os.environ | environment)

@@ -1,4 +1,4 @@
-"""Processes that were not started alike, or not all of them, say so in a line each."""
+"""Processes that are missing or were started differently say so in a line each."""
 
 import shutil
 import socket
@@ -82,7 +82,11 @@ def test_another_host_that_is_not_as_the_first_ends_all(
 
 
 @pytest.mark.parametrize(
-    ("rank", "why"), [(0, "process 1, 2 of 3 did not start in time: start all"), (1, "start it")]
+    ("rank", "why"),
+    [
+        (0, "process 1, 2 of 3 did not start in time: start all"),
+        (1, "start it"),
+    ],
 )
 def test_one_that_waits_by_variables_of_another_job_says_whose_they_are(
     together: Together, rank: int, why: str

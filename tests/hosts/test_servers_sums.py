@@ -1,4 +1,4 @@
-"""MXNet's servers send weights and sums back as they are, however little its own code minds."""
+"""MXNet's servers send weights and sums back as they are."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ os._exit(0)
 """It ends as each of several processes does."""
 CACHE: Final = "glibc.malloc.tcache_count=0"
 FILLED: Final = [
-    *({},) * 5,  # with Gluon's own trainer, the last weight was a sum in one of four runs and more
+    *({},) * 5,  # with Gluon's trainer, one run in four failed
     *({"GLIBC_TUNABLES": f"glibc.malloc.perturb={byte}:{CACHE}"} for byte in (85, 254)),
 ]
 

@@ -71,7 +71,7 @@ def test_a_signal_stops_all_after_the_same_step_and_they_resume(
 
 
 def test_a_signal_to_everybody_before_the_first_step_stops_all(together: Together) -> None:
-    """Slurm signals all processes of a job, also those that a supervisor has started."""
+    """Slurm signals all processes of a job, also those of a supervisor."""
     load = import_backend
 
     def asked(*given: Any) -> Any:

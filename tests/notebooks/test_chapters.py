@@ -1,4 +1,4 @@
-"""Chapters: listings bring what they need; what cannot be read says where it stands."""
+"""Chapters: listings bring their imports; a text that cannot be read says where."""
 
 import re
 from collections.abc import Callable, Iterable

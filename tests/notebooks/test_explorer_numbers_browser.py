@@ -215,7 +215,8 @@ ROUNDS = """(root, values) => {
 def check_rounds(tab: Tab) -> None:
     """Words, sums and messages of every round are those of an independent walk."""
     for algorithm, k in product(ALLREDUCES, (2, 7, 16)):
-        schedule, values = ALLREDUCES[algorithm](k), {"algorithm": algorithm, "devices": k}
+        schedule = ALLREDUCES[algorithm](k)
+        values = {"algorithm": algorithm, "devices": k}
         (frames,) = each_of(tab, "rounds", [values], ROUNDS)
         rounds = zip(frames, walked.sums(schedule), ((), *schedule.rounds), strict=True)
         for number, ((told, cells, arrows), held, messages) in enumerate(rounds):
@@ -228,9 +229,19 @@ def check_rounds(tab: Tab) -> None:
 
 CHECKS = {
     "memory": (check_memory, "plans.js", "times * (size - own)", "times * size"),
-    "pipeline": (check_pipeline, "pipelines.js", "ahead = devices - stage,", "ahead = devices,"),
+    "pipeline": (
+        check_pipeline,
+        "pipelines.js",
+        "ahead = devices - stage,",
+        "ahead = devices,",
+    ),
     "shards": (check_shards, "explore-shards.js", "wait(layer, every, -1);", ""),
-    "rounds": (check_rounds, "explore-rounds.js", "[start + i] = sum", "[start] = sum"),
+    "rounds": (
+        check_rounds,
+        "explore-rounds.js",
+        "[start + i] = sum",
+        "[start] = sum",
+    ),
 }
 """What is checked, and a bug in a script."""
 
@@ -271,7 +282,13 @@ def test_what_the_page_says_of_traffic_is_so() -> None:
 
 def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
     tab.goto(page_of("memory", tmp_path))
-    large = {"net": "dense", "millions": 7000, "layers": 32, "devices": 8, "optimizer": "adam"}
+    large = {
+        "net": "dense",
+        "millions": 7000,
+        "layers": 32,
+        "devices": 8,
+        "optimizer": "adam",
+    }
     read = "root => root.querySelector('.explorer-words').textContent"
     first, second = each_of(tab, "memory", [{}, {**large, "card": "80"}], read)
     assert first == (
@@ -285,7 +302,13 @@ def test_fits_and_bottleneck_are_said(tab: Tab, tmp_path: Path) -> None:
     widths = tab.locator(".explorer-stage rect").evaluate_all(
         "all => all.map(each => Number(each.getAttribute('width')))"
     )
-    scenario = Scenario(net="dense", parameters=7 * 10**9, layers=32, devices=8, optimizer="adam")
+    scenario = Scenario(
+        net="dense",
+        parameters=7 * 10**9,
+        layers=32,
+        devices=8,
+        optimizer="adam",
+    )
     peak = scenario.usage().peak
     scale = sum(widths) / sum(peak[kind][0] for kind in KEPT)
     assert widths == pytest.approx([scale * peak[kind][0] for kind in KEPT])

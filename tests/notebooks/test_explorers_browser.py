@@ -44,7 +44,13 @@ CHANGES = {
 LINKS = {"pipeline": 5, "memory": 8, "shards": 9, "rounds": 0}
 """How many links of the page lead to a plan."""
 
-LARGE = {"net": "dense", "millions": 10**6, "layers": 100, "optimizer": "adam", "microbatches": 8}
+LARGE = {
+    "net": "dense",
+    "millions": 10**6,
+    "layers": 100,
+    "optimizer": "adam",
+    "microbatches": 8,
+}
 
 LARGEST: dict[str, list[dict[str, Any]]] = {
     "pipeline": [
@@ -80,7 +86,7 @@ def values_of(tab: Tab, figure: str) -> dict[str, str]:
 
 
 def press(tab: Tab, name: str) -> None:
-    """Presses a button, also at the end of the steps, where it only looks disabled."""
+    """Presses a button, which at the end only looks disabled."""
     tab.locator(f"button[name={name}]").click(force=True)
 
 
@@ -90,7 +96,7 @@ def said(tab: Tab) -> str:
 
 
 def spilled(tab: Tab) -> list[str]:
-    """Texts that are wider than their box, reach out of the picture or touch another text."""
+    """Texts that leave their box or the picture, or touch another text."""
     found: list[str] = tab.evaluate("""() => {
         const found = [], within = (a, b) => a.left >= b.left && a.right <= b.right &&
             a.top >= b.top && a.bottom <= b.bottom;
@@ -143,7 +149,9 @@ def test_buttons_and_keys_step(pages: dict[str, str], tab: Tab, figure: str) -> 
     slider = tab.locator(f"[name={STEPPED[figure]}]")
     press(tab, "last")
     last, end = slider.input_value(), said(tab)
-    stage, itself, back = ".explorer-stage >> nth=0", f"[name={STEPPED[figure]}]", "[name=back]"
+    stage = ".explorer-stage >> nth=0"
+    itself = f"[name={STEPPED[figure]}]"
+    back = "[name=back]"
     for place, key, expected in (
         ("[name=first]", "Enter", "0"),
         (back, "Enter", "0"),
@@ -170,7 +178,7 @@ def test_it_plays_to_the_end_if_the_reader_wants_motion(
 ) -> None:
     tab.clock.install(time=0)
     tab.goto(pages[figure])
-    tab.clock.pause_at(60)  # else time would pass between two lines of the test, too
+    tab.clock.pause_at(60)  # else time passes between two lines of the test
     slider, play = tab.locator(f"[name={STEPPED[figure]}]"), tab.locator("[name=play]")
     press(tab, "first")
     press(tab, "play")
@@ -278,7 +286,7 @@ def a_record(schedule: str) -> dict[str, Any]:
 
 
 def choose(tab: Tab, content: str) -> str:
-    """Chooses a file with this content as a record, and returns what the page says of it."""
+    """Chooses a file with this content; returns what the page says of it."""
     opened = tab.locator(".explorer-opened")
     opened.evaluate("each => { each.textContent = ''; }")
     file: Any = {"name": "1.json", "mimeType": "text/json", "buffer": content.encode()}

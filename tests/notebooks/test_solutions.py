@@ -31,7 +31,7 @@ def test_sizes_are_in_proportion_to_speeds(examples: int, speeds: list[float]) -
     assert sum(sizes) == examples
     shares = [examples * (speed / sum(speeds)) for speed in speeds]
     over = [size - share for size, share in zip(sizes, shares, strict=True)]
-    # What was rounded up had the larger remainder; 1e-6 is what `shares` may be off by.
+    # Larger remainders are rounded up; 1e-6 is the error of `shares`.
     assert all(abs(excess) < 1 + 1e-6 for excess in over)
     assert max(over) - min(over) <= 1 + 1e-6
     with pytest.raises(ValueError, match="no shards for devices of the speeds"):

@@ -1,4 +1,4 @@
-"""Solutions of the exercises, and steps that cells take, in the framework under test."""
+"""Solutions of the exercises, and steps of cells, in the framework under test."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -26,7 +26,7 @@ def allreduce(data):
 
 
 def summed(scratch: Any, algorithm: str, data: Sequence[Any]) -> list[Any]:
-    """The sum of tensors on each device, by the listing, by a schedule or natively."""
+    """The sum on each device, by the listing, a schedule or natively."""
     if algorithm == "listing":
         return list(scratch.listing.allreduce(data))
     if 0 in tuple(data[0].shape) and algorithm == "native":

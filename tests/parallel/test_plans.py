@@ -77,7 +77,7 @@ def test_what_is_sent_is_what_the_literature_says(k: int) -> None:
 
 
 def memory(name: str, k: int) -> int:
-    """The most numbers of weights, gradients and momentum that the first device keeps."""
+    """The most numbers that the first device keeps."""
     peak = OPTIONS[name].usage(k, 16, 1).peak
     return sum(peak[kind][0] for kind in ("weights", "gradients", "momentum"))
 
@@ -115,7 +115,7 @@ def test_dense_layers_have_about_the_parameters_asked_for(millions: int, layers:
         (StrategiesOptions("zero1", replicas=3), 4, "a multiple of 3 devices, not 4"),
         (StrategiesOptions("tensor"), 21, "21 devices cannot share the 20 channels"),
         (StrategiesOptions("pipeline"), 5, "the net can be cut into 4: ask for fewer"),
-        (StrategiesOptions("pipeline", stages=(2, 1)), 2, "--stages has to have 2 numbers"),
+        (StrategiesOptions("pipeline", stages=(2, 1)), 2, "--stages needs 2 numbers"),
         (StrategiesOptions("data", replicas=2), 4, "--replicas is for the others"),
     ],
 )
