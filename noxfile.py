@@ -190,9 +190,9 @@ def seeds(session: nox.Session) -> None:
 def planted(session: nox.Session) -> None:
     """Plant bugs that people have met, and show what catches each; `-- --write`: keep the page."""
     session.env.update(python_of.NO_GPUS)
-    for framework in available():
-        python, env = python_of.framework(session, framework), compilation_cache(framework)
-        session.run(python, "-m", "planted", f"--framework={framework}", env=env)
+    for name in available():
+        command = python_of.framework(session, name), "-m", "planted", f"--framework={name}"
+        session.run(*command, env=compilation_cache(name))
     run_common(session, "planted", *session.posargs)
 
 

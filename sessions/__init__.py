@@ -1,4 +1,1 @@
-"""What the noxfile's sessions do, and the environments that they do it in.
-
-Only nox and the standard library: nox runs before anything is installed.
-"""
+"""The sessions of nox, in parts: environments, accelerators, pins, checks and proofs."""
