@@ -111,7 +111,9 @@ STEPS = (step_in_pytorch, step_in_tensorflow, step_in_jax, step_in_mxnet)
 def test_a_step_on_any_number_of_devices_is_the_package_s_on_the_whole_minibatch(
     framework: str, d2l: Any, scratch: Any, all_devices: Sequence[Any], devices: int
 ) -> None:
-    start, chosen, options = scratch_steps.start("float64"), all_devices[:devices], ScratchOptions()
+    start = scratch_steps.start("float64")
+    chosen = all_devices[:devices]
+    options = ScratchOptions()
     trainer = scratch.trainer(start, chosen, options)
     trainer.train_batch(X, Y, LR)
     params = scratch.listing.get_params(start, chosen[0])
@@ -135,7 +137,9 @@ def resnet_start() -> Weights:
 def resnet_in_pytorch(d2l: Any, devices: Sequence[Any]) -> tuple[Weights, Weights]:
     torch: Any = import_module("torch")
     layouts: Any = import_module("frameworks.pytorch.layouts")
-    concise, weights, chosen = backend("pytorch", "concise"), resnet_start(), concise_steps.options
+    concise = backend("pytorch", "concise")
+    weights = resnet_start()
+    chosen = concise_steps.options
     theirs = d2l.resnet18(10).double()
     state = {k: torch.from_numpy(layouts.from_canonical(k, v)) for k, v in weights.items()}
     theirs.load_state_dict({renamed(k, PYTORCH): v for k, v in state.items()}, strict=False)

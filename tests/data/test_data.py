@@ -112,7 +112,7 @@ def test_a_named_folder_that_does_not_serve_is_an_error(
         places.load(data_dir=Path("x" * 300))
 
 
-def test_auto_falls_back_loudly_and_says_why_and_a_name_never_does(places: Places) -> None:
+def test_auto_falls_back_with_a_reason_and_a_name_never_does(places: Places) -> None:
     assert places.load("auto") == "synthetic"
     assert places.notices[-1].startswith("FALLING BACK to the synthetic data set")
     assert "no mirror answered" in places.notices[-1]

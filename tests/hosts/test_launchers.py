@@ -98,7 +98,7 @@ def test_slurm_open_mpi_and_flags_serve_every_framework(name: str) -> None:
         ),
     ],
 )
-def test_each_launcher_has_variables_of_its_own(name: str, found: Told, expected: Launched) -> None:
+def test_each_launcher_has_its_variables(name: str, found: Told, expected: Launched) -> None:
     assert auto(name, found) == expected
 
 

@@ -28,7 +28,12 @@ process = found.process
 seen = [found.launcher, process.rank, process.count, found.coordinator, socket.gethostname(), *rest]
 pathlib.Path(f"seen-{process.rank}").write_text(json.dumps(seen))
 """
-OTHERS: Final = {"FRAMEWORK": "jax", "CHAPTER": "scratch", "DEVICES": "4", "FLAGS": "--a 1 --b"}
+OTHERS: Final = {
+    "FRAMEWORK": "jax",
+    "CHAPTER": "scratch",
+    "DEVICES": "4",
+    "FLAGS": "--a 1 --b",
+}
 
 
 @pytest.fixture

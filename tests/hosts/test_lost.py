@@ -72,11 +72,15 @@ TRAINER, SUPERVISOR = os.getpid, os.getppid
     ],
 )
 def test_a_process_that_is_lost_is_named(
-    together: Together, who: Callable[[], int], rank: int, number: signal.Signals, became: str
+    together: Together,
+    who: Callable[[], int],
+    rank: int,
+    number: signal.Signals,
+    became: str,
 ) -> None:
     runs = together.all("--quiet", hurt={rank: from_step(3, number, who)})
     lost = runs.pop(rank) if who is SUPERVISOR else None
-    host = HOST if lost is None or rank else "localhost"  # others know the first by that name
+    host = HOST if lost is None or rank else "localhost"
     require_line(runs, told := f"process {rank} on {host} {became}")
     if lost is None:
         assert record(together) == ("failed", told)
@@ -84,7 +88,7 @@ def test_a_process_that_is_lost_is_named(
         assert lost.ended() == (-KILLED, "")  # its trainer ends it, if it is frozen
 
 
-def test_a_frozen_host_is_named_in_thirty_seconds_and_ends_when_it_resumes(tmp_path: Path) -> None:
+def test_a_frozen_host_is_named_in_thirty_seconds_and_then_ends(tmp_path: Path) -> None:
     together = Together(tmp_path, fast={})  # in real time
     try:
         *runs, lost = together.all("--quiet", hurt={0: held("here")})

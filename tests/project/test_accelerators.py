@@ -1,4 +1,4 @@
-"""Sessions install a build for GPUs where driver and cards support it, and log the reason."""
+"""Sessions install a build for GPUs where driver and cards support it."""
 
 import re
 from pathlib import Path
@@ -45,8 +45,10 @@ def test_a_build_is_chosen_if_driver_and_card_suit_it(
 
 def test_the_page_has_the_builds_and_the_lines() -> None:
     for name, build in BUILDS.items():
-        machines = ", ".join({"x86_64": "x86-64", "aarch64": "ARM"}[x] for x in build.machines)
-        assert f"| {name} | {build.cuda} | {build.driver} | {build.cards()} | {machines} |" in PAGE
+        names = {"x86_64": "x86-64", "aarch64": "ARM"}
+        machines = ", ".join(names[machine] for machine in build.machines)
+        cells = name, build.cuda, build.driver, build.cards(), machines
+        assert f"| {' | '.join(map(str, cells))} |" in PAGE
     two = Driver("580.95.05", (Card("NVIDIA A100-SXM4-40GB", (8, 0)),) * 2)
     assert choose("jax", "", two).line in PAGE
     assert f"`{choose('pytorch', '', Driver('535.183.01', (AMPERE,))).why}`" in PAGE

@@ -1,4 +1,4 @@
-"""Pins are consistent, and an environment has exactly the pinned packages, installed once."""
+"""Pins are consistent, and an environment has exactly the pinned packages."""
 
 import hashlib
 import importlib
@@ -36,7 +36,7 @@ def read(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [*PINS, "torch-cpu"])
-def test_a_file_pins_versions_with_digests_of_what_the_project_asks_for(name: str) -> None:
+def test_a_file_pins_what_the_project_asks_for_with_digests(name: str) -> None:
     comments = re.sub(PIN, "", read(name)).splitlines()
     assert all(line.startswith("# ") for line in comments), comments
     pinned = versions(read(name)) | versions(read("torch") if "pytorch" in name else "")
@@ -53,7 +53,11 @@ def test_files_agree_that_are_installed_together(first: str, second: str) -> Non
     assert {name: a[name] for name in a.keys() & b.keys() if a[name] != b[name]} == {}
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*")), ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted(ROOT.glob(".github/workflows/*")),
+    ids=lambda x: x.name,
+)
 def test_a_workflow_may_read_and_installs_what_is_checked(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "\npermissions:\n  contents: read\n\n" in text
@@ -98,7 +102,8 @@ def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UV_NO_CACHE", "1")
     pins = Path("constraints/toy.txt")
     pins.parent.mkdir()
-    pins.write_text(f"toy==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    pins.write_text(f"toy==1 --hash=sha256:{digest}\n")
     return pins
 
 
@@ -106,7 +111,7 @@ def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_environment_is_installed_until_pins_or_interpreter_change(
     pins: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
-    environments: Any = importlib.import_module("sessions.environments")  # which imports nox
+    environments: Any = importlib.import_module("sessions.environments")
     monkeypatch.setattr(environments, "find_spec", lambda _: tool == "uv" or None)
     session: Any = Session()
     python = Path(environments.environment(session, "toy"))
@@ -124,7 +129,11 @@ def test_an_environment_is_installed_until_pins_or_interpreter_change(
 
 
 @pytest.mark.parametrize(
-    ("offered", "chosen"), [("2.1, 2.0+cpu, 2.0", "torch-cpu"), ("2.1+cpu, 2.0", "torch")]
+    ("offered", "chosen"),
+    [
+        ("2.1, 2.0+cpu, 2.0", "torch-cpu"),
+        ("2.1+cpu, 2.0", "torch"),
+    ],
 )
 def test_a_build_for_cpus_is_taken_where_pip_finds_it(
     pins: Path, monkeypatch: pytest.MonkeyPatch, offered: str, chosen: str

@@ -1,4 +1,4 @@
-"""Neither `common` nor the package of a backend loads a framework, when it is imported."""
+"""Importing `common` or the package of a backend loads no framework."""
 
 from pathlib import Path
 

@@ -32,7 +32,7 @@ BACKENDS = {"base", "models", "parallel", "backends", "chapters"}
 
 
 def imported(path: Path, package: str) -> Iterator[tuple[ast.ImportFrom, str]]:
-    """Every import of a package of the project in a file, and the module's name in it."""
+    """Every import of the project's packages in a file, and the module's name."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             first, _, rest = (node.module or "").partition(".")

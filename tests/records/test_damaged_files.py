@@ -24,7 +24,7 @@ VALUES: tuple[object, ...] = (None, True, *NUMBERS, *TEXTS, [], [[]] * 70, {}, {
 
 
 def places(tree: Any) -> list[tuple[Any, Any]]:
-    """Each object or list inside a JSON value, with each of its keys or first indices."""
+    """Each object or list in a JSON value, with each key or first indices."""
     keys = list(tree) if isinstance(tree, dict) else range(min(len(tree), 9))
     inner = [places(tree[key]) for key in keys if isinstance(tree[key], dict | list)]
     return [*((tree, key) for key in keys), *(place for found in inner for place in found)]
@@ -32,7 +32,7 @@ def places(tree: Any) -> list[tuple[Any, Any]]:
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """A file with bytes cut out or put in, or whose JSON has another value somewhere."""
+    """A file with bytes removed or added, or another value in its JSON."""
     if draw(st.integers(0, 3)) == 0:
         start, end = (draw(st.integers(0, len(content))) for _ in range(2))
         return content[:start] + draw(st.sampled_from(JUNK)) + content[end:]
@@ -68,7 +68,7 @@ def test_a_file_is_read_or_refused(
         path = Path(folder, "run.json")
         path.write_bytes(record)
         tensors_of(path).write_bytes(tensors)
-        with suppress(RunError):  # with the digest of what is damaged, more of it is read
+        with suppress(RunError):  # a right digest lets more be read
             found = read_record(path)
             found = found.model_copy(update={"sha256": digest(path, found, tensors=True)})
             path.write_text(found.model_dump_json(by_alias=True))

@@ -1,4 +1,4 @@
-"""What a run leaves behind and says at its end, with a chapter that needs no framework."""
+"""The record and closing line of a run, with a chapter in NumPy."""
 
 import json
 import os
@@ -92,7 +92,11 @@ def test_a_run_that_ends_early_has_failed_and_says_why(
     ],
 )
 def test_what_cannot_become_a_file_is_refused_and_nothing_written(
-    start: CommandLine, capsys: pytest.CaptureFixture[str], place: Path, make: Any, why: str
+    start: CommandLine,
+    capsys: pytest.CaptureFixture[str],
+    place: Path,
+    make: Any,
+    why: str,
 ) -> None:
     Path("out").mkdir()
     make(place)

@@ -1,4 +1,4 @@
-"""What a run keeps of its way, and that steps computed from it see what each did wrong."""
+"""The trace of a run, and the wrong steps that it shows."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def config(**changes: Any) -> Any:
 
 def test_of_long_runs_and_large_nets_few_steps_are_kept() -> None:
     assert traced_steps(config(epochs=None, steps=20)) == list(range(1, 21))
-    steps = [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]  # 50 examples in batches of 20
+    steps = [1, 2, 3, 12, 21, 30, 39, 48, 57, 66, 75, 84, 90]
     assert traced_steps(config(epochs=30)) == steps
     wanted = {0, *steps, *(step - 1 for step in steps)}
     assert [*snapshots(config(epochs=30)), steps[-1]] == sorted(wanted)
@@ -91,7 +91,7 @@ class Wrong(Flips):
 def test_a_unit_that_is_in_doubt_may_flip_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chapter: Flips, most: int
 ) -> None:
-    monkeypatch.setattr(numpy_nets, "DOUBT", 300)  # of so few units, hardly any is in doubt
+    monkeypatch.setattr(numpy_nets, "DOUBT", 300)
     monkeypatch.setattr(numpy_nets, "MOST_UNITS", most)
     settings = {"dtype": "float32", "steps": 1, "batch_size": 4}
     again = recompute(read_run(make(tmp_path, "jax", chapter, 1, **settings)))

@@ -1,4 +1,4 @@
-"""The spread of accuracies over seeds and frameworks, and what it takes to state it."""
+"""The spread of accuracies over seeds and frameworks."""
 
 import json
 from itertools import permutations, product
@@ -24,7 +24,7 @@ def test_the_p_value_is_that_of_counting(rows: int, columns: int) -> None:
     tables = product(*(permutations(row) for row in figures.tolist()))
     as_far = [np.var(np.mean(t, axis=0)) >= np.var(figures.mean(axis=0)) - 1e-12 for t in tables]
     assert [*p_value(figures)] == [pytest.approx(np.mean(as_far)), len(as_far)]
-    figures = np.add.outer(np.arange(5.0), [0, 0, 0, 9])  # one of four is off at each seed
+    figures = np.add.outer(np.arange(5.0), [0, 0, 0, 9])  # one of four is off
     assert [*p_value(figures)] == [pytest.approx(0.25**4, abs=0.002), 20_000]
 
 

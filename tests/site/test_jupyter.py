@@ -1,4 +1,4 @@
-"""A notebook in a real Jupyter Lab, in a real browser: its pictures show, a kernel starts.
+"""A notebook in Jupyter Lab, in a browser: its pictures show, a kernel starts.
 
 `nox -s notebooks` runs the cells, in the same folder.
 """
@@ -37,7 +37,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         try:
             yield address(runtime, started)
         finally:
-            started.kill()  # asked to end, it may wait for a kernel that has only begun
+            started.kill()  # else it may wait for a kernel
 
 
 def address(runtime: Path, started: "subprocess.Popen[bytes]") -> str:
@@ -57,7 +57,7 @@ def test_a_notebook_opens_with_its_pictures_and_a_kernel(server: str, browser: B
     lab.goto(f"{server}lab/tree/multiple-gpus.ipynb")
     idle = lab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
     expect(idle).to_be_attached(timeout=60_000)
-    # Another user has made the notebook: what Jupyter Lab does not trust, it shows as words.
+    # Another user has made the notebook, which Jupyter Lab does not trust.
     picture = lab.locator('.jp-OutputArea img[alt="Three ways to split training over devices"]')
     expect(picture).to_be_visible(timeout=60_000)
     assert picture.evaluate("image => image.naturalWidth") > 300

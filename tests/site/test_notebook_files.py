@@ -39,8 +39,8 @@ def change(path: Path, old: str, new: str) -> None:
 
 def test_one_changed_word_of_text_listing_or_picture_is_seen(clone: Path) -> None:
     change(clone / "docs/chapters/parity.md", "the", "a")
-    change(clone / "frameworks/mxnet/wrappers.py", "update_on_kvstore=False", "update_on_kvstore=0")
-    change(clone / "notebooks/drawing/data-parallelism.svg", "minibatch of ", "a minibatch of ")
+    change(clone / "frameworks/mxnet/wrappers.py", "on_kvstore=False", "on_kvstore=0")
+    change(clone / "notebooks/drawing/data-parallelism.svg", "minibatch of ", "a batch of ")
     (clone / "notebooks/jax/allreduce.ipynb").unlink()
     lines = python(clone, "-c", STALE).stdout.strip().split("\n")
     picture = "the cell data-parallelism-2 is another one"
@@ -81,8 +81,10 @@ def test_outputs_of_other_code_or_another_run_are_named() -> None:
         assert difference(stored, wanted) == problem
 
 
-def test_outputs_that_are_kept_are_those_of_the_run_and_a_cell_that_fails_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_run_s_outputs_are_kept_and_a_cell_that_fails_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(files, "FOLDER", tmp_path / "kept")
     flags = ["jax", "--chapter=multiple-gpus", f"--out={tmp_path / 'out'}", "--write"]

@@ -1,4 +1,4 @@
-"""The site: what notebooks printed, a framework chosen once for all pages, formulas, the search."""
+"""The site: outputs of notebooks, the choice of a framework, formulas, the search."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def test_pages_have_every_output_and_every_notebook(site: Path) -> None:
 
 
 @NEEDED
-def test_what_frameworks_share_is_there_once_and_what_differs_in_tabs(site: Path, tab: Tab) -> None:
+def test_what_frameworks_share_is_there_once_and_the_rest_in_tabs(site: Path, tab: Tab) -> None:
     load(tab, site, CHAPTER)
     assert tab.locator("pre", has_text="def shard_sizes").count() == 1
     tabs = tab.locator(".sd-tab-set", has=tab.locator("pre", has_text="def lenet(")).first
@@ -128,7 +128,7 @@ def test_no_page_is_wider_than_the_window(site: Path, tab: Tab) -> None:
 
 
 @NEEDED
-def test_every_sign_of_a_formula_is_of_the_font_that_comes_with_it(site: Path, tab: Tab) -> None:
+def test_every_sign_of_a_formula_is_of_the_site_s_font(site: Path, tab: Tab) -> None:
     pages = [page for page in site.rglob("*.html") if "<math" in page.read_text(encoding="utf-8")]
     assert len(pages) > 2
     browser = tab.context.new_cdp_session(tab)

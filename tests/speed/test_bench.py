@@ -102,7 +102,11 @@ CASES = {
 @pytest.mark.parametrize("gpus", [0, 2])
 @pytest.mark.parametrize(("succeeds", "rounds"), CASES.items())
 def test_it_writes_what_it_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, succeeds: str, gpus: int, rounds: list[int]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    succeeds: str,
+    gpus: int,
+    rounds: list[int],
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     monkeypatch.setattr("bench.__main__.gpus_here", lambda: {"gpus": "two", "driver": "1.2"})
@@ -111,7 +115,7 @@ def test_it_writes_what_it_measured(
     samples = read(path).samples if (path := tmp_path / "bench.json").exists() else []
     assert [len(loop.figures["first_step"]) for loop in samples] == rounds
     if succeeds == "True":
-        seen = "0,1 {}=gpu" if gpus else "-1 {}=cpu"  # rivals would take a GPU that they see
+        seen = "0,1 {}=gpu" if gpus else "-1 {}=cpu"
         calls = (tmp_path / "calls").read_text().splitlines()
         assert calls == [seen.format(key) for key in KEYS] * 2
 

@@ -1,4 +1,4 @@
-"""Where and how a command may be started, and the one line in which it is refused elsewhere."""
+"""Where a command may be started, and how it is refused elsewhere."""
 
 import ast
 import tomllib
@@ -53,7 +53,7 @@ ELSEWHERE = {
     ],
 )
 def test_windows_and_an_older_python_are_refused_in_one_line(run: str, elsewhere: str) -> None:
-    nox = "sys.modules['nox'] = types.ModuleType('nox')"  # the common environment may lack it
+    nox = "sys.modules['nox'] = types.ModuleType('nox')"
     done = python("-c", f"import os, runpy, sys, types; {elsewhere}; {nox}; runpy.{run}")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{ELSEWHERE[elsewhere]}\n")
 

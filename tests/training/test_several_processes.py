@@ -11,7 +11,7 @@ from fake_chapter import EVERY, KEPT, RECORD, CommandLine, FakeChapter, stopping
 from common.backends.devices import Process
 
 
-def test_no_process_looks_for_checkpoints_before_the_first_process_holds_their_folder(
+def test_no_process_looks_for_checkpoints_before_the_folder_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = CommandLine(monkeypatch, tmp_path)
@@ -26,11 +26,11 @@ def test_no_process_looks_for_checkpoints_before_the_first_process_holds_their_f
         worker(Process(1, 3, 1, 3, gather=gather))
 
     def gather(value: Any) -> list[Any]:
-        """Waits for the first process, which has waited for the end of the earlier run."""
+        """Waits for the first process, which waits for the earlier run."""
         for path in files:
             if Path(path.name).exists():
                 shutil.move(path.name, path)
-        return [value if isinstance(value, dict) else False, value]  # it finds the same one
+        return [value if isinstance(value, dict) else False, value]
 
     monkeypatch.setattr(FakeChapter, "launch", launch)
     assert start(*EVERY, "--resume") == 0
@@ -40,7 +40,7 @@ def test_no_process_looks_for_checkpoints_before_the_first_process_holds_their_f
 def test_no_process_that_stops_leaves_before_all_have_done_what_they_had_queued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What one has queued may need the others, as servers of MXNet beside each process."""
+    """A queued step may need the other processes, as MXNet's servers."""
     begun: list[FakeChapter] = []
 
     def launch(self: FakeChapter, worker: Callable[[Process], None], *_: Any) -> None:

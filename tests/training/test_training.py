@@ -20,7 +20,7 @@ from common.training.reporter import Reporter, introduction
 
 
 def data(test_examples: int = 2300, wrong: int = 368) -> Dataset:
-    """Images whose first pixel is the label, but for the first `wrong` of the test set."""
+    """Images whose first pixel is the label, but `wrong` of the test set."""
     train, test = (np.arange(n, dtype=np.uint8) % 10 for n in (50, test_examples))
     images = [np.zeros((len(labels), 28, 28), np.uint8) for labels in (train, test)]
     for part, labels in zip(images, (train, test), strict=True):
@@ -58,7 +58,7 @@ def test_steps_are_spread_over_whole_epochs_and_a_rest(
     assert config.examples_in(steps) == min(steps * batch_size, train_examples)
 
 
-def test_epochs_train_on_the_minibatches_in_their_order_and_test_on_the_whole_set() -> None:
+def test_epochs_train_on_the_minibatches_in_order_and_test_on_the_whole_set() -> None:
     chapter, given = FakeChapter(), data()
     outcome = run(chapter)
     expected = [
@@ -81,7 +81,7 @@ def test_epochs_train_on_the_minibatches_in_their_order_and_test_on_the_whole_se
     predictions = tensors["test/predictions"][-1]
     assert predictions.dtype == np.uint8
     assert accuracy(predictions, given.test_labels) == 1932 / 2300
-    # The gradient is of the first minibatch, before any step; the logits are of the same probe.
+    # The gradient is of the first minibatch, the logits of the probe.
     assert chapter.calls.index("gradients") < chapter.calls.index("train_batch")
     for first, trained in zip(chapter.first[0], chapter.batches[0], strict=True):
         assert np.array_equal(first, trained)
