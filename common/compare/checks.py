@@ -1,7 +1,4 @@
-"""Every check of a run, as a function of the run and of what its suite has read.
-
-It returns what it found, or nothing where there is nothing to check.
-"""
+"""Every check of a run, as a function of the run and of what its suite has read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,15 +27,13 @@ from common.compare.runs import (
 from common.records.trace import minibatch_size
 
 EQUAL: Final = 1e-12
-"""Accuracies whose distances from the median differ by no more are equally far from it."""
 
 
 @dataclass(frozen=True)
 class SuiteResult:
     """One suite: what the verdict on it rests on, and, as `comparison`, the verdict.
 
-    `found` has an entry for each expected record. `references` are what runs are compared with, by
-    what they have to compute. `related` has, by suite, the runs of the same chapter.
+    `found` has an entry for each expected record. `related` has, by suite, the runs of the chapter.
     """
 
     suite: Suite
@@ -50,7 +45,6 @@ class SuiteResult:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """The runs that can be compared."""
         return [entry.run for entry in self.found if entry.run]
 
     @cached_property
@@ -66,17 +60,20 @@ class SuiteResult:
         """
         alone = [run for run in self.alone if run.record.config.dtype == "float32"]
         runs = {run.name: run for run in (*alone, *self.runs)}.values()
-        return recompute_all([x for x in runs if x.tolerances and not x.wrong_array[0]])
+        whole = [run for run in runs if run.tolerances and not run.wrong_array[0]]
+        return recompute_all(whole)
 
     @property
     def name(self) -> str:
         """The suite's; in the folder where runs go by default, only if they are as it plans."""
-        settings, kind = self.suite.settings, self.suite.kind
-        other = any(other_settings(run.record.config, settings, kind) for run in self.runs)
-        return "own" if self.suite.folder == "." and other else self.suite.name
+        suite = self.suite
+        if suite.folder != ".":
+            return suite.name
+        configs = [run.record.config for run in self.runs]
+        other = any(other_settings(config, suite.settings, suite.kind) for config in configs)
+        return "own" if other else suite.name
 
     def reference(self, run: Run) -> Reference:
-        """The median of the runs that have to compute what a run does."""
         return self.references[answer_of(run)]
 
     def others(self, run: Run) -> Weights:
@@ -87,8 +84,9 @@ class SuiteResult:
 
     def expected(self, run: Run) -> Weights:
         """What a run should have computed: by NumPy's steps, else by the others."""
-        recomputed = self.recomputed.get(run.name)
-        return {**self.others(run), **(recomputed.expected if recomputed else {})}
+        if recomputed := self.recomputed.get(run.name):
+            return self.others(run) | recomputed.expected
+        return self.others(run)
 
     def repeated(self, run: Run) -> Run | None:
         """The run that a run over hosts or on GPUs repeats."""
@@ -101,9 +99,9 @@ class SuiteResult:
         return recomputed.scales if (recomputed := self.recomputed.get(run.name)) else {}
 
     def checks(self, entry: LoadedRecord) -> list[Check]:
-        """The checks of one run, in order."""
         who = entry.framework, entry.devices
-        return [x for x in self.comparison.checks if (x.framework, x.devices) == who]
+        checks = self.comparison.checks
+        return [check for check in checks if (check.framework, check.devices) == who]
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -112,24 +110,22 @@ class SuiteResult:
         if any(self.recomputed.values()):
             compared_with.insert(0, "NumPy's step from each run's own weights")
         about = {"suite": self.name, "chapter": self.suite.chapter}
+        checks = []
+        for entry in self.found:
+            whose = {**about, "framework": entry.framework, "devices": entry.devices}
+            checks += [check.model_copy(update=whose) for check in checks_of(entry, self)]
         return Comparison(
             **about,
             config=self.runs[0].record.config if self.runs else None,
             compared_with=" and ".join(dict.fromkeys(compared_with)) or "nothing",
-            checks=[
-                check.model_copy(
-                    update={**about, "framework": entry.framework, "devices": entry.devices}
-                )
-                for entry in self.found
-                for check in checks_of(entry, self)
-            ],
+            checks=checks,
             notes=[*self.notes, *variables_set(self.runs)],
             lacking=dict(self.lacking),
         )
 
 
 def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
-    """What each check of one record finds: as far as it can be compared."""
+    """What each check of one record finds, as far as it can be compared."""
     run = entry.run
     yield Check(check="record", passed=run is not None, note=entry.trouble)
     if run is None:
@@ -148,32 +144,31 @@ def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
 
 
 def failed(note: str) -> Check:
-    """A check that found no distance, and why."""
     return Check(passed=False, note=note)
 
 
 def peers(run: Run, result: SuiteResult) -> Check | None:
-    """Whether there is anything to compare the run with; only failure is told."""
+    """A failed check, if there is nothing to compare the run with."""
     only = len(result.runs) + len(result.alone) == 1
-    if only or not (result.others(run) or result.recomputed.get(run.name)):
-        return failed("no other run is of this setting: run another framework, or other --devices")
-    return None
+    if not only and (result.others(run) or result.recomputed.get(run.name)):
+        return None
+    return failed("no other run is of this setting: run another framework, or other --devices")
 
 
 def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
     """How far arrays are from what is expected, if that is known."""
-    prefix, expected = {**NUMERICAL, **LAYERS}[name], result.expected(run)
+    prefix = {**NUMERICAL, **LAYERS}[name]
     ours = part(run.arrays, prefix)
     if name not in run.tolerances or not ours:
         return None
-    if wrong := [k for k, values in ours.items() if not np.isfinite(values).all()]:
+    if wrong := [key for key, values in ours.items() if not np.isfinite(values).all()]:
         return failed(f"NaN or infinity in {prefix}{wrong[0]}")
+    expected = result.expected(run)
     if not part(expected, prefix):
         return None
     ours, theirs = run.compared(run.arrays), run.compared(expected)
-    return farthest(
-        name, compare(ours, theirs, prefix, result.scales(run)), run.tolerances[name].limit
-    )
+    distances = compare(ours, theirs, prefix, result.scales(run))
+    return farthest(name, distances, run.tolerances[name].limit)
 
 
 def steps(run: Run, result: SuiteResult) -> Check | None:
@@ -187,7 +182,8 @@ def steps(run: Run, result: SuiteResult) -> Check | None:
     if recomputed.hidden and worst.passed:
         lost = ", ".join(map(str, recomputed.hidden))
         worst.note = f"rounding hides how weights moved: not compared in step {lost}"
-    worst.steps, worst.hidden = len(recomputed.steps["loss"]), len(recomputed.hidden)
+    worst.steps = len(recomputed.steps["loss"])
+    worst.hidden = len(recomputed.hidden)
     return worst
 
 
@@ -204,8 +200,9 @@ def devices(run: Run, result: SuiteResult) -> Check | None:
     """Whether k devices computed what one did: the quantity nearest to failing."""
     if run.devices == 1 or run.shards is not None:
         return None
-    framework, runs = run.record.framework, [*result.runs, *result.alone]
-    alone = [x for x in runs if x.devices == 1 and x.record.framework == framework]
+    framework = run.record.framework
+    single = [other for other in (*result.runs, *result.alone) if other.devices == 1]
+    alone = [other for other in single if other.record.framework == framework]
     if not alone or alone[0].wrong_array[0]:
         return failed("there is no run on one device to compare with")
     ours, theirs = (
@@ -218,12 +215,22 @@ def devices(run: Run, result: SuiteResult) -> Check | None:
 def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
     """How far two runs are apart: the quantity nearest to failing."""
     ours, theirs = run.compared(run.arrays), run.compared(other.arrays)
-    limits = run.tolerances
-    return nearest_to_failing(
-        farthest(name, compare(ours, theirs, prefix, scales), limits[name].limit)
+    limits = {name: tolerance.limit for name, tolerance in run.tolerances.items()}
+    return nearest_to_failing(between(ours, theirs, limits, scales))
+
+
+def between(
+    ours: Weights,
+    theirs: Weights,
+    limits: Mapping[str, float | None],
+    scales: Mapping[str, float] | None = None,
+) -> list[Check]:
+    """How far the arrays of two runs are apart, by each check that has a limit."""
+    return [
+        farthest(name, compare(ours, theirs, prefix, scales), limits[name])
         for name, prefix in NUMERICAL.items()
         if name in limits
-    )
+    ]
 
 
 def plan(run: Run, result: SuiteResult) -> Check | None:
@@ -235,40 +242,38 @@ def plan(run: Run, result: SuiteResult) -> Check | None:
         return None
     if not record.split:
         return failed("it has counted nothing")
-    wrong = [
-        f"{name} are {number}, by the plan {right}"
-        for (name, number), right in zip(
-            asdict(record.split.counted).items(), asdict(expected).values(), strict=True
-        )
-        if number != right
-    ]
-    return failed(wrong[0]) if wrong else Check(passed=True)
+    planned = asdict(expected)
+    for name, number in asdict(record.split.counted).items():
+        if number != planned[name]:
+            return failed(f"{name} are {number}, by the plan {planned[name]}")
+    return Check(passed=True)
 
 
 def hosts(run: Run, result: SuiteResult) -> Check | None:
     """Whether a run over hosts computed what the run that it repeats did."""
-    count, repeated = result.suite.hosts.get(run.devices, 1), result.repeated(run)
+    count = result.suite.hosts.get(run.devices, 1)
     if count == 1:
         return None
     if note := _other_hosts(run, count):
         return failed(note)
-    if repeated is None:
+    if (repeated := result.repeated(run)) is None:
         return failed("there is no run on one host to compare with")
     if run.record.chapter not in SAME_BITS.get(run.record.framework, ()):
         return against(run, repeated, {})
-    compared = [name for name in run.arrays if name.startswith(tuple(NUMERICAL.values()))]
-    ours, theirs = run.arrays, repeated.arrays
+    theirs = repeated.arrays
     # -0.0 is 0.0, to which it may be added.
-    other_bits = [k for k in compared if k not in theirs or not np.array_equal(ours[k], theirs[k])]
+    other_bits = [
+        name
+        for name, values in run.arrays.items()
+        if name.startswith(tuple(NUMERICAL.values()))
+        if name not in theirs or not np.array_equal(values, theirs[name])
+    ]
     where = f"{other_bits[0]}: other bits" if other_bits else ""
     return Check(passed=not other_bits, where=where, diverged=other_bits)
 
 
 def _other_hosts(run: Run, count: int) -> str:
-    """In what way a run was not over so many hosts; empty if it was.
-
-    Where there are no hosts, processes on one take their place: one for each, or for each device.
-    """
+    """Why a run was not over so many hosts, or processes in their place; empty if it was."""
     names = hosts_of(run)
     number = len(set(names))
     if number == count or (number == 1 and len(names) in (count, run.devices)):
@@ -278,7 +283,6 @@ def _other_hosts(run: Run, count: int) -> str:
 
 
 def hosts_of(run: Run) -> list[str]:
-    """The host of each process."""
     return run.record.cluster.hosts if run.record.cluster else [""]
 
 
@@ -294,45 +298,47 @@ def gpus(run: Run, result: SuiteResult) -> Check | None:
 
 
 def accuracy(run: Run, result: SuiteResult) -> Check | None:
-    """A run's accuracy against its floor, which is known of whole presets.
-
-    One flag by hand, and an accuracy may be another.
-    """
-    config, limits = run.record.config, LIMITS[run.record.chapter].floor
+    """A run's accuracy against its floor, which is known of whole presets."""
+    config = run.record.config
+    limits = LIMITS[run.record.chapter].floor
     if (config.preset, config.dataset) not in limits or not follows_preset(config):
         return None
-    least, ours = limits[config.preset, config.dataset].limit, final_accuracy(run.record)
-    note = f"accuracy {ours:.4f}, at least {least} is expected"
+    least = limits[config.preset, config.dataset].limit
+    ours = final_accuracy(run.record)
     return Check(
-        passed=ours >= least, quantity="accuracy", distance=ours, tolerance=least, note=note
+        passed=ours >= least,
+        quantity="accuracy",
+        distance=ours,
+        tolerance=least,
+        note=f"accuracy {ours:.4f}, at least {least} is expected",
     )
 
 
 def spread(run: Run, result: SuiteResult) -> Check | None:
     """How far the mean accuracy of a run's framework is from another's, at most.
 
-    If two are far apart, the one farther from the median answers for it, or both if they are
-    equally far. So a wrong framework does not make the others look wrong.
+    Of two that are far apart, the one farther from the median answers for it.
     """
     accuracies: dict[str, list[float]] = {}
-    for record in (x.record for x in (*result.runs, *result.alone)):
-        accuracies.setdefault(record.framework, []).append(final_accuracy(record))
+    for other in (*result.runs, *result.alone):
+        figures = accuracies.setdefault(other.record.framework, [])
+        figures.append(final_accuracy(other.record))
     if not accuracy(run, result) or len(accuracies) == 1:
         return None
     framework = run.record.framework
     means = {name: fmean(figures) for name, figures in accuracies.items()}
     middle = median(means.values())
-    off = {name: abs(mean - middle) for name, mean in means.items()}
+    most = abs(means[framework] - middle) + EQUAL
     gaps = {
         name: abs(mean - means[framework])
         for name, mean in means.items()
-        if off[name] <= off[framework] + EQUAL
+        if abs(mean - middle) <= most
     }
-    farthest_from = max(gaps, key=lambda name: gaps[name])
-    where = "next to the median" if farthest_from == framework else f"from {farthest_from}"
-    limits, config = LIMITS[run.record.chapter].spread, run.record.config
-    far = [Distance("accuracy", gaps[farthest_from], where)]
-    return farthest("spread", far, limits[config.preset, config.dataset].limit)
+    other_name = max(gaps, key=lambda name: gaps[name])
+    where = "next to the median" if other_name == framework else f"from {other_name}"
+    config = run.record.config
+    limit = LIMITS[run.record.chapter].spread[config.preset, config.dataset].limit
+    return farthest("spread", [Distance("accuracy", gaps[other_name], where)], limit)
 
 
 CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
@@ -347,14 +353,14 @@ CHECKS: Final[dict[str, Callable[[Run, SuiteResult], Check | None]]] = {
     "accuracy": accuracy,
     "spread": spread,
 }
-"""Every check of a run that is whole, in the order of the report."""
+"""Every check of a run that is whole, in the report's order; None: there is nothing to check."""
 
 
 def variables_set(runs: Sequence[Run]) -> list[str]:
     """Each variable that may change rounding, and the runs that had it."""
-    runs_by_variable: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for run in runs:
-        for name, value in run.record.environment.items():
-            of_run = f"{run.record.framework} on {run.devices}"
-            runs_by_variable.setdefault(f"{name}={value}", []).append(of_run)
-    return [f"{variable} in {', '.join(names)}" for variable, names in runs_by_variable.items()]
+        for variable, value in run.record.environment.items():
+            name = f"{run.record.framework} on {run.devices}"
+            names.setdefault(f"{variable}={value}", []).append(name)
+    return [f"{variable} in {', '.join(names[variable])}" for variable in names]

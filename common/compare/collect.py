@@ -27,21 +27,16 @@ from common.records.trace import expected_arrays
 from common.terminal.values import DEVICES
 
 Answer = tuple[tuple[str, Any], ...]
-"""Settings that decide what runs have to compute, in whatever dtype."""
-
 UNMEASURED: Final = ("trace/", "test/", "probe/")
-"""Arrays that belong to one run, or are bytes: runs have no median of them."""
+"""Arrays without a median."""
 
 INPUTS: Final = ("trace/images/", "trace/labels/", "probe/", "test/labels")
-"""Arrays that a run has read: they have to be the same in all runs of a suite."""
+"""Arrays that have to be the same in all runs of a suite."""
 
 
 @dataclass(frozen=True)
 class LoadedRecord:
-    """What was found of one expected record: a run to compare, or what is wrong with it.
-
-    `record` is there as soon as the file is a record, however little it can be trusted.
-    """
+    """What was found of one expected record: a run to compare, or the trouble with it."""
 
     framework: str
     devices: int
@@ -52,17 +47,13 @@ class LoadedRecord:
 
 @dataclass(frozen=True)
 class Reference:
-    """What runs are compared with: the entry-wise median of all runs with the same answer.
-
-    One that is wrong cannot move it far, and stands out.
-    """
+    """What runs are compared with: the entry-wise median of all runs with the same answer."""
 
     name: str
     arrays: Weights
     runs: Sequence[Run]
 
     def includes(self, run: Run) -> bool:
-        """Whether it is the median of this run, too."""
         return any(member is run for member in self.runs)
 
 
@@ -74,7 +65,7 @@ def gather(
     devices: Iterable[int],
     planned: Suite | None = None,
 ) -> list[LoadedRecord]:
-    """One entry for each expected record, in order; a suite that has `planned` the runs is obeyed.
+    """One entry for each expected record, in order, which has to be as a suite has `planned`.
 
     A run of another setting than most, or made elsewhere, cannot be compared.
     """
@@ -85,25 +76,31 @@ def gather(
     runs = [entry.run for entry in loaded if entry.run]
     settings = {run.name: _setting(run) for run in runs}
     most = Counter(tuple(setting.items()) for setting in settings.values()).most_common(1)
-    common, records = dict(most[0][0]) if most else {}, [run.record for run in runs]
-    for i, run in ((i, entry.run) for i, entry in enumerate(loaded) if entry.run):
-        setting = settings[run.name]
-        differ = [
-            f"{k} is {v}, and others have {common[k]}" for k, v in setting.items() if v != common[k]
-        ]
-        trouble = next(iter(differ), other_minibatches(run.record, records))
-        if trouble := trouble or made_elsewhere(run.record, records):
-            loaded[i] = replace(loaded[i], run=None, trouble=trouble)
-    return loaded
+    common = dict(most[0][0]) if most else {}
+    records = [run.record for run in runs]
+
+    def checked(entry: LoadedRecord) -> LoadedRecord:
+        if entry.run is None:
+            return entry
+        record = entry.run.record
+        trouble = other_minibatches(record, records) or made_elsewhere(record, records)
+        for name, value in settings[entry.run.name].items():
+            if value != common[name]:
+                trouble = f"{name} is {value}, and others have {common[name]}"
+                break
+        return replace(entry, run=None, trouble=trouble) if trouble else entry
+
+    return [checked(entry) for entry in loaded]
 
 
 def device_counts(folder: Path, chapter: str, way: str, frameworks: Iterable[str]) -> list[int]:
     """The device counts of which `folder` has a record of any of the frameworks."""
-    names = [
-        (k, record_name(framework, chapter, k, way))
-        for k, framework in product(range(1, DEVICES + 1), frameworks)
+    names = list(frameworks)
+    return [
+        k
+        for k in range(1, DEVICES + 1)
+        if any((folder / record_name(name, chapter, k, way)).exists() for name in names)
     ]
-    return list(dict.fromkeys(k for k, name in names if (folder / name).exists()))
 
 
 def _read(path: Path, framework: str, devices: int, planned: Suite | None) -> LoadedRecord:
@@ -135,7 +132,6 @@ def load(path: Path, record: Record) -> Run:
 
 
 def identity(record: Record) -> dict[str, Any]:
-    """What has to be the same in all records that say the same."""
     return {
         **record.config.numerics(),
         "data": record.data_sha256,
@@ -144,12 +140,12 @@ def identity(record: Record) -> dict[str, Any]:
 
 
 def answer_of(run: Run) -> Answer:
-    """What decides the numbers of a run, except for its dtype."""
+    """The settings that decide the numbers of a run, in whatever dtype."""
     return tuple(item for item in identity(run.record).items() if item[0] != "dtype")
 
 
 def _setting(run: Run) -> dict[str, Any]:
-    """What all runs of a suite have in common, also those that normalize other shards."""
+    """What all runs of a suite have in common."""
     config = run.record.config
     setting = {name: value for name, value in identity(run.record).items() if name != "shards"}
     spec = SPECS[config.chapter]
@@ -177,7 +173,7 @@ def other_minibatches(record: Record, others: Sequence[Record]) -> str:
 
 
 def median(runs: Sequence[Run]) -> Weights:
-    """The entry-wise median of what runs have computed, where it has the right shape."""
+    """The entry-wise median of finite arrays of the right shape."""
     groups: dict[str, list[Array]] = {}
     for run in runs:
         for name, (shape, _) in expected_arrays(run.record).items():

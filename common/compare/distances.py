@@ -13,7 +13,6 @@ import numpy as np
 from common.base.arrays import Array
 
 COUNTED: Final = {"losses": "step", "losses by epoch": "epoch"}
-"""Of arrays over time, what is counted."""
 
 
 def distance(
@@ -33,12 +32,10 @@ def distance(
 
 
 def finite(values: Array) -> bool:
-    """Whether no entry is NaN or infinite."""
     return bool(np.isfinite(values).all())
 
 
 def wide(values: Array) -> Array:
-    """The same numbers in double precision."""
     return values.astype(np.float64, copy=False)
 
 
@@ -56,10 +53,7 @@ def first_beyond(values: Array, expected: Array, limit: float) -> int:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far an array is from the expected one, and at which entry it is farthest.
-
-    `step` is the step, counted from 1, of which the array is, if there is an array for each.
-    """
+    """How far an array is from the expected one, and where; `step` is counted from 1."""
 
     array: str
     far: float
@@ -78,22 +72,27 @@ def compare(
     `scales` says of some arrays what their distance is relative to.
     """
     distances = []
-    for name in (name for name in {**expected, **arrays} if name.startswith(prefix)):
+    for name in {**expected, **arrays}:
+        if not name.startswith(prefix):
+            continue
         if name not in expected or name not in arrays:
             distances.append(Distance(name, math.inf, name))
             continue
         scale = (scales or {}).get(name) or largest(expected[yardstick(name, expected)])
-        far, index = distance(arrays[name], expected[name], scale if math.isfinite(scale) else None)
-        step = f"{COUNTED[name]} {index[0] + 1}" if name in COUNTED and index else ""
-        distances.append(Distance(name, far, step or f"{name}{list(index) if index else ''}"))
+        finite_scale = scale if math.isfinite(scale) else None
+        far, index = distance(arrays[name], expected[name], finite_scale)
+        where = f"{name}{list(index)}" if index else name
+        if name in COUNTED and index:
+            where = f"{COUNTED[name]} {index[0] + 1}"
+        distances.append(Distance(name, far, where))
     return distances or [Distance(prefix, math.inf, f"there is no {prefix} to compare with")]
 
 
 def yardstick(name: str, arrays: Mapping[str, Array]) -> str:
     """The array whose largest entry is the measure for `name`: itself, except for some biases.
 
-    Batch normalization takes away whatever its convolution's bias adds. Such a bias has gradient
-    0, and what is found instead is the rounding of numbers as large as the weight's gradient.
+    Batch normalization takes away what its convolution's bias adds. Such a bias has gradient 0,
+    except for the rounding of numbers as large as the weight's gradient.
     """
     layer, _, kind = name.rpartition(".")
     path, _, convolution = layer.rpartition("conv")

@@ -31,19 +31,16 @@ HEADINGS: Final = {
     "accuracy": "test accuracy",
     "spread": "spread of accuracies",
 }
-"""What each check compares, in words."""
-
 Printable = Annotated[str, AfterValidator(printable)]
-"""Text of a check: a name in it may come from anywhere."""
 
 
 class Check(BaseModel):
     """What one check of a run found.
 
-    `where` is the worst entry, of `array` at `step`, or the worst epoch. `quantity` says whose
-    tolerance was applied; without a tolerance, equality is required. With a tolerance and without a
-    distance, nothing could be compared: NaN, or another shape. `diverged` names every array that is
-    too far off, in the net's order. Of `steps` compared, rounding hides how `hidden` moved weights.
+    `where` is the worst entry, of `array` at `step`. `quantity` says whose tolerance was applied;
+    without one, equality is required. There is no distance from NaN, or another shape. `diverged`
+    names every array that is too far off, in the net's order. Of `steps`, rounding hides how
+    `hidden` moved weights.
     """
 
     check: str = ""
@@ -65,12 +62,10 @@ class Check(BaseModel):
 
     @property
     def place(self) -> str:
-        """Where it is worst, in words."""
         return self.where if self.step is None else f"step {self.step}, {self.where}"
 
     @property
     def why(self) -> str:
-        """Why it failed, in words."""
         if self.note:
             return self.note
         if self.distance is None:
@@ -96,9 +91,7 @@ class Check(BaseModel):
 class Comparison(BaseModel):
     """One suite of one chapter: what was computed, what it is compared with, and every check.
 
-    `notes` say what else has to be known of the runs: on which devices or hosts they were instead
-    of those that the suite asks for, and which variables that may change rounding were set. What
-    some frameworks are `lacking` is why they have no such runs.
+    What some frameworks are `lacking` is why they have no such runs.
     """
 
     suite: str
@@ -111,7 +104,6 @@ class Comparison(BaseModel):
 
     @property
     def title(self) -> str:
-        """What was compared, in a line."""
         devices = ", ".join(map(str, sorted({check.devices for check in self.checks})))
         return f"{self.chapter}, {self.suite}, on {devices} devices"
 
@@ -138,13 +130,11 @@ class Verdict(BaseModel):
 
 
 def farthest(quantity: str, distances: Sequence[Distance], limit: float | None) -> Check:
-    """What a check of distances found: the largest, and every array that is too far off.
-
-    Without a limit, they only have to be finite.
-    """
+    """What a check of distances found; without a limit, they only have to be finite."""
     worst = max(distances, key=lambda distance: distance.far)
     most = sys.float_info.max if limit is None else limit
     return Check(
+        check=quantity,
         quantity=quantity,
         passed=worst.far <= most,
         distance=worst.far if math.isfinite(worst.far) else None,
@@ -157,5 +147,4 @@ def farthest(quantity: str, distances: Sequence[Distance], limit: float | None) 
 
 
 def nearest_to_failing(checks: Iterable[Check]) -> Check:
-    """Of several checks, the one that is nearest to failing."""
     return max(checks, key=lambda check: check.share)

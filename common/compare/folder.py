@@ -1,6 +1,7 @@
 """Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import chain
 from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
@@ -27,11 +28,9 @@ def examine(
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count, except where it lacks what
-    a suite needs: its records there are left out, as are those on GPUs of the frameworks
-    `without_gpu`. `planned` returns the device counts of a suite, such as `Suite.counts`; each run
-    has to be what its suite plans. Without it, whatever is there is compared; a run on one device
-    is expected, too, if the suite plans one. `suites` names the only suites that are compared.
-    Raises RequestError if there is nothing, or no run of a named suite.
+    a suite needs, or is `without_gpu`. `planned` returns the device counts of a suite, and each run
+    has to be what its suite plans. Without it, whatever is there is compared. `suites` names the
+    only suites that are compared. Raises RequestError if there is nothing to compare.
     """
     loaded: dict[tuple[str, str], list[LoadedRecord]] = {}
     for suite in SUITES:
@@ -53,23 +52,28 @@ def examine(
         )
     if not loaded:
         raise RequestError(f"there are no records in {folder}: plain `nox` makes them")
-    runs = {key: [entry.run for entry in suite if entry.run] for key, suite in loaded.items()}
-    exact = references_of(run for of_suite in runs.values() for run in of_suite if is_exact(run))
+    runs = {key: [entry.run for entry in loaded[key] if entry.run] for key in loaded}
+    exact = references_of(run for run in chain(*runs.values()) if is_exact(run))
     results = []
     for suite in SUITES:
         key = suite.chapter, suite.name
         if key in loaded and (not suites or suite.name in suites):
             rounded = references_of(run for run in runs[key] if not is_exact(run))
             related = {name: runs[chapter, name] for chapter, name in runs if chapter == key[0]}
-            notes = elsewhere(suite, runs[key], [x for x in frameworks if x in without_gpu])
-            lacking = {name: why for name, why in suite.lacking.items() if name in frameworks}
-            references = {**rounded, **exact}
-            results.append(SuiteResult(suite, loaded[key], references, related, notes, lacking))
+            on_cpu = [name for name in frameworks if name in without_gpu]
+            result = SuiteResult(
+                suite=suite,
+                found=loaded[key],
+                references=rounded | exact,
+                related=related,
+                notes=elsewhere(suite, runs[key], on_cpu),
+                lacking={name: suite.lacking[name] for name in suite.lacking if name in frameworks},
+            )
+            results.append(result)
     return results
 
 
 def is_exact(run: Run) -> bool:
-    """Whether runs in whatever dtype are compared with such runs."""
     return (run.record.config.dtype, run.record.config.device_kind) == ("float64", "cpu")
 
 
@@ -83,12 +87,12 @@ def elsewhere(suite: Suite, runs: Sequence[Run], without_gpu: Sequence[str]) -> 
 
 
 def only_in_grid(chapters: Sequence[str]) -> list[str]:
-    """The suites that plain `nox` does not run on any number of devices."""
+    """The suites that plain `nox` does not run."""
     return [
         f"{suite.chapter} {suite.name}"
         for suite in SUITES
-        if suite.chapter in chapters and suite.kind == "cpu" and suite.more_devices
-        if not suite.devices
+        if suite.chapter in chapters and suite.kind == "cpu"
+        if suite.more_devices and not suite.devices
     ]
 
 
@@ -111,7 +115,6 @@ def way_of(suite: Suite) -> str:
 def verdict_on(
     examined: Sequence[SuiteResult], not_run: Sequence[str] = (), ignored: Sequence[str] = ()
 ) -> Verdict:
-    """Passed, if every check of every suite has."""
     comparisons = [result.comparison for result in examined]
     checks = [check for comparison in comparisons for check in comparison.checks]
     return Verdict(

@@ -2,7 +2,7 @@
 
 Distances are relative: the largest difference of any entry over the reference tensor's largest
 entry. `measured` is the largest distance over all frameworks and 1 to 4 devices. A limit leaves
-room for other processors and thread counts, which round in another order, and no more.
+room for other processors, which round in another order.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,8 @@ class Limits:
     `tolerances` are by dtype and quantity; a run fails if its dtype has none. Over the first
     `beginning` steps, training does not yet amplify rounding. Longer runs have larger minibatches:
     `long` has what is different for them, and `curve` is for the mean loss of their epochs.
-
-    Accuracies are shares of the test set. At a constant rate, a run's is the mean of the later half
-    of its epochs, at most three: a single epoch's swings by six points for rounding alone. Where
-    the rate falls to 0, it is the last epoch's. A framework's is the mean of its runs. `spread` is
-    how far apart frameworks may be, `floor` what every run has to reach.
+    `spread` is how far apart the mean accuracies of frameworks may be, `floor` what every run has
+    to reach.
     """
 
     tolerances: Mapping[str, Tolerances]
@@ -61,14 +58,12 @@ LENET: Final[dict[str, Row]] = {
     "forward": (1.3e-15, Tolerance(2e-6, 7.4e-7)),
     "gradient": (4.4e-15, Tolerance(2e-5, 9.8e-6)),
     "trajectory": (3.9e-16, Tolerance(5e-6, 1.4e-6)),
-    # Not rounding alone: of the 35 million ReLU inputs of 20 steps, a few are so close to zero that
-    # rounding decides their sign. One unit that flips moves fc1.bias by a hundredth of its
-    # gradient. With seed 8 one does in MXNet alone; the others stay at 2.6e-6. The limit for each
-    # step from its own weights is closer.
+    # Of the 35 million ReLU inputs of 20 steps, rounding decides the sign of a few. One unit moves
+    # fc1.bias by a hundredth of its gradient. With seed 8 one flips in MXNet alone; the others stay
+    # at 2.6e-6.
     "weights": (1.9e-15, Tolerance(5e-2, 2.1e-2)),
     "outcome": (7.2e-16, Tolerance(1e-4, 3.2e-5)),
-    # The largest is MXNet's, late in training: its log_softmax is off by 5e-6 at most, five times
-    # as much as NumPy's in single precision.
+    # The largest is MXNet's, late in training: its log_softmax is off by 5e-6.
     "update": (8.3e-16, Tolerance(1.5e-4, 5.2e-5)),
     "velocity": (2e-15, Tolerance(1.5e-4, 1e-5)),
     "loss": (3.9e-16, Tolerance(5e-6, 9.2e-7)),
@@ -81,9 +76,8 @@ RESNET18: Final[dict[str, Row]] = {
     "forward": (4.5e-16, Tolerance(1e-6, 3.6e-7)),
     "gradient": (1.3e-13, Tolerance(2e-4, 7.5e-5)),
     "trajectory": (7.6e-16, Tolerance(5e-6, 1.1e-6)),
-    # Rounding alone leaves 7e-4. In the second step it decides one or two ReLU units, and one such
-    # unit moves the bias of a batch norm by a tenth of what the bias has learned until then. The
-    # limit for each step from its own weights is closer.
+    # Rounding alone leaves 7e-4. In the second step it decides one or two ReLU units, and one moves
+    # the bias of a batch norm by a tenth of what that has learned until then.
     "weights": (2.6e-12, Tolerance(3e-1, 1.2e-1)),
     "outcome": (2.7e-15, Tolerance(5e-5, 1.9e-5)),
     "update": (1.0e-13, Tolerance(1e-4, 4.9e-5)),
@@ -117,15 +111,13 @@ LIMITS: Final = {
     "concise": Limits(
         tolerances=_by_dtype(RESNET18),
         beginning=2,
-        # In 240 steps the net has left its first plateau, and rounding decides how early: 8 runs,
-        # mean loss of each of 3 epochs, relative to the largest.
+        # In 240 steps the net has left its first plateau, and rounding decides how early.
         curve=Tolerance(0.15, 7.9e-2),
         # With more images, rounding decides a ReLU unit or two of the first step, and the second
         # loss shows it.
         long={"float32": {"trajectory": Tolerance(3e-5, 6.9e-6)}},
-        # 240 steps are enough for an accuracy that a net without learning does not reach, seven
-        # times that of guessing. More steps would narrow the spread by rounding (0.02 after 825),
-        # at three times the cost; each step from its own weights is compared far more closely.
+        # 240 steps reach seven times the accuracy of guessing. More would narrow the spread by
+        # rounding (0.02 after 825), at three times the cost.
         spread={
             ("quick", "fashion-mnist"): Tolerance(0.10, 0.052),
             ("quick", "synthetic"): Tolerance(0.10, 0.015),
@@ -137,4 +129,3 @@ LIMITS: Final = {
     ),
     "strategies": Limits(_by_dtype(LENET), beginning=20, curve=Tolerance(0.1, 1.2e-2)),
 }
-"""The limits of each chapter's runs: a further chapter is one more entry."""

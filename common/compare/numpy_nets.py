@@ -1,11 +1,10 @@
 """Both nets in NumPy, forward and backward, by formulas that are derived by hand.
 
-They share no code with any framework. In float64 a step is the exact answer, except for rounding:
-what every framework must compute. It is slow: a few small minibatches will do.
+They share no code with any framework. In float64 a step is the exact answer, except for rounding.
 
-A layer returns its output and appends its backward pass to a tape: a function that takes the
-gradient of the output, stores those of the layer's weights, and returns that of the input (not in
-the first convolution). Images are (n, channels, rows, columns).
+A layer returns its output and appends its backward pass to a tape: a function from the gradient of
+the output to that of the input, which stores those of weights. Images are (n, channels, rows,
+columns).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,33 +26,28 @@ Unit = tuple[int, tuple[int, ...]]
 SUMS: Final = 0.25
 """If a gradient nearly cancels: the part of its sum of magnitudes that replaces its largest entry.
 
-Rounding in single precision is at most 1.3e-5 of the sum of magnitudes in all suites, with
-Fashion-MNIST and with the synthetic set. In gradients that do not cancel, it is up to 6.1e-5 of the
-largest entry. So one limit holds for both.
+Rounding in float32 is at most 1.3e-5 of that sum in all suites, and up to 6.1e-5 of the largest
+entry of gradients that do not cancel. So one limit holds for both.
 """
 
 DOUBT: Final = 4.0
-"""A unit is in doubt if its input is near 0: at most this many times as far from it as rounding
-moves its layer's inputs here. Other kernels add up in another order, and round differently."""
+"""A unit is in doubt if its input is at most this many times as far from 0 as rounding moves its
+layer's inputs here."""
 
 MOST_UNITS: Final = 32
-"""Units in doubt that are looked at, the nearest to zero."""
-
 AT_ONCE: Final = 20
-"""Images whose logits are computed at once: it bounds memory."""
+"""Images whose logits are computed at once."""
 
 
 class Pass:
     """One pass over a minibatch, in the dtype of `weights`.
 
-    In training, each of `shards` is normalized by itself; without any, running statistics are used.
-    The backward pass stores `gradients` of the loss. Some are sums that nearly cancel: that of a
-    bias before a batch normalization is 0. Their rounding error is relative to what was summed, so
-    `added` has what takes the place of their largest entry: see `SUMS`.
+    Each of `shards` is normalized by itself; without any, running statistics are used.
+    The backward pass stores `gradients` of the loss. The rounding error of sums that nearly cancel
+    is relative to what was summed: `added` has what takes the place of the largest entry.
     `statistics` are the running statistics after this minibatch, as the first shard sees it.
-    `relu_inputs` are the inputs of the ReLU layers in order. Backward, a unit in `flipped` is shut
-    if it was open, and open if it was shut: rounding decides that where an input is next to zero. A
-    backward pass with flipped units leaves `added` as it is.
+    Backward, units in `flipped` are shut if they were open, and open if they were shut; `added`
+    then stays as it is.
     """
 
     def __init__(self, weights: Mapping[str, Array], shards: Bounds = ()) -> None:
@@ -75,8 +69,9 @@ class Pass:
 
     def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
         """A convolution, as the product of its weight and the patches of all images."""
-        weight, first = self.weights[f"{name}.weight"], not self.relu_inputs
+        weight = self.weights[f"{name}.weight"]
         matrix = weight.reshape(len(weight), -1)
+        first = not self.relu_inputs
         # With images last, patches are copied in long runs.
         around = (padding, padding)
         padded = np.pad(X.transpose(1, 2, 3, 0), [(0, 0), around, around, (0, 0)])
@@ -87,13 +82,14 @@ class Pass:
         def backward(d: Array) -> Array:
             d = d.transpose(1, 2, 3, 0).reshape(len(weight), -1)
             seen = patches(padded, weight.shape[2], stride)
-            d_weight = self.gradients[f"{name}.weight"] = (d @ seen.T).reshape(weight.shape)
+            d_weight = (d @ seen.T).reshape(weight.shape)
+            self.gradients[f"{name}.weight"] = d_weight
             self.gradients[f"{name}.bias"] = d.sum(axis=1)
             if not self.flipped:
                 # A scale needs no more than single precision, which takes half the time.
                 sizes = [np.abs(values.astype(np.float32)) for values in (d, seen)]
                 most = SUMS * float((sizes[0] @ sizes[1].T).max())
-                self.added[f"{name}.weight"] = max(most, float(np.abs(d_weight).max()))
+                self.added[f"{name}.weight"] = max(most, largest(d_weight))
                 self.added[f"{name}.bias"] = largest_sum(d, axis=1)
             if first:  # the gradient of images is not needed
                 return d
@@ -109,31 +105,34 @@ class Pass:
 
     def norm(self, X: Array, name: str) -> Array:
         """Batch normalization, by each shard's statistics or, without shards, the running ones."""
-        scale, shift = (self.weights[f"{name}.{key}"][:, None, None] for key in ("weight", "bias"))
+        axes = 0, 2, 3
+        scale = self.weights[f"{name}.weight"][:, None, None]
+        shift = self.weights[f"{name}.bias"][:, None, None]
+        old = {key: self.weights[f"{name}.running_{key}"] for key in ("mean", "var")}
         if not self.shards:
-            mean, var = (self.weights[f"{name}.running_{key}"] for key in ("mean", "var"))
-            normal = (X - mean[:, None, None]) / np.sqrt(var + EPSILON)[:, None, None]
-            return normal * scale + shift
-        normal, deviations = np.empty_like(X), []
-        for index, (a, b) in enumerate(self.shards):
-            mean, var = X[a:b].mean(axis=(0, 2, 3)), X[a:b].var(axis=(0, 2, 3))
-            deviations.append(np.sqrt(var + EPSILON)[:, None, None])
-            normal[a:b] = (X[a:b] - mean[:, None, None]) / deviations[-1]
-            if index == 0:
-                for key, value in ((f"{name}.running_mean", mean), (f"{name}.running_var", var)):
-                    self.statistics[key] = (1 - MOMENTUM) * self.weights[key] + MOMENTUM * value
+            deviation = np.sqrt(old["var"] + EPSILON)[:, None, None]
+            return (X - old["mean"][:, None, None]) / deviation * scale + shift
+        normal = np.empty_like(X)
+        deviations = []
+        for a, b in self.shards:
+            new = {"mean": X[a:b].mean(axis=axes), "var": X[a:b].var(axis=axes)}
+            deviations.append(np.sqrt(new["var"] + EPSILON)[:, None, None])
+            normal[a:b] = (X[a:b] - new["mean"][:, None, None]) / deviations[-1]
+            for key, value in new.items():
+                average = (1 - MOMENTUM) * old[key] + MOMENTUM * value
+                self.statistics.setdefault(f"{name}.running_{key}", average)
 
         def backward(d: Array) -> Array:
-            self.gradients[f"{name}.weight"] = (d * normal).sum(axis=(0, 2, 3))
-            self.gradients[f"{name}.bias"] = d.sum(axis=(0, 2, 3))
-            if not self.flipped:
-                self.added[f"{name}.weight"] = largest_sum(d * normal, axis=(0, 2, 3))
-                self.added[f"{name}.bias"] = largest_sum(d, axis=(0, 2, 3))
-            d_normal, d_in = d * scale, np.empty_like(X)
+            for kind, terms in (("weight", d * normal), ("bias", d)):
+                self.gradients[f"{name}.{kind}"] = terms.sum(axis=axes)
+                if not self.flipped:
+                    self.added[f"{name}.{kind}"] = largest_sum(terms, axis=axes)
+            d_normal = d * scale
+            d_in = np.empty_like(X)
             for (a, b), deviation in zip(self.shards, deviations, strict=True):
                 part, unit = d_normal[a:b], normal[a:b]
-                along = (part * unit).mean(axis=(0, 2, 3))[:, None, None]
-                centred = part - part.mean(axis=(0, 2, 3))[:, None, None]
+                along = (part * unit).mean(axis=axes)[:, None, None]
+                centred = part - part.mean(axis=axes)[:, None, None]
                 d_in[a:b] = (centred - unit * along) / deviation
             return d_in
 
@@ -155,16 +154,17 @@ class Pass:
 
     def pool(self, X: Array) -> Array:
         """Means of 2 x 2 windows; an odd edge is dropped."""
-        h, w = X.shape[2] // 2, X.shape[3] // 2
-        corners = [X[:, :, i : 2 * h : 2, j : 2 * w : 2] for i in (0, 1) for j in (0, 1)]
+        h = X.shape[2] // 2 * 2
+        w = X.shape[3] // 2 * 2
 
         def backward(d: Array) -> Array:
-            d_in, share = np.zeros_like(X), d / 4
-            for i, j in product((0, 1), (0, 1)):
-                d_in[:, :, i : 2 * h : 2, j : 2 * w : 2] = share
+            d_in = np.zeros_like(X)
+            for i, j in product((0, 1), repeat=2):
+                d_in[:, :, i:h:2, j:w:2] = d / 4
             return d_in
 
         self.tape.append(backward)
+        corners = [X[:, :, i:h:2, j:w:2] for i, j in product((0, 1), repeat=2)]
         mean: Array = sum(corners[1:], corners[0]) / 4
         return mean
 
@@ -205,10 +205,7 @@ def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
 
 
 def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[Any, ...]]:
-    """Where each entry of a window of `size` x `size` lies, for all positions in images.
-
-    `shape` is (channels, rows, columns, n).
-    """
+    """Where each entry of a window lies in images of a shape (channels, rows, columns, n)."""
     last = [side - size + 1 for side in shape[1:3]]
     for i, j in product(range(size), repeat=2):
         yield slice(None), slice(i, i + last[0], stride), slice(j, j + last[1], stride)
@@ -224,7 +221,6 @@ class LeNet(Pass):
     """The book's LeNet; with as many hidden layers more as there are weights of."""
 
     def layers(self) -> list[str]:
-        """The names of the layers, in order."""
         hidden = [k for k in self.weights if k.startswith("hidden") and k.endswith(".weight")]
         return ["conv1", "conv2", "fc1", *(k.removesuffix(".weight") for k in hidden), "fc2"]
 
@@ -272,9 +268,8 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 class Step:
     """What one minibatch makes of some weights: the mean loss, its gradient, running statistics.
 
-    Rounding of each gradient is relative to its `scales`: the largest entry or, where it nearly
-    cancels, what was summed (see `Pass`). Rounding of the loss is relative to `loss_scale`: a loss
-    is a difference of numbers as large as logits.
+    Rounding is relative to `scales` and `loss_scale`: a loss is a difference of numbers as large as
+    logits.
     """
 
     loss: float
@@ -319,8 +314,7 @@ def cross_entropy(logits: Array, y: Array) -> tuple[float, Array]:
 def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
     """The ReLU units whose inputs are so near to zero that rounding may decide on their sign.
 
-    Nearest first. How much rounding does is measured, on two passes over the same minibatch, of
-    which `rounded` was in single precision.
+    Nearest first. Both passes are over the same minibatch, `rounded` in single precision.
     """
     units: list[tuple[float, Unit]] = []
     pairs = zip(exact.relu_inputs, rounded.relu_inputs, strict=True)
@@ -338,10 +332,11 @@ def flips(
 ) -> Iterator[Weights]:
     """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise.
 
-    Units nearest to zero come first. Each takes a way back, so the caller may stop early.
+    Units nearest to zero come first.
     """
-    exact, rounded = NETS[chapter](doubled(weights), shards), NETS[chapter](weights, shards)
+    rounded = NETS[chapter](weights, shards)
     rounded.forward(X)
+    exact = NETS[chapter](doubled(weights), shards)
     _, d = cross_entropy(exact.forward(X.astype(np.float64)), y)
     exact.backward(d)
     right = exact.gradients

@@ -1,11 +1,10 @@
 """Steps that a run recorded, recomputed in NumPy and float64 from the run's own weights.
 
-The exact result of a step from given weights is known, however far rounding has driven the run from
-others. So each step may be off by the rounding error of one step only, late in training too.
+So each step may be off by the rounding error of one step only, late in training too.
 
-A run records weights, not gradients: a gradient shows in how far a step moved each weight. Weights
-are rounded when they are stored, and the smaller the rate, the more of the gradient is lost. And
-rounding decides ReLU units whose input is next to zero: these are units in doubt.
+A gradient shows in how far a step moved each weight. Weights are rounded when they are stored: the
+smaller the rate, the more of the gradient is lost. And rounding decides ReLU units whose input is
+next to zero: these are units in doubt.
 
 A vector (n,) has the entries of all gradients, one gradient after the other.
 """
@@ -29,24 +28,18 @@ from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps
 
 AT_ONCE: Final = 4
-"""Runs that are recomputed at the same time, at most."""
-
 LARGE: Final = 10**10
-"""Operations of a step from which on runs are recomputed one by one, for the memory.
-
-Of 99 % of it, one pass took 0.75 GiB for LeNet and 0.37 to 0.72 for ResNet-18, measured.
-"""
+"""Operations of a step from which on runs are recomputed one by one: a pass takes 0.75 GiB."""
 
 
 @dataclass(frozen=True)
 class Recomputed:
     """What a run should have computed, and how far its recorded steps are from it.
 
-    `expected` holds the logits before training and the first gradient, and `scales` what distances
-    of gradients are relative to. `gained` is what the first gradient has from units in doubt that
-    the run decided otherwise than float64 does. `steps` has the distances by quantity. Of the steps
-    in `hidden`, rounding hides how weights moved: they have no distances of weights. `flipped`
-    counts the units in doubt that the run decided otherwise, in all steps.
+    `expected` holds the logits before training and the first gradient, and `gained` what that has
+    from units in doubt that the run decided otherwise than float64 does, as `flipped` units of all
+    steps. `steps` has the distances by quantity. In the steps `hidden`, rounding hides how weights
+    moved.
     """
 
     expected: Weights
@@ -102,19 +95,18 @@ def recompute(run: Run) -> Recomputed | None:
 
 
 def weights_after(run: Run, step: int) -> Weights:
-    """The weights of a run after one of the steps that it recorded; 0: the initial ones."""
+    """The weights of a run after a recorded step; 0: the initial ones."""
     last = step == len(run.record.losses)
     return part(run.arrays, "weights/" if last else f"trace/weights/{step}/")
 
 
 def probe_logits(run: Run, step: int) -> Array:
-    """The exact logits of the probe batch after a step."""
     probe = pixels(run.arrays["probe/images"], run.record.config.dtype)
     return numpy_nets.logits(run.record.chapter, probe, weights_after(run, step))
 
 
 def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
-    """The same by the names that gradients have in a run's arrays."""
+    """By the names that gradients have in a run's arrays."""
     return {f"gradients/{name}": values for name, values in gradients.items()}
 
 
@@ -122,8 +114,8 @@ def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
 class Explained:
     """How far gradients are from what is expected, with units in doubt decided as the run did.
 
-    `left` (n,) is the distance of each entry, and `gained` (n,) what `flipped` units add to the
-    exact gradient, both relative to the scale. `tried` units were looked at.
+    Relative to the scale, `left` (n,) is the distance of each entry, and `gained` (n,) what
+    `flipped` of `tried` units add to the exact gradient.
     """
 
     left: Array
@@ -135,7 +127,7 @@ class Explained:
 class RecordedStep:
     """One step of a run, counted from 1, and, as `right`, its exact result.
 
-    `exact` (n,) has the gradients of that, `scale` (n,) what their distances are relative to.
+    `exact` (n,) has its gradients, `scale` (n,) what their distances are relative to.
     """
 
     def __init__(self, run: Run, number: int) -> None:
@@ -160,11 +152,9 @@ class RecordedStep:
         self.scale = self.vector({k: self.right.scales[k] * v for k, v in sizes.items()})
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
-        """The arrays of these names as a vector (n,)."""
         return np.concatenate([arrays[name].ravel() for name in self.right.gradients], dtype=float)
 
     def by_name(self, vector: Array) -> Weights:
-        """The arrays of a vector (n,)."""
         arrays, start = {}, 0
         for name, like in self.right.gradients.items():
             arrays[name] = vector[start : start + like.size].reshape(like.shape)
@@ -174,20 +164,18 @@ class RecordedStep:
     def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], int]:
         """How far the step is from its exact result, by quantity, and how many units have flipped.
 
-        There is no "update" where rounding hides too much of how weights moved: of fewer entries
-        than units in doubt, some units explain anything. What sticks out of rounding is wrong,
-        however much else rounding hides.
+        There is no "update" where rounding leaves fewer entries than units in doubt: some units
+        would explain anything.
         """
         limit = limits["update"].limit
-        before, after = self.vector(self.before), self.vector(self.after)
         carried: Array | float = 0.0
         if self.velocity_before:
             carried = self.momentum * self.vector(self.velocity_before)
-        moved, rounding = movement(before, after, self.lr)
+        moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
         hidden = rounding * np.finfo(self.dtype).eps / self.scale
         answer = self.explain(moved - carried, hidden, limit)
-        losses = np.array([self.loss]), np.array([self.right.loss])
-        far, _ = distance(*losses, self.right.loss_scale)
+        ours, exact = np.array([self.loss]), np.array([self.right.loss])
+        far, _ = distance(ours, exact, self.right.loss_scale)
         distances = {"loss": [Distance("loss", far, "the loss")]}
         if (hidden <= limit).sum() > answer.tried or answer.left.max() > limit:
             distances["update"] = self.distances(answer.left)
@@ -200,7 +188,6 @@ class RecordedStep:
         return distances, answer.flipped
 
     def distances(self, left: Array) -> list[Distance]:
-        """The distance of each gradient, from that of each entry (n,)."""
         arrays = self.by_name(left)
         zeros = {name: np.zeros_like(values) for name, values in arrays.items()}
         return compare(arrays, zeros, "", dict.fromkeys(arrays, 1.0))
@@ -209,9 +196,8 @@ class RecordedStep:
         """What is expected of a run with these gradients (n,).
 
         Rounding may have moved each entry by `hidden` (n,), relative to its scale. Where gradients
-        are farther than the limit from what is right, units in doubt are tried, the nearest to zero
-        first and each time twice as many, until some explain it. Each has flipped as a whole. No
-        limit is widened.
+        are too far off, units in doubt are tried, each time twice as many, until some explain it.
+        No limit is widened.
         """
         off = (gradients - self.exact) / self.scale
         left, gained = beyond(off, hidden), np.zeros_like(off)
@@ -226,10 +212,7 @@ class RecordedStep:
 
 
 def movement(before: Array, after: Array, lr: float) -> tuple[Array, Array]:
-    """The gradients (n,) by which weights (n,) moved, and the most that one epsilon adds to each.
-
-    NaN for an infinite weight.
-    """
+    """The gradients (n,) that moved weights (n,), and the most that one epsilon adds to each."""
     with np.errstate(over="ignore", invalid="ignore"):
         return (before - after) / lr, np.maximum(np.abs(before), np.abs(after)) / lr
 
@@ -244,13 +227,12 @@ def beyond(off: Array, hidden: Array | float) -> Array:
 def explaining(off: Array, hidden: Array, effects: Sequence[Array], limit: float) -> list[int]:
     """The fewest `effects` (n,) to subtract from `off` (n,) so that it reaches the limit.
 
-    Each time that effect is chosen which removes most of the distance. It is subtracted as a whole.
-    Of each entry only what is beyond `hidden` (n,) counts: what an effect adds to an entry that
-    rounding hides speaks neither for it nor against it.
+    Each time that effect is chosen which removes most of the distance beyond `hidden` (n,).
     """
     # Most entries may be such that no effect brings them out.
     shown = sum(map(np.abs, effects), np.abs(off)) > hidden
-    off, hidden, effects = off[shown], hidden[shown], [effect[shown] for effect in effects]
+    off, hidden = off[shown], hidden[shown]
+    effects = [effect[shown] for effect in effects]
     chosen: list[int] = []
     while (left := beyond(off, hidden)).max(initial=0) > limit:
         rest = [(beyond(off - effect, hidden) ** 2).sum() for effect in effects]

@@ -27,22 +27,20 @@ NUMERICAL: Final = {
     "weights": "weights/",
     "outcome": "logits/after",
 }
-"""What each numerical check compares: the arrays whose names start so."""
+"""How the names of the arrays of each numerical check begin."""
 
 LAYERS: Final = {"layers": "layers/before/", "layers_after": "layers/after/"}
-"""The same for the outputs of layers, of runs with `--layers`."""
-
 ENDS: Final = ("weights", "outcome", "layers_after")
 """Checks that long runs do not have: training amplifies rounding with every step."""
 
 ANY: Final = {"framework", "chapter", "devices", "threads", "deterministic", "preset", "dataset"}
-"""Settings that a suite leaves open. All others decide what is computed, or by which means."""
+"""Settings that a suite leaves open."""
 
 EXAMPLES: Final = {
     "fashion-mnist": (60_000, 10_000),
     "synthetic": (12_800, 2_000),
 }
-"""The sizes of the data sets: a preset that names no number of examples takes all."""
+"""The sizes of the data sets."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,6 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What its files are called: no other run of its folder has that name."""
         return self.record.name()
 
     @property
@@ -63,22 +60,18 @@ class Run:
 
     @property
     def shards(self) -> int | None:
-        """How many shards are normalized each for itself: see `Options.shards`."""
+        """See `Options.shards`."""
         return self.record.config.options.shards(self.devices)
 
     @cached_property
     def beginning(self) -> int:
-        """The number of steps over which rounding stays rounding, in runs such as this one.
-
-        In float32 that is known only of the suites; else the first step is certain.
-        """
+        """The number of steps over which rounding stays rounding, known of float64 and suites."""
         config = self.record.config
         known = config.dtype == "float64" or in_a_suite(config) or not traced_steps(config)
         return LIMITS[self.record.chapter].beginning if known else 1
 
     @property
     def long(self) -> bool:
-        """Whether the run is so long that its steps have amplified rounding."""
         return len(self.record.losses) > self.beginning
 
     @cached_property
@@ -129,7 +122,7 @@ class Run:
 def final_accuracy(record: Record) -> float:
     """The accuracy a run ends with; at a constant rate, of the later half of its epochs, at most 3.
 
-    At the book's learning rate a single epoch's figure swings by several points.
+    A single epoch's swings by six points for rounding alone.
     """
     settled = record.config.lr_decay == "linear"
     last = 1 if settled else min(3, math.ceil(len(record.epochs) / 2))
@@ -137,10 +130,7 @@ def final_accuracy(record: Record) -> float:
 
 
 def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, Any]:
-    """The settings in which a run differs from `settings` on devices of a kind, and their values.
-
-    All settings that decide numbers count, those by default, too.
-    """
+    """The settings in which a run differs from what is planned, and their planned values."""
     where = config.devices, kind, config.dataset, EXAMPLES[config.dataset]
     try:
         asked = Config.of(all_settings(config.framework, config.chapter, settings), *where)

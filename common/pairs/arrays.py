@@ -13,8 +13,8 @@ import numpy as np
 
 from common.base.arrays import Array
 from common.base.errors import RequestError
-from common.compare.distances import Distance, compare, distance, finite, largest, wide
-from common.compare.findings import Check, farthest
+from common.compare.distances import compare, distance, finite, largest, wide
+from common.compare.findings import HEADINGS, Check, farthest, nearest_to_failing
 
 SURE: Final = 1e-3
 """Beyond it, relative to the largest entry, agreement may be chance."""
@@ -24,46 +24,45 @@ MOST_AXES: Final = 5
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on two; with `differences` in their setting, no array is compared."""
+    """The verdict on two, by array or by check; with `differences` in their setting, nothing."""
 
-    arrays: list[Check]
+    checks: list[Check]
     notes: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether every array has, and the settings are the same."""
-        return not self.differences and all(pair.passed for pair in self.arrays)
+        return not self.differences and all(check.passed for check in self.checks)
 
     @property
     def conclusion(self) -> str:
         """The verdict in a line."""
         if self.differences:
             return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
-        if failed := [pair for pair in self.arrays if not pair.passed]:
-            first = f"first in {failed[0].array}: {_described(failed[0])}"
-            return f"they diverge in {len(failed)} of {len(self.arrays)} arrays, {first}"
-        limited = [pair for pair in self.arrays if pair.tolerance is not None]
-        if not any(pair.distance for pair in limited):
-            return f"the same: all {len(limited)} arrays are equal"
-        worst = max(limited, key=lambda pair: pair.share)
-        figure = f"{worst.array}, {worst.distance:.1e} where {worst.tolerance:.1e} is allowed"
-        return f"the same within the limit: {len(limited)} arrays; the farthest is {figure}"
+        what = "checks" if self.checks[0].check else "arrays"
+        if failed := [check for check in self.checks if not check.passed]:
+            first = f"first in {heading(failed[0])}: {_described(failed[0])}"
+            return f"they diverge in {len(failed)} of {len(self.checks)} {what}, {first}"
+        limited = [check for check in self.checks if check.tolerance is not None]
+        if not any(check.distance for check in limited):
+            return f"the same: all {len(limited)} {what} are equal"
+        worst = nearest_to_failing(limited)
+        figure = f"{worst.distance:.1e} where {worst.tolerance:.1e} is allowed"
+        farthest_is = f"the farthest is {heading(worst)}, {figure}"
+        return f"the same within the limit: {len(limited)} {what}; {farthest_is}"
 
 
-def _described(pair: Check) -> str:
-    """How two arrays diverge."""
-    if pair.distance is None:
-        return pair.note or "it cannot be compared"
-    place = f"{pair.distance:.1e} at {pair.where or 'the only entry'}"
-    return _joined(f"{place}, at most {pair.tolerance:.1e} is allowed", pair.note)
+def heading(check: Check) -> str:
+    """What was compared: an array, or what a check of runs compares."""
+    return HEADINGS[check.check] if check.check else check.array
 
 
-def pair_of(far: Distance, limit: float | None, note: str = "", check: str = "") -> Check:
-    """One array of both; without a limit, as where training amplifies rounding, all finite."""
-    where = far.where.removeprefix(far.array).replace("[]", "") if far.far else ""
-    about = {"check": check, "where": where, "note": note}
-    return farthest(check, [far], limit).model_copy(update=about)
+def _described(check: Check) -> str:
+    """How two diverge."""
+    if check.distance is None:
+        return check.note or "it cannot be compared"
+    place = f"{check.distance:.1e} at {check.where or 'the only entry'}"
+    return _joined(f"{place}, at most {check.tolerance:.1e} is allowed", check.note)
 
 
 def compare_arrays(
@@ -80,7 +79,7 @@ def compare_arrays(
     if not any(values.size for values in [*ours.values(), *expected.values()]):
         raise RequestError("nothing was compared: there are no arrays, or all are empty")
     surplus = {name: ours[name] for name in ours if name not in expected}
-    pairs = []
+    checks = []
     for far in compare(ours, expected, ""):
         name, limit = far.array, None
         if name in surplus:
@@ -90,8 +89,10 @@ def compare_arrays(
         else:
             limit = allowed(ours[name], expected[name], tolerance)
             note = _note(ours[name], expected[name], far.far, limit)
-        pairs.append(pair_of(far, limit, note))
-    return PairVerdict(pairs)
+        where = far.where.removeprefix(name) if far.far else ""
+        about = {"check": "", "where": where, "note": note}
+        checks.append(farthest("", [far], limit).model_copy(update=about))
+    return PairVerdict(checks)
 
 
 def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:

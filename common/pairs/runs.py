@@ -5,12 +5,13 @@ from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
+from common.compare.checks import between
 from common.compare.collect import identity, load
 from common.compare.distances import compare, first_beyond
-from common.compare.findings import Check
+from common.compare.findings import farthest
 from common.compare.limits import LIMITS
 from common.compare.runs import NUMERICAL, Run
-from common.pairs.arrays import PairVerdict, pair_of
+from common.pairs.arrays import PairVerdict
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
@@ -31,35 +32,39 @@ def read_run(path: Path) -> Run:
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
-    """The verdict on two runs, `ours` against what is `expected`.
+    """The verdict on two runs, `ours` against what is `expected`, by the checks of a suite.
 
     Framework, devices and dtype may differ, the setting may not. Without a `tolerance`,
     the limits are those of the chapter.
     """
-    notes = list(_notes(ours.record, expected.record))
+    notes = [
+        note
+        for which, run in (("first", ours), ("second", expected))
+        for note in _notes(which, run.record)
+    ]
     if differences := other_setting(ours.record, expected.record):
         return PairVerdict([], notes, differences)
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
-    limits = {name: limit.limit for name, limit in coarser.tolerances.items()}
-    first, second = ours.arrays, expected.arrays
+    limits: dict[str, float | None] = dict.fromkeys(NUMERICAL, tolerance)
+    arrays = ours.arrays, expected.arrays
     if tolerance is None:
-        first, second = coarser.compared(first), coarser.compared(second)
-    pairs: list[Check] = []
-    for check, prefix in NUMERICAL.items():
-        limit = limits.get(check) if tolerance is None else tolerance
-        pairs += [pair_of(far, limit, check=check) for far in compare(first, second, prefix)]
-        if check != "trajectory":
-            continue
-        if limit is not None and pairs[-1].distance is not None and not pairs[-1].passed:
-            step = first_beyond(first["losses"], second["losses"], limit)
-            pairs[-1].note = f"first at step {step}"
-        if tolerance is None and coarser.long:
-            curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
-            # Two right runs could be two limits apart.
-            limit = 2 * LIMITS[coarser.record.chapter].curve.limit
-            pairs += [pair_of(far, limit, check="curve") for far in compare(curve, right, "")]
-    return PairVerdict(pairs, notes)
+        limits |= {name: coarser.tolerances[name].limit for name in coarser.tolerances}
+        arrays = coarser.compared(ours.arrays), coarser.compared(expected.arrays)
+    checks = between(*arrays, limits)
+    for check in checks:
+        if not check.passed and check.distance is not None and check.check == "trajectory":
+            losses = [both["losses"] for both in arrays]
+            step = first_beyond(losses[0], losses[1], check.tolerance or 0.0)
+            check.note = f"first at step {step}"
+        elif len(check.diverged) > 1:
+            check.note = f"{len(check.diverged)} arrays diverge, first {check.diverged[0]}"
+    if tolerance is None and coarser.long:
+        curve, right = (run.curve(run.arrays["losses"]) for run in (ours, expected))
+        # Two right runs could be two limits apart.
+        limit = 2 * LIMITS[coarser.record.chapter].curve.limit
+        checks.append(farthest("curve", compare(curve, right, ""), limit))
+    return PairVerdict(checks, notes)
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:
@@ -73,12 +78,12 @@ def other_setting(ours: Record, expected: Record) -> list[str]:
     ]
 
 
-def _notes(ours: Record, expected: Record) -> Iterator[str]:
-    """What both are, and what has to be known of them."""
-    for which, record in (("first", ours), ("second", expected)):
-        devices, dtype = ", ".join(record.devices), record.config.dtype
-        variables = "".join(f", {name}={value}" for name, value in record.environment.items())
-        yield f"the {which}: {record.framework} {record.chapter} on {devices}, {dtype}{variables}"
-        known = record.framework in FRAMEWORKS
-        if not known or record.source_sha256 != source_digest(record.framework):
-            yield f"the {which} was made by other code than is here"
+def _notes(which: str, record: Record) -> Iterator[str]:
+    """What has to be known of a run."""
+    devices = ", ".join(record.devices)
+    variables = "".join(f", {name}={value}" for name, value in record.environment.items())
+    setting = f"{record.chapter} on {devices}, {record.config.dtype}{variables}"
+    yield f"the {which}: {record.framework} {setting}"
+    known = record.framework in FRAMEWORKS
+    if not known or record.source_sha256 != source_digest(record.framework):
+        yield f"the {which} was made by other code than is here"

@@ -22,10 +22,10 @@ def drawn(*shape: int, seed: int = 0) -> Array:
 def only(ours: Weights, expected: Weights) -> Check:
     """The one pair that fails."""
     verdict = compare_arrays(ours, expected)
-    (failed,) = [pair for pair in verdict.arrays if not pair.passed]
+    (failed,) = [pair for pair in verdict.checks if not pair.passed]
     assert not verdict.passed
     assert verdict.conclusion.startswith(
-        f"they diverge in 1 of {len(verdict.arrays)} arrays, first in {failed.array}: "
+        f"they diverge in 1 of {len(verdict.checks)} arrays, first in {failed.array}: "
     )
     return failed
 
@@ -84,8 +84,8 @@ def test_what_is_only_transposed_reshaped_or_renamed_is_said(
     if hint != "equal":
         assert only({"a": ours}, {"a": expected}).note.endswith(hint)
     renamed = compare_arrays({"b": ours, "x": drawn(9)}, {"a": expected, "y": drawn(9, seed=1)})
-    assert not any(pair.passed for pair in renamed.arrays)
-    assert {pair.array: pair.note for pair in renamed.arrays} == {
+    assert not any(pair.passed for pair in renamed.checks)
+    assert {pair.array: pair.note for pair in renamed.checks} == {
         "a": f"is only in the second; the first's b is {hint}",
         "y": "is only in the second",
         "b": "is only in the first",
