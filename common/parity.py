@@ -1,10 +1,6 @@
 """Compares the records of a folder: whether all frameworks computed the same.
 
-python -m common.parity results
-
 Or finds where two files begin to diverge: two records, or two files of weights.
-
-python -m common.parity mine.safetensors theirs.safetensors
 """
 
 if __name__ == "__main__":
@@ -39,10 +35,8 @@ from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance, path
 
 VERDICT_FILES: Final = ("parity.json", "parity.html")
-"""What a comparison leaves in its folder."""
-
 PAGE_NEEDS: Final = "jinja2"
-"""What only the page takes; frameworks' environments do not have it."""
+"""What frameworks' environments lack."""
 
 USAGE: Final = """\
 python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--more-devices]
@@ -52,13 +46,11 @@ python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--mo
 EXAMPLES: Final = """\
 examples:
   python -m common.parity results
-      all records in a folder, and in the suites' folders below it
+      all records in a folder
   python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
-      two runs: is the setting the same, and which array and which step diverge first
+      two runs: is the setting the same, and what diverges first
   python -m common.parity mine.safetensors theirs.safetensors
-      two files of weights, under whatever names: what differs, is transposed or is renamed
-  python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
-      the same, where training has amplified rounding
+      two files of weights: what differs, is transposed or is renamed
 
 exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 """
@@ -98,7 +90,7 @@ def parser() -> Parser:
 
 
 def of_two_files(command: Parser, flags: argparse.Namespace) -> bool:
-    """Whether two files are to be compared; ends the program on flags that do not go with it."""
+    """Whether two files are compared; ends the program on flags that do not go with it."""
     files = flags.second is not None
     if flags.folder.is_file() and not files:
         command.error(f"{flags.folder} is a file: name another to compare it with, or a folder")
@@ -111,7 +103,7 @@ def of_two_files(command: Parser, flags: argparse.Namespace) -> bool:
 
 
 def compare_folder(flags: argparse.Namespace) -> int:
-    """Compares the records of a folder; writes and prints the verdict. Returns 0 or 1."""
+    """Writes and prints the verdict on a folder. Returns 0 or 1."""
     for name in VERDICT_FILES:
         with suppress(OSError):  # a verdict must not outlive a later comparison
             destination(flags.folder / name).unlink()
@@ -135,7 +127,7 @@ def compare_folder(flags: argparse.Namespace) -> int:
 
 
 def write_verdict(folder: Path, verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
-    """Writes the verdict and its page; returns a line if this environment cannot make the page."""
+    """Writes the verdict and its page; returns a line if the page cannot be made."""
     try:
         require_writable(folder)
         write_text(folder / "parity.json", verdict.model_dump_json(indent=2) + "\n")

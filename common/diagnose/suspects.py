@@ -12,44 +12,28 @@ from common.compare.runs import Run
 from common.diagnose.causes import causes
 
 STAGES: Final = {
-    "layers": (
-        "before step 1",
-        "It starts from the same weights, but the output of this layer is off, as the first.",
-    ),
-    "forward": (
-        "before step 1",
-        "It starts from the same weights, but its first logits are off: the net differs.",
-    ),
+    "layers": ("before step 1", "Before training, the output of this layer is off, as the first."),
+    "forward": ("before step 1", "Its first logits are off: the net differs."),
     "loss": (
         "step 1",
-        "Its first logits are right, but the loss of its first step is off: the cause is how the "
-        "minibatch is split, or what the net does only in training.",
+        "Its logits are right, but its first loss is off: the cause is how the minibatch is split, "
+        "or what the net does only in training.",
     ),
-    "gradient": (
-        "step 1",
-        "Its first logits and first loss are right, but its first gradient is off.",
-    ),
+    "gradient": ("step 1", "Its first loss is right, but its first gradient is off."),
     "losses": (
         "step {loss}",
-        "Its first logits, first loss and first gradient are right, but a later loss is off: the "
-        "cause is what an update leaves, on all devices or on some.",
+        "Its first gradient is right, but a later loss is off: the cause is what an update leaves, "
+        "on all devices or on some.",
     ),
-    "weights": (
-        "after step {last}",
-        "Its logits, losses and first gradient are right, but weights are off in the end.",
-    ),
-    "steps": (
-        "step {step}",
-        "Its beginning is right, but a step from the run's own weights has a wrong result.",
-    ),
+    "weights": ("after step {last}", "Its losses are right, but weights are off in the end."),
+    "steps": ("step {step}", "A step from the run's own weights has a wrong result."),
     "layers_after": (
         "after step {last}",
-        "Its logits were right before training, but the output of this layer is off at the end, as "
-        "the first.",
+        "At the end of training, the output of this layer is off, as the first.",
     ),
     "outcome": ("after step {last}", "Its weights are right in the end, but their logits are off."),
 }
-"""At which step a divergence shows and what it tells, in the order in which a run computes."""
+"""Where a divergence shows and what it tells, in the order in which a run computes."""
 
 ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a failed run, of a record that cannot be used, and of what shows in no array."""
@@ -57,10 +41,7 @@ ENDED, NEVER, LATE = -1, 99, 10
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where a run is wrong first; `rank` is its place in the order of computing.
-
-    It shows in a `tensor`, computed at `step`. Each may be empty.
-    """
+    """Where a run is wrong first; `rank` is its place in the order of computing."""
 
     entry: LoadedRecord
     result: SuiteResult
@@ -70,7 +51,7 @@ class Divergence:
     tensor: str = ""
 
     def order(self) -> tuple[int, bool, int]:
-        """What is told first: what comes first in a run, float64 before float32, few devices."""
+        """What comes first in a run is told first, float64 before float32, few devices."""
         run = self.entry.run
         rounded = run is not None and run.record.config.dtype != "float64"
         return self.rank, rounded, self.entry.devices
@@ -78,10 +59,9 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A framework whose runs of a chapter failed: where they diverge, the most telling one first.
+    """A framework whose runs of a chapter failed, and where; the most telling divergence is first.
 
-    `evidence` has the causes that it shows. `decided` is false where no majority of the runs agrees
-    on something else.
+    `decided` is false where no majority of the runs agrees on something else.
     """
 
     framework: str
@@ -92,7 +72,6 @@ class Suspect:
 
     @property
     def first(self) -> Divergence:
-        """The most telling divergence."""
         return self.divergences[0]
 
     @property
@@ -120,7 +99,6 @@ def suspects(examined: Sequence[SuiteResult]) -> list[Suspect]:
 
 
 def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Suspect:
-    """What the arrays of the first failure tell, and whether there are runs that tell otherwise."""
     first = divergences[0]
     run, result = first.entry.run, first.result
     if run is None or first.rank in (ENDED, LATE):
@@ -128,8 +106,8 @@ def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Sus
     diverged = [name for check in result.checks(first.entry) for name in check.diverged]
     evidence = causes(run, result.expected(run), diverged)
     others = [entry for entry in result.found if entry.run and entry.run.shards == run.shards]
-    passed = [x for x in others if all(check.passed for check in result.checks(x))]
-    decided = not result.reference(run).includes(run) or 2 * len(passed) > len(others)
+    passed = sum(all(check.passed for check in result.checks(entry)) for entry in others)
+    decided = not result.reference(run).includes(run) or 2 * passed > len(others)
     return Suspect(framework, chapter, divergences, evidence, decided)
 
 
@@ -144,7 +122,8 @@ def first_divergence(entry: LoadedRecord, result: SuiteResult) -> Divergence | N
     failure = entry.record.failure if entry.record else None
     if failure is None:
         rank = ENDED if entry.run else NEVER
-        return Divergence(entry, result, rank, first.note, "", first.where.rpartition("/")[2])
+        tensor = first.where.rpartition("/")[2]
+        return Divergence(entry, result, rank, first.note, "", tensor)
     when = "" if failure.step is None else f"step {failure.step}"
     if when and failure.device is not None:
         when = f"found after {when}, where copies are compared"
@@ -157,14 +136,16 @@ def _of_numbers(
     """The first divergence in the order of computing."""
     loss = 0
     if "trajectory" in failed:
-        ours, right = (run.compared(x)["losses"] for x in (run.arrays, result.expected(run)))
-        loss = first_beyond(ours, right, run.tolerances["trajectory"].limit)
+        ours = run.compared(run.arrays)["losses"]
+        expected = run.compared(result.expected(run))["losses"]
+        loss = first_beyond(ours, expected, run.tolerances["trajectory"].limit)
         failed["loss" if loss == 1 else "losses"] = failed["trajectory"]
     name = next((name for name in STAGES if name in failed), "")
     if not name:
         check = next(iter(failed.values()))
         return Divergence(entry, result, LATE, f"{HEADINGS[check.check]}: {check.why}")
-    check, (step, what) = failed[name], STAGES[name]
+    check = failed[name]
+    step, what = STAGES[name]
     array = check.diverged[-1 if name == "gradient" else 0]  # gradients: from the last layer
     if name == "steps":
         array = check.array

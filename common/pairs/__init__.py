@@ -1,1 +1,1 @@
-"""The comparison of two files, array by array."""
+"""The comparison of two files."""

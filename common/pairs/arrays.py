@@ -1,7 +1,6 @@
 """Compares two sets of arrays by name, such as the weights of two files.
 
-An array that is only transposed, reshaped or renamed is named as such, if all entries
-agree after it and would not agree by chance.
+It says which array is only transposed, reshaped or renamed.
 """
 
 from collections.abc import Mapping
@@ -40,16 +39,17 @@ class PairVerdict:
         if self.differences:
             return f"not comparable, as the settings differ: {'; '.join(self.differences)}"
         what = "checks" if self.checks[0].check else "arrays"
-        if failed := [check for check in self.checks if not check.passed]:
-            first = f"first in {heading(failed[0])}: {_described(failed[0])}"
+        failed = [check for check in self.checks if not check.passed]
+        if failed:
+            first = f"first in {heading(failed[0])}: {described(failed[0])}"
             return f"they diverge in {len(failed)} of {len(self.checks)} {what}, {first}"
         limited = [check for check in self.checks if check.tolerance is not None]
         if not any(check.distance for check in limited):
             return f"the same: all {len(limited)} {what} are equal"
         worst = nearest_to_failing(limited)
         figure = f"{worst.distance:.1e} where {worst.tolerance:.1e} is allowed"
-        farthest_is = f"the farthest is {heading(worst)}, {figure}"
-        return f"the same within the limit: {len(limited)} {what}; {farthest_is}"
+        same = f"the same within the limit: {len(limited)} {what}"
+        return f"{same}; the farthest is {heading(worst)}, {figure}"
 
 
 def heading(check: Check) -> str:
@@ -57,18 +57,17 @@ def heading(check: Check) -> str:
     return HEADINGS[check.check] if check.check else check.array
 
 
-def _described(check: Check) -> str:
-    """How two diverge."""
+def described(check: Check) -> str:
     if check.distance is None:
         return check.note or "it cannot be compared"
     place = f"{check.distance:.1e} at {check.where or 'the only entry'}"
-    return _joined(f"{place}, at most {check.tolerance:.1e} is allowed", check.note)
+    return joined(f"{place}, at most {check.tolerance:.1e} is allowed", check.note)
 
 
 def compare_arrays(
     ours: Mapping[str, Array], expected: Mapping[str, Array], tolerance: float | None = None
 ) -> PairVerdict:
-    """The verdict on two sets of arrays, `ours` against what is `expected`, and that one's order.
+    """The verdict on two sets of arrays, in the order of those that are `expected`.
 
     Without a `tolerance` only roundings of the same numbers pass: see `allowed`.
     Raises RequestError if there is nothing to compare, or what is no numbers.
@@ -81,54 +80,52 @@ def compare_arrays(
     surplus = {name: ours[name] for name in ours if name not in expected}
     checks = []
     for far in compare(ours, expected, ""):
-        name, limit = far.array, None
+        name = far.array
+        limit = None
         if name in surplus:
             note = "is only in the first"
         elif name not in ours:
-            note = _joined("is only in the second", renamed(surplus, expected[name], tolerance))
+            note = joined("is only in the second", renamed(surplus, expected[name], tolerance))
         else:
             limit = allowed(ours[name], expected[name], tolerance)
-            note = _note(ours[name], expected[name], far.far, limit)
-        where = far.where.removeprefix(name) if far.far else ""
-        about = {"check": "", "where": where, "note": note}
-        checks.append(farthest("", [far], limit).model_copy(update=about))
+            note = remark(ours[name], expected[name], far.far, limit)
+        check = farthest("", [far], limit)
+        check.where = far.where.removeprefix(name) if far.far else ""
+        check.note = note
+        checks.append(check)
     return PairVerdict(checks)
 
 
 def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
-    """The tolerance, else how far apart two roundings can be.
-
-    That is the epsilon of the coarser dtype: each is off by half of it at most.
-    """
+    """The tolerance, else the epsilon of the coarser dtype: two roundings are each off by half."""
     if tolerance is not None:
         return tolerance
     dtypes = [values.dtype for values in (ours, expected) if values.dtype.kind == "f"]
     return max((float(np.finfo(dtype).eps) for dtype in dtypes), default=0.0)
 
 
-def _note(ours: Array, expected: Array, far: float, limit: float) -> str:
+def remark(ours: Array, expected: Array, far: float, limit: float) -> str:
     """What there is to say of two arrays besides their distance."""
     similar = "" if far <= limit else likeness(ours, expected, limit)
     if ours.shape != expected.shape:
-        return _joined(f"{ours.shape} and {expected.shape}", similar)
-    unsound = [which for which, x in (("first", ours), ("second", expected)) if not finite(x)]
-    if unsound:
+        return joined(f"{ours.shape} and {expected.shape}", similar)
+    both = {"first": ours, "second": expected}
+    if unsound := [which for which in both if not finite(both[which])]:
         return f"NaN or infinity in the {' and the '.join(unsound)}"
     dtypes = f"{ours.dtype} and {expected.dtype}" if ours.dtype != expected.dtype else ""
-    return _joined(dtypes, similar)
+    return joined(dtypes, similar)
 
 
-def _joined(*said: str) -> str:
+def joined(*said: str) -> str:
     return "; ".join(filter(None, said))
 
 
 def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | None) -> str:
     """Which array of another name is `expected`, and how; empty if none is, or several are."""
-    likenesses = {
-        name: likeness(values, expected, allowed(values, expected, tolerance))
-        for name, values in surplus.items()
-    }
-    alike = [f"the first's {name} is {how}" for name, how in likenesses.items() if how]
+    alike = []
+    for name, values in surplus.items():
+        if how := likeness(values, expected, allowed(values, expected, tolerance)):
+            alike.append(f"the first's {name} is {how}")
     return alike[0] if len(alike) == 1 else ""
 
 
@@ -136,15 +133,18 @@ def likeness(ours: Array, expected: Array, limit: float) -> str:
     """Whether `expected` is `ours` as it is, transposed or reshaped, in words; empty if not."""
     if ours.size != expected.size or not ours.size or ours.ndim > MOST_AXES:
         return ""
-    first, second, limit = wide(ours), wide(expected), min(limit, SURE)
+    first, second = wide(ours), wide(expected)
+    limit = min(limit, SURE)
     with np.errstate(all="ignore"):
         # Equal entries fit in any order. Most other arrays differ in the largest entry.
         close = limit * largest(second)
         if not second.max() - second.min() > close >= abs(first.max() - second.max()):
             return ""
-    changes = {f".transpose{axes}": ours.transpose(axes) for axes in permutations(range(ours.ndim))}
-    changes[f".reshape{expected.shape}"] = ours.reshape(expected.shape)
-    for change, values in {"": ours, **changes}.items():
+    changed = {"equal": ours}
+    for axes in permutations(range(ours.ndim)):
+        changed[f"equal after .transpose{axes}"] = ours.transpose(axes)
+    changed[f"equal after .reshape{expected.shape}"] = ours.reshape(expected.shape)
+    for words, values in changed.items():
         if values.shape == expected.shape and distance(values, expected)[0] <= limit:
-            return f"equal after {change}" if change else "equal"
+            return words
     return ""

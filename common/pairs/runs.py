@@ -19,10 +19,7 @@ from common.records.trace import expected_arrays
 
 
 def read_run(path: Path) -> Run:
-    """A run from its record and tensors; weights and gradients are in the net's order.
-
-    Raises RunError if it cannot be trusted.
-    """
+    """A run from its record and tensors, in the net's order; RunError if it cannot be trusted."""
     run = load(path, read_record(path))
     compared = tuple(NUMERICAL.values())
     names = [name for name in expected_arrays(run.record) if name.startswith(compared)]
@@ -34,14 +31,9 @@ def read_run(path: Path) -> Run:
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
     """The verdict on two runs, `ours` against what is `expected`, by the checks of a suite.
 
-    Framework, devices and dtype may differ, the setting may not. Without a `tolerance`,
-    the limits are those of the chapter.
+    Framework, devices and dtype may differ, the setting may not.
     """
-    notes = [
-        note
-        for which, run in (("first", ours), ("second", expected))
-        for note in _notes(which, run.record)
-    ]
+    notes = [*facts("first", ours.record), *facts("second", expected.record)]
     if differences := other_setting(ours.record, expected.record):
         return PairVerdict([], notes, differences)
     # A float32 run differs from a float64 run by its own rounding.
@@ -68,7 +60,6 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
 
 
 def other_setting(ours: Record, expected: Record) -> list[str]:
-    """What differs of the setting, in words; the dtype is no part of it."""
     first, second = identity(ours), identity(expected)
     advice = {"initial weights": ": start both from one file with --init-weights"}
     return [
@@ -78,8 +69,7 @@ def other_setting(ours: Record, expected: Record) -> list[str]:
     ]
 
 
-def _notes(which: str, record: Record) -> Iterator[str]:
-    """What has to be known of a run."""
+def facts(which: str, record: Record) -> Iterator[str]:
     devices = ", ".join(record.devices)
     variables = "".join(f", {name}={value}" for name, value in record.environment.items())
     setting = f"{record.chapter} on {devices}, {record.config.dtype}{variables}"

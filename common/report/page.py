@@ -47,12 +47,13 @@ def page(verdict: Verdict, examined: Sequence[SuiteResult]) -> str:
 
 
 def picture(examined: SuiteResult) -> str:
-    """The URI of a picture of a suite's losses and their distance from the reference, if any."""
+    """The URI of a picture of a suite's losses and their distance from the reference."""
     if not examined.runs:
         return ""
     losses, distances = [], []
     for run in examined.runs:
-        ours, expected = run.arrays["losses"], examined.others(run).get("losses", np.empty(0))
+        ours = run.arrays["losses"]
+        expected = examined.others(run).get("losses", np.empty(0))
         line = run.record.framework, run.devices, np.arange(1, len(ours) + 1)
         losses.append(Line(*line, ours))
         if expected.shape == ours.shape:
@@ -60,11 +61,13 @@ def picture(examined: SuiteResult) -> str:
                 far = np.abs(ours - expected) / (np.abs(expected).max() or 1.0)
             distances.append(Line(*line, far))
     compared = len(examined.runs[0].compared(examined.runs[0].arrays)["losses"])
-    checks = [x for x in examined.comparison.checks if x.check == "trajectory"]
-    limits = [(compared, x.tolerance) for x in checks if x.tolerance][:1]
-    panels = [
-        Panel("step", "training loss", losses),
-        Panel("step", "relative distance", distances, log=True, limits=limits),
-    ]
+    checks = [check for check in examined.comparison.checks if check.check == "trajectory"]
+    limits = [(compared, check.tolerance) for check in checks if check.tolerance]
+    image = plot(
+        [
+            Panel("step", "training loss", losses),
+            Panel("step", "relative distance", distances, log=True, limits=limits[:1]),
+        ]
+    )
     # An image within the page can run nothing, and fetch nothing.
-    return "data:image/svg+xml;base64," + base64.b64encode(plot(panels).encode()).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(image.encode()).decode()

@@ -12,7 +12,6 @@ from common.terminal.tables import Cell, table
 from common.terminal.text import listed
 
 EVERY: Final = "every framework computed the same"
-"""What is said of suites that all frameworks have run."""
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -41,37 +40,36 @@ def rows(comparison: Comparison) -> list[list[str | Cell]]:
     for name, heading in HEADINGS.items():
         checks = [check for check in comparison.checks if check.check == name]
         if checks:
-            limits = [f"{x.tolerance:g}" for x in checks if x.tolerance is not None]
-            limit = f"{'≥' if name == 'accuracy' else '≤'} {limits[0]}" if limits else "exact"
-            cells: list[Cell] = [
-                ("none", None)
-                if who in comparison.lacking
-                else _cell([check for check in checks if check.framework == who])
-                for who in columns(comparison)
-            ]
+            limits = [check.tolerance for check in checks if check.tolerance is not None]
+            sign = "≥" if name == "accuracy" else "≤"
+            limit = f"{sign} {limits[0]:g}" if limits else "exact"
+            cells = [_cell(comparison, checks, framework) for framework in columns(comparison)]
             table_rows.append([heading, *cells, limit])
     return table_rows
 
 
-def _cell(checks: Sequence[Check]) -> Cell:
-    """The worst figure of a check of one framework's runs, and whether all passed."""
+def _cell(comparison: Comparison, checks: Sequence[Check], framework: str) -> Cell:
+    """The worst figure of a framework's runs, and whether all passed."""
+    if framework in comparison.lacking:
+        return "none", None
+    checks = [check for check in checks if check.framework == framework]
     if not checks:
         return "", True
-    worst, passed = nearest_to_failing(checks), all(check.passed for check in checks)
+    worst = nearest_to_failing(checks)
+    passed = all(check.passed for check in checks)
+    mark = "✓" if passed else "✗"
     if worst.distance is None:
-        figure = "" if worst.tolerance is None else "none "
-    else:
-        figure = f"{worst.distance:{'.3f' if worst.check in ('accuracy', 'spread') else '.1e'}} "
-    return f"{figure}{'✓' if passed else '✗'}", passed
+        return mark if worst.tolerance is None else f"none {mark}", passed
+    digits = ".3f" if worst.check in ("accuracy", "spread") else ".1e"
+    return f"{worst.distance:{digits}} {mark}", passed
 
 
 def frameworks(comparison: Comparison) -> list[str]:
-    """The frameworks that were expected, in order."""
     return list(dict.fromkeys(check.framework for check in comparison.checks))
 
 
 def columns(comparison: Comparison) -> list[str]:
-    """These, and those that have no such runs, in order."""
+    """The frameworks that were expected, and those that have no such runs."""
     return sorted({*frameworks(comparison), *comparison.lacking}, key=FRAMEWORKS.index)
 
 
@@ -81,27 +79,27 @@ def subtitle(comparison: Comparison) -> str:
     if config is None:
         return "no records"
     length = f"{config.epochs} epochs" if config.steps is None else f"{config.steps} steps"
-    without = [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
-    notes = "".join(f"; {x}" for x in (*without, *comparison.notes, *uncompared(comparison.checks)))
     setting = f"{length}, batch {config.batch_size}, {config.rates()}, {config.dtype}"
     data = f"{config.train_examples:,} {config.dataset} images"
-    return f"{setting}, {data}; against {comparison.compared_with}{notes}"
+    notes = [f"{setting}, {data}", f"against {comparison.compared_with}"]
+    notes += [f"no runs of {name}: {why}" for name, why in comparison.lacking.items()]
+    return "; ".join([*notes, *comparison.notes, *uncompared(comparison.checks)])
 
 
 def describe(check: Check) -> str:
-    """One failed check, in a line: who, what, where and by how much."""
+    """A failed check in a line."""
     who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
     return f"FAILED {check.check}: {who}: {check.why}"
 
 
 def not_run(verdict: Verdict) -> str:
-    """The part of the plan that was not run, and the command that runs it."""
+    """What was not run, and the command that runs it."""
     suites = f"more devices, and {len(verdict.not_run)} of the suites"
     return f"not run: {suites} (parity.json names them); `nox -s grid` runs all"
 
 
 def by_support(verdict: Verdict) -> tuple[list[Comparison], list[Comparison]]:
-    """The suites for the last line, and those printed above it: not every framework has them."""
+    """The suites for the last line, and those above it, which not every framework supports."""
     whole = [suite for suite in verdict.comparisons if not suite.lacking]
     partly = [suite for suite in verdict.comparisons if suite.lacking]
     return (whole, partly) if whole else (partly, [])
@@ -128,7 +126,9 @@ def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
         key = on_gpus, tuple(suite.lacking), tuple(frameworks(suite))
         groups.setdefault(key, []).append(suite)
     for (on_gpus, lacking, names), group in groups.items():
-        said = _agree(names, group)
+        said = EVERY if len(names) == len(FRAMEWORKS) else f"{listed(names)} agree"
+        if len(names) == 1:
+            said = _alone(names[0], group)
         if lacking:
             suites = ", ".join(suite.suite for suite in group)
             unable = [name for name in FRAMEWORKS if name in lacking]
@@ -138,20 +138,17 @@ def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield f"{'on GPUs, ' if on_gpus else ''}{said}"
 
 
-def _agree(names: Sequence[str], comparisons: Sequence[Comparison]) -> str:
-    """What frameworks computed the same as, and no more than was compared."""
-    if len(names) == len(FRAMEWORKS):
-        return EVERY
-    if len(names) > 1:
-        return f"{listed(names)} agree"
+def _alone(name: str, comparisons: Sequence[Comparison]) -> str:
+    """What one framework computed the same as."""
     names_of_checks = [{check.check for check in suite.checks} for suite in comparisons]
     on_others = all(checks & {"devices", "hosts", "gpus"} for checks in names_of_checks)
     numpys = "" if on_others else "NumPy in single steps, and, where they share an answer, "
-    return f"{''.join(names)} computed the same as {numpys}on other devices"
+    return f"{name} computed the same as {numpys}on other devices"
 
 
 def uncompared(checks: Sequence[Check]) -> list[str]:
     """How many steps could not be compared; nothing if all were."""
-    lost, steps = sum(check.hidden for check in checks), sum(check.steps for check in checks)
+    lost = sum(check.hidden for check in checks)
+    steps = sum(check.steps for check in checks)
     said = f"how {lost} of {steps} steps moved weights was not compared: rounding hides it"
     return [said] if lost else []

@@ -16,27 +16,19 @@ from common.terminal.text import printable
 
 
 def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVerdict:
-    """The verdict on two records, or two files of weights.
-
-    Raises RequestError or RunError if they are neither, or cannot be read.
-    """
+    """The verdict on two records or files of weights. Raises RequestError or RunError."""
     kinds = {path.suffix.lower() for path in (first, second)}
     if kinds == {".json"}:
         return compare_runs(read_run(first), read_run(second), tolerance)
     if kinds == {".safetensors"}:
         verdict = compare_arrays(load_arrays(first), load_arrays(second), tolerance)
         return replace(verdict, notes=[*filter(None, map(bfloat16_note, (first, second)))])
-    raise RequestError(
-        f"{first} and {second} are not of the same kind: give two records (.json) or two files of "
-        "weights (.safetensors)"
-    )
+    advice = "give two records (.json) or two files of weights (.safetensors)"
+    raise RequestError(f"{first} and {second} are not of the same kind: {advice}")
 
 
 def print_pair(verdict: PairVerdict, title: str) -> int:
-    """Prints the arrays, a note on some, and the conclusion.
-
-    Returns 0 (the same), 1 (they diverge) or 2 (they cannot be compared).
-    """
+    """Prints the verdict. Returns 0 (the same), 1 (they diverge) or 2 (not comparable)."""
     console = Console(highlight=False)
     checks = verdict.checks
     if not any(check.check for check in checks):  # of weights, the farthest come first
