@@ -28,8 +28,8 @@ from common.chapters.suites import Suite
 from common.compare.checks import SuiteResult
 from common.compare.findings import Verdict
 from common.compare.folder import examine, in_no_suite, only_in_grid, verdict_on
-from common.report.text import print_verdict
-from common.report.two_files import compare_files, print_pair
+from common.pairs.runs import compare_files
+from common.report.text import print_pair, print_verdict
 from common.terminal.command import Parser, status
 from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance, path

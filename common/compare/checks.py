@@ -60,8 +60,7 @@ class SuiteResult:
         """
         alone = [run for run in self.alone if run.record.config.dtype == "float32"]
         runs = {run.name: run for run in (*alone, *self.runs)}.values()
-        whole = [run for run in runs if run.tolerances and not run.wrong_array[0]]
-        return recompute_all(whole)
+        return recompute_all([run for run in runs if not run.wrong_array[0]])
 
     @property
     def name(self) -> str:
@@ -77,7 +76,7 @@ class SuiteResult:
         return self.references[answer_of(run)]
 
     def others(self, run: Run) -> Weights:
-        """The arrays of the reference; none if that is the run itself."""
+        """The reference's arrays; none if that is the run itself."""
         reference = self.reference(run)
         only = len(reference.runs) == 1 and reference.includes(run)
         return {} if only else reference.arrays
@@ -95,8 +94,9 @@ class SuiteResult:
         return next((x for x in others if (x.record.framework, x.devices) == who), None)
 
     def scales(self, run: Run) -> Mapping[str, float]:
-        """What the distances of gradients of a run are relative to."""
-        return recomputed.scales if (recomputed := self.recomputed.get(run.name)) else {}
+        """What the distances of a run's gradients are relative to."""
+        recomputed = self.recomputed.get(run.name)
+        return recomputed.scales if recomputed else {}
 
     def checks(self, entry: LoadedRecord) -> list[Check]:
         who = entry.framework, entry.devices
@@ -134,10 +134,6 @@ def checks_of(entry: LoadedRecord, result: SuiteResult) -> Iterator[Check]:
     yield Check(check="shapes", passed=not array, where=array, note=note)
     if array:
         return
-    if not run.tolerances:
-        note = f"{run.record.config.dtype} has no tolerances yet: compare float64 runs"
-        yield Check(check="forward", passed=False, note=note)
-        return
     for name, check in CHECKS.items():
         if finding := check(run, result):
             yield finding.model_copy(update={"check": name})
@@ -168,7 +164,7 @@ def arrays(name: str, run: Run, result: SuiteResult) -> Check | None:
         return None
     ours, theirs = run.compared(run.arrays), run.compared(expected)
     distances = compare(ours, theirs, prefix, result.scales(run))
-    return farthest(name, distances, run.tolerances[name].limit)
+    return farthest(name, distances, run.limits[name])
 
 
 def steps(run: Run, result: SuiteResult) -> Check | None:
@@ -176,8 +172,7 @@ def steps(run: Run, result: SuiteResult) -> Check | None:
     if not (recomputed := result.recomputed.get(run.name)):
         return None
     worst = nearest_to_failing(
-        farthest(kind, distances, run.tolerances[kind].limit)
-        for kind, distances in recomputed.steps.items()
+        farthest(kind, distances, run.limits[kind]) for kind, distances in recomputed.steps.items()
     )
     if recomputed.hidden and worst.passed:
         lost = ", ".join(map(str, recomputed.hidden))
@@ -215,14 +210,13 @@ def devices(run: Run, result: SuiteResult) -> Check | None:
 def against(run: Run, other: Run, scales: Mapping[str, float]) -> Check:
     """How far two runs are apart: the quantity nearest to failing."""
     ours, theirs = run.compared(run.arrays), run.compared(other.arrays)
-    limits = {name: tolerance.limit for name, tolerance in run.tolerances.items()}
-    return nearest_to_failing(between(ours, theirs, limits, scales))
+    return nearest_to_failing(between(ours, theirs, run.limits, scales))
 
 
 def between(
     ours: Weights,
     theirs: Weights,
-    limits: Mapping[str, float | None],
+    limits: Mapping[str, float],
     scales: Mapping[str, float] | None = None,
 ) -> list[Check]:
     """How far the arrays of two runs are apart, by each check that has a limit."""

@@ -111,18 +111,13 @@ def _read(path: Path, framework: str, devices: int, planned: Suite | None) -> Lo
         record = read_record(path)
         require_own(path, record)
         run = load(path, record)
-        if planned:
-            require_planned(record, planned)
+        others = other_settings(record.config, planned.settings, planned.kind) if planned else {}
+        for name, value in others.items():
+            setting = record.config.settings()[name]
+            raise RunError(f"{name} is {setting}, and the suite asks for {value}")
         return LoadedRecord(framework, devices, run, record=record)
     except RunError as error:
         return LoadedRecord(framework, devices, None, str(error), record)
-
-
-def require_planned(record: Record, suite: Suite) -> None:
-    """Raises RunError if a run has another setting than its suite plans."""
-    for name, value in other_settings(record.config, suite.settings, suite.kind).items():
-        found = record.config.settings()[name]
-        raise RunError(f"{name} is {found}, and the suite asks for {value}")
 
 
 def load(path: Path, record: Record) -> Run:
@@ -162,9 +157,10 @@ def _setting(run: Run) -> dict[str, Any]:
 
 
 def other_minibatches(record: Record, others: Sequence[Record]) -> str:
-    """In which epoch most runs with minibatches of this size had others; empty if they had not."""
-    alike = [x for x in others if x.config.batch_size == record.config.batch_size]
-    for number, epochs in enumerate(zip(*(x.epochs for x in alike), strict=False)):
+    """In which epoch most runs had other minibatches of this size; empty if they had not."""
+    size = record.config.batch_size
+    alike = [other.epochs for other in others if other.config.batch_size == size]
+    for number, epochs in enumerate(zip(*alike, strict=False)):
         digests = Counter(epoch.minibatches_sha256 for epoch in epochs)
         (most, _), *_ = digests.most_common()
         if record.epochs[number].minibatches_sha256 != most:
@@ -189,9 +185,8 @@ def references_of(runs: Iterable[Run]) -> dict[Answer, Reference]:
     groups: dict[Answer, list[Run]] = {}
     for run in runs:
         groups.setdefault(answer_of(run), []).append(run)
-    return {
-        answer: Reference(
-            f"the median of {len(group)} {group[0].record.config.dtype} runs", median(group), group
-        )
-        for answer, group in groups.items()
-    }
+    references = {}
+    for answer, group in groups.items():
+        name = f"the median of {len(group)} {group[0].record.config.dtype} runs"
+        references[answer] = Reference(name, median(group), group)
+    return references

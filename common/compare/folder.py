@@ -80,8 +80,9 @@ def is_exact(run: Run) -> bool:
 def elsewhere(suite: Suite, runs: Sequence[Run], without_gpu: Sequence[str]) -> list[str]:
     """Which frameworks had other devices or hosts than the suite asks for, in words."""
     several = [run for run in runs if suite.hosts.get(run.devices, 1) > 1]
-    one_host = dict.fromkeys(x.record.framework for x in several if len(set(hosts_of(x))) == 1)
-    on_cpu = [x for x in without_gpu if suite.kind == "gpu" and x not in suite.lacking]
+    on_one = [run.record.framework for run in several if len(set(hosts_of(run))) == 1]
+    one_host = list(dict.fromkeys(on_one))
+    on_cpu = [name for name in without_gpu if suite.kind == "gpu" and name not in suite.lacking]
     places = {"on the CPU alone": on_cpu, "in processes of one host": one_host}
     return [f"{where}: {', '.join(names)}" for where, names in places.items() if names]
 
@@ -99,9 +100,9 @@ def only_in_grid(chapters: Sequence[str]) -> list[str]:
 def in_no_suite(folder: Path, examined: Sequence[SuiteResult]) -> list[str]:
     """The records in `folder` that no suite has, such as those of a mesh; not those below it."""
     compared = {
-        record_name(x.framework, result.suite.chapter, x.devices, way_of(result.suite))
+        record_name(entry.framework, result.suite.chapter, entry.devices, way_of(result.suite))
         for result in examined
-        for x in result.found
+        for entry in result.found
         if result.suite.folder == "."
     }
     return sorted({path.name for path in folder.glob("*dev.json")} - compared)

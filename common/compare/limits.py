@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Tolerance(NamedTuple):
-    """How far apart results may be, and how far apart they were measured to be."""
+    """How far apart results may be, and were measured to be."""
 
     limit: float
     measured: float
@@ -20,18 +20,16 @@ class Tolerance(NamedTuple):
 Tolerances = dict[str, Tolerance]
 
 Setting = tuple[str, str]
-"""A preset and a data set."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """The limits of a chapter's runs.
 
-    `tolerances` are by dtype and quantity; a run fails if its dtype has none. Over the first
-    `beginning` steps, training does not yet amplify rounding. Longer runs have larger minibatches:
-    `long` has what is different for them, and `curve` is for the mean loss of their epochs.
-    `spread` is how far apart the mean accuracies of frameworks may be, `floor` what every run has
-    to reach.
+    `tolerances` are by dtype and quantity. Over the first `beginning` steps, training does not yet
+    amplify rounding. Longer runs have larger minibatches: `long` has what is different for them,
+    and `curve` is for the mean loss of their epochs. `spread` is how far apart the mean accuracies
+    of frameworks may be, `floor` what every run has to reach.
     """
 
     tolerances: Mapping[str, Tolerances]
@@ -48,10 +46,8 @@ EXACT: Final = 1e-10
 Row = tuple[float, Tolerance | None]
 """Of a quantity, what was measured in float64, and the limit in float32 beside its measurement.
 
-Up to `outcome` by plain `nox` on two cores: LeNet 2026-11-20 with the seeds 0 and 8, and 2026-11-21
-on a processor without AVX-512; ResNet-18 2026-11-21, in both modes of batch norm, with both data
-sets. Then, of single steps, with AVX-512, 2026-11-23, late steps of presets included, and other
-settings on 1, 2, 3 and 8 devices.
+Up to `outcome` by plain `nox`: LeNet 2026-11-20 and, without AVX-512, 2026-11-21; ResNet-18
+2026-11-21. Then, of single steps, 2026-11-23, also of other settings on 1, 2, 3 and 8 devices.
 """
 
 LENET: Final[dict[str, Row]] = {

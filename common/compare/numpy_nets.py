@@ -60,15 +60,12 @@ class Pass:
         self.flipped: set[Unit] = set()
 
     def forward(self, X: Array) -> Array:
-        """The logits (n, 10) of images."""
         raise NotImplementedError
 
     def backward(self, d: Array) -> None:
-        """Stores the gradients of all weights, from the gradient (n, 10) of the logits."""
         through(self.tape, d)
 
     def conv(self, X: Array, name: str, stride: int = 1, padding: int = 0) -> Array:
-        """A convolution, as the product of its weight and the patches of all images."""
         weight = self.weights[f"{name}.weight"]
         matrix = weight.reshape(len(weight), -1)
         first = not self.relu_inputs
@@ -169,19 +166,16 @@ class Pass:
         return mean
 
     def mean_pool(self, X: Array) -> Array:
-        """The mean of every channel: (n, channels)."""
         pixels = X.shape[2] * X.shape[3]
         self.tape.append(lambda d: np.broadcast_to(d[:, :, None, None] / pixels, X.shape))
         mean: Array = X.mean(axis=(2, 3))
         return mean
 
     def flatten(self, X: Array) -> Array:
-        """(n, channels, rows, columns) to (n, rest), in that order."""
         self.tape.append(lambda d: d.reshape(X.shape))
         return X.reshape(len(X), -1)
 
     def dense(self, X: Array, name: str) -> Array:
-        """A dense layer, with its weight as (in, out)."""
         weight = self.weights[f"{name}.weight"]
 
         def backward(d: Array) -> Array:
@@ -212,7 +206,7 @@ def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[An
 
 
 def patches(padded: Array, size: int, stride: int) -> Array:
-    """The windows of images (channels, rows, columns, n), each a column."""
+    """The windows of images, each a column."""
     cut = [padded[window] for window in windows(padded.shape, size, stride)]
     return np.stack(cut, axis=1).reshape(len(padded) * size * size, -1)
 
@@ -225,7 +219,6 @@ class LeNet(Pass):
         return ["conv1", "conv2", "fc1", *(k.removesuffix(".weight") for k in hidden), "fc2"]
 
     def layer(self, name: str, X: Array) -> Array:
-        """The output of a layer, with its activation and pooling."""
         if name.startswith("conv"):
             return self.pool(self.relu(self.conv(X, name)))
         X = self.dense(self.flatten(X) if X.ndim > 2 else X, name)
@@ -248,7 +241,6 @@ class ResNet18(Pass):
         return self.dense(self.mean_pool(X), "fc")
 
     def residual(self, X: Array, name: str, stride: int) -> Array:
-        """Two convolutions and a shortcut around them."""
         tape, self.tape = self.tape, []
         out = self.relu(self.norm(self.conv(X, f"{name}.conv1", stride, 1), f"{name}.bn1"))
         out = self.norm(self.conv(out, f"{name}.conv2", 1, 1), f"{name}.bn2")
@@ -261,7 +253,6 @@ class ResNet18(Pass):
 
 
 NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
-"""The net of each chapter."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +278,6 @@ def logits(chapter: str, X: Array, weights: Mapping[str, Array]) -> Array:
 
 
 def step(chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds) -> Step:
-    """One step from `weights`, in float64."""
     net = NETS[chapter](doubled(weights), shards)
     output = net.forward(X.astype(np.float64))
     loss, d = cross_entropy(output, y)
@@ -312,10 +302,7 @@ def cross_entropy(logits: Array, y: Array) -> tuple[float, Array]:
 
 
 def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
-    """The ReLU units whose inputs are so near to zero that rounding may decide on their sign.
-
-    Nearest first. Both passes are over the same minibatch, `rounded` in single precision.
-    """
+    """The ReLU units whose sign rounding may decide, nearest to zero first."""
     units: list[tuple[float, Unit]] = []
     pairs = zip(exact.relu_inputs, rounded.relu_inputs, strict=True)
     for layer, (right, off) in enumerate(pairs):
@@ -330,10 +317,7 @@ def units_in_doubt(exact: Pass, rounded: Pass) -> list[Unit]:
 def flips(
     chapter: str, X: Array, y: Array, weights: Mapping[str, Array], shards: Bounds
 ) -> Iterator[Weights]:
-    """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise.
-
-    Units nearest to zero come first.
-    """
+    """For each unit in doubt, what the gradient of a step gains if rounding decides otherwise."""
     rounded = NETS[chapter](weights, shards)
     rounded.forward(X)
     exact = NETS[chapter](doubled(weights), shards)

@@ -50,13 +50,12 @@ class Recomputed:
     flipped: int
 
     def as_in_float64(self, run: Run) -> Run:
-        """The run without what units in doubt have added to its first gradient."""
+        """The run without `gained`."""
         arrays = {name: run.arrays[name] - values for name, values in self.gained.items()}
         return replace(run, arrays={**run.arrays, **arrays})
 
 
 def recompute_all(runs: Sequence[Run]) -> dict[str, Recomputed | None]:
-    """What each run should have computed, by its name."""
     configs = [run.record.config for run in runs]
     most = max((x.options.operations() * x.batch_size for x in configs), default=0)
     # Unlike an executor's, these threads do not hold up an interrupt.
@@ -95,7 +94,6 @@ def recompute(run: Run) -> Recomputed | None:
 
 
 def weights_after(run: Run, step: int) -> Weights:
-    """The weights of a run after a recorded step; 0: the initial ones."""
     last = step == len(run.record.losses)
     return part(run.arrays, "weights/" if last else f"trace/weights/{step}/")
 
@@ -112,11 +110,7 @@ def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Explained:
-    """How far gradients are from what is expected, with units in doubt decided as the run did.
-
-    Relative to the scale, `left` (n,) is the distance of each entry, and `gained` (n,) what
-    `flipped` of `tried` units add to the exact gradient.
-    """
+    """The distance `left` (n,), and what `flipped` of `tried` units add; relative to the scale."""
 
     left: Array
     gained: Array
@@ -139,7 +133,7 @@ class RecordedStep:
         self.momentum = config.options.momentum
         self.before = weights_after(run, number - 1)
         self.after = weights_after(run, number)
-        # Zero before the first step, and after the last one not recorded.
+        # Empty before the first step and after the last one.
         self.velocity_before = part(arrays, f"trace/momentum/{number - 1}/")
         self.velocity_after = part(arrays, f"trace/momentum/{number}/")
         X = pixels(arrays[f"trace/images/{number}"], config.dtype)
@@ -148,8 +142,9 @@ class RecordedStep:
         self.minibatch = run.record.chapter, X, y, self.before, bounds
         self.right = numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)
-        sizes = {k: np.ones_like(v) for k, v in self.right.gradients.items()}
-        self.scale = self.vector({k: self.right.scales[k] * v for k, v in sizes.items()})
+        grads = self.right.gradients
+        scales = [np.full(grads[name].size, self.right.scales[name]) for name in grads]
+        self.scale = np.concatenate(scales)
 
     def vector(self, arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([arrays[name].ravel() for name in self.right.gradients], dtype=float)

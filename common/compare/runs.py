@@ -76,12 +76,17 @@ class Run:
 
     @cached_property
     def tolerances(self) -> Tolerances:
-        """How far each quantity may be off, by name; empty where the dtype has no limits."""
-        limits, dtype = LIMITS[self.record.chapter], self.record.config.dtype
-        most = limits.tolerances.get(dtype, {})
-        if not most or not self.long:
-            return most
-        return {k: v for k, v in (most | limits.long.get(dtype, {})).items() if k not in ENDS}
+        """How far each quantity may be off, by name."""
+        limits = LIMITS[self.record.chapter]
+        dtype = self.record.config.dtype
+        if not self.long:
+            return limits.tolerances[dtype]
+        long = limits.tolerances[dtype] | limits.long.get(dtype, {})
+        return {name: long[name] for name in long if name not in ENDS}
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {name: tolerance.limit for name, tolerance in self.tolerances.items()}
 
     def compared(self, arrays: Mapping[str, Array]) -> Weights:
         """The arrays, with the losses of only the run's beginning."""

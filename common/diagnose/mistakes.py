@@ -21,11 +21,8 @@ from common.parallel.shards import shard_bounds
 from common.terminal.text import listed
 
 MOST: Final = 8
-"""The most devices that are thought of."""
-
 ROUNDED: Final = 1e-2
 """How near to each other factors are that tell the same mistake."""
-
 
 BASE: Final = 16
 """If device i has the number 16^i, the digits of a sum tell how often each device is in it."""
@@ -35,7 +32,7 @@ Shares = tuple[Fraction, ...]
 
 
 def shares_in(value: float, k: int) -> Shares:
-    """How often each of k devices is in a sum of powers of `BASE`, or in their mean."""
+    """How often each of k devices is in a sum of powers of `BASE`, or in a mean."""
     decoded: list[Shares] = []
     for divisor in range(1, k + 1) if np.isfinite(value) else ():
         whole = round(value * divisor)
@@ -147,7 +144,6 @@ def flat(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
 
 
 def normalizing_devices(update: Update) -> Sequence[int]:
-    """The numbers of devices that may normalize by themselves."""
     if all(map(trainable, update.weights)):
         return ()
     return range(2, MOST // 2 + 1)
@@ -243,14 +239,14 @@ WEIGHTS: Final[dict[str, tuple[str, Callable[[Array], Array]]]] = {
     "with kernels turned by 180°": ("conv", lambda w: w[:, :, ::-1, ::-1] if w.ndim == 4 else w),
     "with an epsilon of 1e-3": ("running_var", lambda variance: variance + 1e-3 - EPSILON),
 }
-"""What is done to weights of such names."""
 
 
 def logits_after_mistakes(
     chapter: str, weights: Weights, X: Array, logits: Array
 ) -> Iterator[tuple[str, Array]]:
     """Mistakes in words, and the logits that they give."""
-    exact, make = numpy_nets.doubled(weights), numpy_nets.NETS[chapter]
+    exact = numpy_nets.doubled(weights)
+    make = numpy_nets.NETS[chapter]
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     softmax = exponentials / exponentials.sum(axis=1, keepdims=True)
     yield "after a softmax", softmax

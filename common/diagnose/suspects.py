@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
+from common.base.arrays import Weights
 from common.compare.checks import SuiteResult
 from common.compare.collect import LoadedRecord
-from common.compare.distances import first_beyond
+from common.compare.distances import distance, first_beyond
 from common.compare.findings import HEADINGS, Check
 from common.compare.runs import Run
-from common.diagnose.causes import causes
+from common.models.nets import trainable
 
 STAGES: Final = {
     "layers": ("before step 1", "Before training, the output of this layer is off, as the first."),
@@ -39,6 +42,10 @@ ENDED, NEVER, LATE = -1, 99, 10
 """Ranks of a failed run, of a record that cannot be used, and of what shows in no array."""
 
 
+SAME: Final = 1e-6
+"""Relative error up to which numbers are the same ones, up to a factor."""
+
+
 @dataclass(frozen=True)
 class Divergence:
     """Where a run is wrong first; `rank` is its place in the order of computing."""
@@ -51,7 +58,7 @@ class Divergence:
     tensor: str = ""
 
     def order(self) -> tuple[int, bool, int]:
-        """What comes first in a run is told first, float64 before float32, few devices."""
+        """The first in a run, then float64, then few devices."""
         run = self.entry.run
         rounded = run is not None and run.record.config.dtype != "float64"
         return self.rank, rounded, self.entry.devices
@@ -76,12 +83,10 @@ class Suspect:
 
     @property
     def ended(self) -> bool:
-        """Whether its run failed by itself."""
         return self.first.rank == ENDED
 
     @property
     def unusable(self) -> bool:
-        """Whether its record is missing, or cannot be compared."""
         return self.first.rank == NEVER
 
 
@@ -104,7 +109,9 @@ def _suspect(framework: str, chapter: str, divergences: list[Divergence]) -> Sus
     if run is None or first.rank in (ENDED, LATE):
         return Suspect(framework, chapter, divergences, [], decided=True)
     diverged = [name for check in result.checks(first.entry) for name in check.diverged]
-    evidence = causes(run, result.expected(run), diverged)
+    with np.errstate(all="ignore"):
+        factor = scaled_gradient(run, result.expected(run))
+    evidence = [line for line in (factor, running_statistics(diverged)) if line]
     others = [entry for entry in result.found if entry.run and entry.run.shards == run.shards]
     passed = sum(all(check.passed for check in result.checks(entry)) for entry in others)
     decided = not result.reference(run).includes(run) or 2 * passed > len(others)
@@ -133,7 +140,6 @@ def first_divergence(entry: LoadedRecord, result: SuiteResult) -> Divergence | N
 def _of_numbers(
     entry: LoadedRecord, run: Run, result: SuiteResult, failed: dict[str, Check]
 ) -> Divergence:
-    """The first divergence in the order of computing."""
     loss = 0
     if "trajectory" in failed:
         ours = run.compared(run.arrays)["losses"]
@@ -154,3 +160,37 @@ def _of_numbers(
     tensor = array if array.startswith("logits") else array.rpartition("/")[2]
     step = step.format(loss=loss, step=check.step, last=len(run.record.losses))
     return Divergence(entry, result, list(STAGES).index(name), what, step, tensor)
+
+
+def scaled_gradient(run: Run, expected: Weights) -> str:
+    """A line, if the whole gradient is a multiple of the expected one."""
+    names = [name for name in expected if name.startswith("gradients/") and name in run.arrays]
+    if not names:
+        return ""
+    ours, right = (
+        np.concatenate([arrays[name].ravel() for name in names], dtype=np.float64)
+        for arrays in (run.arrays, expected)
+    )
+    size = float(np.vdot(right, right))
+    factor = float(np.vdot(right, ours)) / size if 0 < size < np.inf else 0.0
+    if not distance(ours, factor * right)[0] <= SAME < abs(factor - 1):
+        return ""
+    line = f"The whole gradient is the expected one times {factor:.6g}"
+    sizes = {"the batch size": run.record.config.batch_size, "the number of devices": run.devices}
+    for what, count in sizes.items():
+        if abs(factor / count - 1) <= SAME:
+            line += f", {what}"
+        if abs(factor * count - 1) <= SAME:
+            line += f", one over {what}"
+    return f"{line}."
+
+
+def running_statistics(diverged: Sequence[str]) -> str:
+    """A line, if only running statistics of batch normalization diverge."""
+    names = [name for name in diverged if name.startswith("weights/")]
+    if not names or any(map(trainable, names)):
+        return ""
+    text = "Of the weights, only running statistics of batch normalization diverge."
+    if all(name.endswith("var") for name in names):
+        text += " Means and momentum are right, but the variance is computed otherwise."
+    return text

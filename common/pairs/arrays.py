@@ -43,12 +43,11 @@ class PairVerdict:
         if failed:
             first = f"first in {heading(failed[0])}: {described(failed[0])}"
             return f"they diverge in {len(failed)} of {len(self.checks)} {what}, {first}"
-        limited = [check for check in self.checks if check.tolerance is not None]
-        if not any(check.distance for check in limited):
-            return f"the same: all {len(limited)} {what} are equal"
-        worst = nearest_to_failing(limited)
+        if not any(check.distance for check in self.checks):
+            return f"the same: all {len(self.checks)} {what} are equal"
+        worst = nearest_to_failing(self.checks)
         figure = f"{worst.distance:.1e} where {worst.tolerance:.1e} is allowed"
-        same = f"the same within the limit: {len(limited)} {what}"
+        same = f"the same within the limit: {len(self.checks)} {what}"
         return f"{same}; the farthest is {heading(worst)}, {figure}"
 
 

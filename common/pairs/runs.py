@@ -1,21 +1,36 @@
-"""Compares two runs: whether their setting is the same, and where they diverge."""
+"""Compares two runs or two files: whether their setting is the same, and where they diverge."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from common.backends.frameworks import FRAMEWORKS
-from common.base.errors import RunError
+from common.base.errors import RequestError, RunError
 from common.compare.checks import between
 from common.compare.collect import identity, load
 from common.compare.distances import compare, first_beyond
 from common.compare.findings import farthest
 from common.compare.limits import LIMITS
 from common.compare.runs import NUMERICAL, Run
-from common.pairs.arrays import PairVerdict
+from common.models.weights_file import bfloat16_note, load_arrays
+from common.pairs.arrays import PairVerdict, compare_arrays
 from common.records.fingerprint import source_digest
 from common.records.record import Record
 from common.records.store import read_record
 from common.records.trace import expected_arrays
+
+
+def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVerdict:
+    """The verdict on two records or files of weights. Raises RequestError or RunError."""
+    kinds = {path.suffix.lower() for path in (first, second)}
+    if kinds == {".json"}:
+        return compare_runs(read_run(first), read_run(second), tolerance)
+    if kinds == {".safetensors"}:
+        verdict = compare_arrays(load_arrays(first), load_arrays(second), tolerance)
+        notes = [bfloat16_note(path) for path in (first, second)]
+        return replace(verdict, notes=list(filter(None, notes)))
+    advice = "give two records (.json) or two files of weights (.safetensors)"
+    raise RequestError(f"{first} and {second} are not of the same kind: {advice}")
 
 
 def read_run(path: Path) -> Run:
@@ -38,10 +53,11 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
         return PairVerdict([], notes, differences)
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
-    limits: dict[str, float | None] = dict.fromkeys(NUMERICAL, tolerance)
     arrays = ours.arrays, expected.arrays
-    if tolerance is None:
-        limits |= {name: coarser.tolerances[name].limit for name in coarser.tolerances}
+    if tolerance is not None:
+        limits = dict.fromkeys(NUMERICAL, tolerance)
+    else:
+        limits = coarser.limits
         arrays = coarser.compared(ours.arrays), coarser.compared(expected.arrays)
     checks = between(*arrays, limits)
     for check in checks:

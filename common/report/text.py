@@ -1,4 +1,4 @@
-"""The verdict in words: its tables and its conclusion."""
+"""Verdicts in words: tables and conclusions."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,10 +8,15 @@ from rich.text import Text
 
 from common.backends.frameworks import FRAMEWORKS
 from common.compare.findings import HEADINGS, Check, Comparison, Verdict, nearest_to_failing
+from common.pairs.arrays import PairVerdict, heading
 from common.terminal.tables import Cell, table
-from common.terminal.text import listed
+from common.terminal.text import listed, printable
 
 EVERY: Final = "every framework computed the same"
+
+
+def say(line: str, style: str = "") -> None:
+    Console(highlight=False).print(Text(printable(line), style=style), soft_wrap=True)
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -21,30 +26,54 @@ def print_verdict(verdict: Verdict) -> None:
         headings = ["check", *columns(suite), "limit"]
         console.print(table(headings, rows(suite), title=suite.title, caption=subtitle(suite)))
         console.print()
-
-    def say(line: str, style: str = "") -> None:
-        console.print(Text(line, style=style), soft_wrap=True)
-
     for check in verdict.failures:
         say(describe(check), "red")
-    for line in agreements(by_support(verdict)[1]):
-        say(line)
+    partly = [suite for suite in verdict.comparisons if suite.lacking]
+    if len(partly) < len(verdict.comparisons):
+        for line in agreements(partly):
+            say(line)
     if verdict.not_run:
         say(not_run(verdict), "yellow")
     say(conclusion(verdict), "green bold" if verdict.passed else "red bold")
 
 
+def print_pair(verdict: PairVerdict, title: str) -> int:
+    """Prints the verdict. Returns 0 (the same), 1 (they diverge) or 2 (not comparable)."""
+    for line in (title, *verdict.notes):
+        say(line)
+    checks = verdict.checks
+    if checks and not checks[0].check:  # of weights, the farthest come first
+        checks = sorted(checks, key=lambda x: (x.distance is not None, -(x.distance or 0)))
+    if checks:
+        headings = ["compared", "distance", "limit", "farthest at"]
+        Console(highlight=False).print(table(headings, map(pair_row, checks), left=(0, 3)))
+    for check in checks:
+        if check.note:
+            say(f"{heading(check)}: {check.note}", "" if check.passed else "red")
+    say(verdict.conclusion, "green bold" if verdict.passed else "red bold")
+    return 2 if verdict.differences else int(not verdict.passed)
+
+
+def pair_row(check: Check) -> list[str | Cell]:
+    distance = "none" if check.distance is None else f"{check.distance:.1e}"
+    limit = f"≤ {check.tolerance:.1e}" if check.tolerance else "exact"
+    if check.tolerance is None:
+        limit = "none"
+    figure = f"{distance} {'✓' if check.passed else '✗'}", check.passed
+    return [printable(heading(check)), figure, limit, printable(check.where)]
+
+
 def rows(comparison: Comparison) -> list[list[str | Cell]]:
     """A row for each check: its heading, the worst figures, and the limit."""
     table_rows: list[list[str | Cell]] = []
-    for name, heading in HEADINGS.items():
+    for name, words in HEADINGS.items():
         checks = [check for check in comparison.checks if check.check == name]
         if checks:
             limits = [check.tolerance for check in checks if check.tolerance is not None]
             sign = "≥" if name == "accuracy" else "≤"
             limit = f"{sign} {limits[0]:g}" if limits else "exact"
             cells = [_cell(comparison, checks, framework) for framework in columns(comparison)]
-            table_rows.append([heading, *cells, limit])
+            table_rows.append([words, *cells, limit])
     return table_rows
 
 
@@ -64,13 +93,10 @@ def _cell(comparison: Comparison, checks: Sequence[Check], framework: str) -> Ce
     return f"{worst.distance:{digits}} {mark}", passed
 
 
-def frameworks(comparison: Comparison) -> list[str]:
-    return list(dict.fromkeys(check.framework for check in comparison.checks))
-
-
 def columns(comparison: Comparison) -> list[str]:
     """The frameworks that were expected, and those that have no such runs."""
-    return sorted({*frameworks(comparison), *comparison.lacking}, key=FRAMEWORKS.index)
+    names = {check.framework for check in comparison.checks} | comparison.lacking.keys()
+    return sorted(names, key=FRAMEWORKS.index)
 
 
 def subtitle(comparison: Comparison) -> str:
@@ -87,7 +113,6 @@ def subtitle(comparison: Comparison) -> str:
 
 
 def describe(check: Check) -> str:
-    """A failed check in a line."""
     who = f"{check.framework} {check.chapter} on {check.devices}, {check.suite}"
     return f"FAILED {check.check}: {who}: {check.why}"
 
@@ -98,22 +123,15 @@ def not_run(verdict: Verdict) -> str:
     return f"not run: {suites} (parity.json names them); `nox -s grid` runs all"
 
 
-def by_support(verdict: Verdict) -> tuple[list[Comparison], list[Comparison]]:
-    """The suites for the last line, and those above it, which not every framework supports."""
-    whole = [suite for suite in verdict.comparisons if not suite.lacking]
-    partly = [suite for suite in verdict.comparisons if suite.lacking]
-    return (whole, partly) if whole else (partly, [])
-
-
 def conclusion(verdict: Verdict) -> str:
     """The verdict in a line: no more than was compared."""
     if failed := len(verdict.failures):
         return f"{failed} of {len(verdict.checks)} checks FAILED"
-    whole, partly = by_support(verdict)
+    whole = [suite for suite in verdict.comparisons if not suite.lacking] or verdict.comparisons
     said = [*agreements(whole), *uncompared(verdict.checks)]
     if verdict.ignored:
         said.append(f"not compared, as no suite has them: {', '.join(verdict.ignored)}")
-    if partly and said[0] == EVERY:
+    if len(whole) < len(verdict.comparisons) and said[0] == EVERY:
         said[0] += ", in all suites that it supports"
     return f"all {len(verdict.checks)} checks passed: {'; '.join(said)}"
 
@@ -123,7 +141,8 @@ def agreements(comparisons: Sequence[Comparison]) -> Iterator[str]:
     groups: dict[tuple[bool, tuple[str, ...], tuple[str, ...]], list[Comparison]] = {}
     for suite in comparisons:
         on_gpus = suite.config is not None and suite.config.device_kind == "gpu"
-        key = on_gpus, tuple(suite.lacking), tuple(frameworks(suite))
+        compared = dict.fromkeys(check.framework for check in suite.checks)
+        key = on_gpus, tuple(suite.lacking), tuple(compared)
         groups.setdefault(key, []).append(suite)
     for (on_gpus, lacking, names), group in groups.items():
         said = EVERY if len(names) == len(FRAMEWORKS) else f"{listed(names)} agree"

@@ -8,7 +8,7 @@ import pytest
 
 from common.base.arrays import Weights
 from common.compare.runs import Run
-from common.diagnose.causes import running_statistics, scaled_gradient
+from common.diagnose.suspects import running_statistics, scaled_gradient
 
 
 def run(arrays: Weights) -> Run:
@@ -24,10 +24,10 @@ def test_a_gradient_that_is_a_multiple_is_named(factor: float, what: str) -> Non
     random = np.random.RandomState(0)
     right = {f"gradients/{name}": random.standard_normal(9) for name in "ab"}
     wrong = {name: factor * gradient for name, gradient in right.items()}
-    assert scaled_gradient(run(wrong), right, []).endswith(what)
+    assert scaled_gradient(run(wrong), right).endswith(what)
     name = "gradients/a"
-    assert scaled_gradient(run({**right, name: wrong[name]}), right, []) == ""
-    assert scaled_gradient(run(right), right, []) == ""
+    assert scaled_gradient(run({**right, name: wrong[name]}), right) == ""
+    assert scaled_gradient(run(right), right) == ""
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,6 @@ def test_a_gradient_that_is_a_multiple_is_named(factor: float, what: str) -> Non
     ],
 )
 def test_statistics_that_alone_diverge_are_named(diverged: list[str], what: str) -> None:
-    line = running_statistics(run({}), {}, [f"weights/{name}" for name in diverged])
+    line = running_statistics([f"weights/{name}" for name in diverged])
     assert what in line
     assert bool(line) == bool(what)
