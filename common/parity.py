@@ -46,11 +46,8 @@ python -m common.parity [--frameworks ...] [--chapters ...] [--suites ...] [--mo
 EXAMPLES: Final = """\
 examples:
   python -m common.parity results
-      all records in a folder
   python -m common.parity results/mine-scratch-1dev.json results/jax-scratch-1dev.json
-      two runs: is the setting the same, and what diverges first
-  python -m common.parity mine.safetensors theirs.safetensors
-      two files of weights: what differs, is transposed or is renamed
+  python -m common.parity mine.safetensors theirs.safetensors --tolerance 1e-4
 
 exit status: 0: the same; 1: they diverge; 2: they cannot be read or compared
 """

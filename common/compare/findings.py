@@ -37,10 +37,9 @@ Printable = Annotated[str, AfterValidator(printable)]
 class Check(BaseModel):
     """What one check of a run found.
 
-    `where` is the worst entry, of `array` at `step`. `quantity` says whose tolerance was applied;
+    `where` is the worst entry, of `array` at `step`. `quantity` says whose tolerance it was;
     without one, equality is required. There is no distance from NaN, or another shape. `diverged`
-    names every array that is too far off, in the net's order. Of `steps`, rounding hides how
-    `hidden` moved weights.
+    are all arrays too far off, in the net's order. Of `steps`, rounding hides `hidden`.
     """
 
     check: str = ""

@@ -1,4 +1,4 @@
-"""Compares all records of a folder: what `python -m common.parity DIR` prints, as a call."""
+"""Compares all records of a folder."""
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
@@ -28,9 +28,9 @@ def examine(
     """Compares all records in `folder` and in the suites' folders below it.
 
     Every framework is expected to have a record for every device count, except where it lacks what
-    a suite needs, or is `without_gpu`. `planned` returns the device counts of a suite, and each run
-    has to be what its suite plans. Without it, whatever is there is compared. `suites` names the
-    only suites that are compared. Raises RequestError if there is nothing to compare.
+    a suite needs, or is `without_gpu`. `planned` returns the device counts of a suite, whose plan
+    runs have to follow. Without it, whatever is there is compared. `suites` are compared alone.
+    Raises RequestError if there is nothing to compare.
     """
     loaded: dict[tuple[str, str], list[LoadedRecord]] = {}
     for suite in SUITES:

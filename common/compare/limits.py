@@ -26,10 +26,10 @@ Setting = tuple[str, str]
 class Limits:
     """The limits of a chapter's runs.
 
-    `tolerances` are by dtype and quantity. Over the first `beginning` steps, training does not yet
-    amplify rounding. Longer runs have larger minibatches: `long` has what is different for them,
-    and `curve` is for the mean loss of their epochs. `spread` is how far apart the mean accuracies
-    of frameworks may be, `floor` what every run has to reach.
+    `tolerances` are by dtype and quantity; a run fails if its dtype has none. Over the first
+    `beginning` steps, training does not yet amplify rounding. For longer runs, `long` has what is
+    different, and `curve` is for the mean loss of epochs. `spread` is how far apart the mean
+    accuracies of frameworks may be, `floor` what every run has to reach.
     """
 
     tolerances: Mapping[str, Tolerances]

@@ -31,8 +31,7 @@ entry of gradients that do not cancel. So one limit holds for both.
 """
 
 DOUBT: Final = 4.0
-"""A unit is in doubt if its input is at most this many times as far from 0 as rounding moves its
-layer's inputs here."""
+"""Times as far from 0 as rounding moves its layer's inputs: a unit in doubt, at most."""
 
 MOST_UNITS: Final = 32
 AT_ONCE: Final = 20
@@ -257,10 +256,9 @@ NETS: Final = {"scratch": LeNet, "concise": ResNet18, "strategies": LeNet}
 
 @dataclass(frozen=True)
 class Step:
-    """What one minibatch makes of some weights: the mean loss, its gradient, running statistics.
+    """The mean loss of a minibatch, its gradient, and running statistics.
 
-    Rounding is relative to `scales` and `loss_scale`: a loss is a difference of numbers as large as
-    logits.
+    Rounding is relative to `scales` and `loss_scale`: a loss is a difference of logits.
     """
 
     loss: float

@@ -36,10 +36,9 @@ LARGE: Final = 10**10
 class Recomputed:
     """What a run should have computed, and how far its recorded steps are from it.
 
-    `expected` holds the logits before training and the first gradient, and `gained` what that has
-    from units in doubt that the run decided otherwise than float64 does, as `flipped` units of all
-    steps. `steps` has the distances by quantity. In the steps `hidden`, rounding hides how weights
-    moved.
+    `expected` holds the logits before training and the first gradient, `gained` what that has from
+    units in doubt that the run decided otherwise than float64, as `flipped` units of all steps.
+    `steps` has the distances by quantity. In `hidden` steps, rounding hides how weights moved.
     """
 
     expected: Weights
@@ -65,14 +64,15 @@ def recompute_all(runs: Sequence[Run]) -> dict[str, Recomputed | None]:
 
 def recompute(run: Run) -> Recomputed | None:
     """Recomputes the recorded steps of a run; None if its net is too large for that."""
-    numbers, last = traced_steps(run.record.config), len(run.record.losses)
+    numbers = traced_steps(run.record.config)
     if not numbers:
         return None
     first = RecordedStep(run, numbers[0])
     gradients = first.vector(part(run.arrays, "gradients/"))
     limit = run.tolerances["gradient"].limit
-    answer = first.explain(gradients, np.zeros_like(gradients), limit)
-    gained = answer.gained * first.scale
+    _, gained, units, _ = first.explain(gradients, np.zeros_like(gradients), limit)
+    gained = gained * first.scale
+    last = len(run.record.losses)
     before, after = (probe_logits(run, step) for step in (0, last))
     ends = compare(run.arrays, {"logits/after": after}, "logits/after")
     steps = {"logits": [replace(end, step=last) for end in ends]}
@@ -85,7 +85,7 @@ def recompute(run: Run) -> Recomputed | None:
         flipped += flips
     return Recomputed(
         expected={"logits/before": before, **named(first.by_name(first.exact + gained))},
-        gained=named(first.by_name(gained)) if answer.flipped else {},
+        gained=named(first.by_name(gained)) if units else {},
         scales=named(first.right.scales),
         steps=steps,
         hidden=hidden,
@@ -106,16 +106,6 @@ def probe_logits(run: Run, step: int) -> Array:
 def named(gradients: Mapping[str, Any]) -> dict[str, Any]:
     """By the names that gradients have in a run's arrays."""
     return {f"gradients/{name}": values for name, values in gradients.items()}
-
-
-@dataclass(frozen=True)
-class Explained:
-    """The distance `left` (n,), and what `flipped` of `tried` units add; relative to the scale."""
-
-    left: Array
-    gained: Array
-    flipped: int
-    tried: int
 
 
 class RecordedStep:
@@ -168,31 +158,32 @@ class RecordedStep:
             carried = self.momentum * self.vector(self.velocity_before)
         moved, rounding = movement(self.vector(self.before), self.vector(self.after), self.lr)
         hidden = rounding * np.finfo(self.dtype).eps / self.scale
-        answer = self.explain(moved - carried, hidden, limit)
+        left, gained, flipped, tried = self.explain(moved - carried, hidden, limit)
         ours, exact = np.array([self.loss]), np.array([self.right.loss])
         far, _ = distance(ours, exact, self.right.loss_scale)
         distances = {"loss": [Distance("loss", far, "the loss")]}
-        if (hidden <= limit).sum() > answer.tried or answer.left.max() > limit:
-            distances["update"] = self.distances(answer.left)
+        if (hidden <= limit).sum() > tried or left.max() > limit:
+            distances["update"] = self.distances(left)
         if self.velocity_after:
             shown = self.vector(self.velocity_after) - carried
-            left = (shown - self.exact) / self.scale - answer.gained
-            distances["velocity"] = self.distances(beyond(left, 0.0))
+            off = (shown - self.exact) / self.scale - gained
+            distances["velocity"] = self.distances(beyond(off, 0.0))
         if statistics := {name: self.after[name] for name in self.right.statistics}:
             distances["statistics"] = compare(statistics, self.right.statistics, "")
-        return distances, answer.flipped
+        return distances, flipped
 
     def distances(self, left: Array) -> list[Distance]:
         arrays = self.by_name(left)
         zeros = {name: np.zeros_like(values) for name, values in arrays.items()}
         return compare(arrays, zeros, "", dict.fromkeys(arrays, 1.0))
 
-    def explain(self, gradients: Array, hidden: Array, limit: float) -> Explained:
-        """What is expected of a run with these gradients (n,).
+    def explain(
+        self, gradients: Array, hidden: Array, limit: float
+    ) -> tuple[Array, Array, int, int]:
+        """How far gradients (n,) are off, what flipped units add, how many flipped and were tried.
 
         Rounding may have moved each entry by `hidden` (n,), relative to its scale. Where gradients
         are too far off, units in doubt are tried, each time twice as many, until some explain it.
-        No limit is widened.
         """
         off = (gradients - self.exact) / self.scale
         left, gained = beyond(off, hidden), np.zeros_like(off)
@@ -203,7 +194,7 @@ class RecordedStep:
             chosen = explaining(off, hidden, effects, limit)
             gained = sum((effects[i] for i in chosen), np.zeros_like(off))
             left = beyond(off - gained, hidden)
-        return Explained(left, gained, len(chosen), len(effects))
+        return left, gained, len(chosen), len(effects)
 
 
 def movement(before: Array, after: Array, lr: float) -> tuple[Array, Array]:

@@ -65,7 +65,7 @@ class Run:
 
     @cached_property
     def beginning(self) -> int:
-        """The number of steps over which rounding stays rounding, known of float64 and suites."""
+        """The steps over which rounding stays rounding, known of float64 and suites."""
         config = self.record.config
         known = config.dtype == "float64" or in_a_suite(config) or not traced_steps(config)
         return LIMITS[self.record.chapter].beginning if known else 1
@@ -76,12 +76,13 @@ class Run:
 
     @cached_property
     def tolerances(self) -> Tolerances:
-        """How far each quantity may be off, by name."""
+        """How far each quantity may be off; empty where the dtype has no limits."""
         limits = LIMITS[self.record.chapter]
         dtype = self.record.config.dtype
-        if not self.long:
-            return limits.tolerances[dtype]
-        long = limits.tolerances[dtype] | limits.long.get(dtype, {})
+        most = limits.tolerances.get(dtype, {})
+        if not most or not self.long:
+            return most
+        long = most | limits.long.get(dtype, {})
         return {name: long[name] for name in long if name not in ENDS}
 
     @property
@@ -101,8 +102,7 @@ class Run:
     def wrong_array(self) -> tuple[str, str]:
         """The first array without the expected name, shape and type, and why; or nothing.
 
-        Also epochs that are not those of the configuration, or an accuracy that is not that of the
-        run's predictions.
+        Also epochs that are not the configuration's, or an accuracy not of the predictions.
         """
         config, epochs = self.record.config, self.record.epochs
         ends = [config.steps_before(epoch) for epoch in range(config.number_of_epochs() + 1)]

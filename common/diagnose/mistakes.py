@@ -127,13 +127,11 @@ def mistake(update: Update, wrong: Sequence[str], previous: Update | None) -> st
     subject = "the gradient"
     if len(wrong) < len(exact.gradients):
         subject = f"the gradient of {names}"
-    basis = single_gradients(update, wrong)
-    shares = fit(applied, basis, limit)
+    shares = fit(applied, single_gradients(update, wrong), limit)
     if shares is not None:
         return f"{subject} is {weighted(shares, len(update.X))}"
     for phrase, parts in stale(update, wrong, grad, previous):
-        factors = fit(applied, parts, limit)
-        if factors is not None:
+        if (factors := fit(applied, parts, limit)) is not None:
             return f"{subject} {phrase.format(factors[-1])}"
     return f"{subject} is off by {off:.1e} of its largest entry"
 
@@ -159,10 +157,7 @@ def single_gradients(update: Update, names: Sequence[str]) -> list[Array]:
 
 
 def stale(
-    update: Update,
-    names: Sequence[str],
-    grad: Array,
-    previous: Update | None,
+    update: Update, names: Sequence[str], grad: Array, previous: Update | None
 ) -> Iterator[tuple[str, list[Array]]]:
     """What a step may take from the weights or from the step before, in words."""
     weights = flat(update.weights, names)
@@ -174,9 +169,7 @@ def stale(
     old = flat(before.exact().gradients, names)
     yield "is that of the weights before the last step", [old]
     yield "is that of the last minibatch", [last]
-    momentum = "momentum, or kept gradients"
-    phrase = "has {:.2g} times the last update added: "
-    yield f"{phrase}{momentum}", [grad, last]
+    yield "has {:.2g} times the last update added: momentum, or kept gradients", [grad, last]
 
 
 def weighted(shares: Array, n: int) -> str:
@@ -184,8 +177,7 @@ def weighted(shares: Array, n: int) -> str:
     unused = np.abs(shares) <= ROUNDED
     used = shares[~unused]
     if np.ptp(used) > ROUNDED:
-        least, most = shares.min(), shares.max()
-        unequal = f"a sum in which examples count {least:.3g} to {most:.3g} times"
+        unequal = f"a sum in which examples count {shares.min():.3g} to {shares.max():.3g} times"
         return means_of_shards(shares, n) or unequal
     factor = float(used.mean())
     if not unused.any():
@@ -203,8 +195,7 @@ def means_of_shards(shares: Array, n: int) -> str:
             sizes = n / (divisor * shares)
             whole = np.rint(sizes)
             off = np.abs(sizes - whole).max()
-            shards = (1 / whole).sum()
-            if off < ROUNDED and abs(shards - k) < ROUNDED:
+            if off < ROUNDED and abs((1 / whole).sum() - k) < ROUNDED:
                 return f"the {word} of the means of {k} shards, which differ in size"
     return ""
 

@@ -66,7 +66,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A framework whose runs of a chapter failed, and where; the most telling divergence is first.
+    """A framework whose runs of a chapter failed; the most telling divergence is first.
 
     `decided` is false where no majority of the runs agrees on something else.
     """

@@ -59,7 +59,7 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     else:
         limits = coarser.limits
         arrays = coarser.compared(ours.arrays), coarser.compared(expected.arrays)
-    checks = between(*arrays, limits)
+    checks = between(*arrays, limits, {})
     for check in checks:
         if not check.passed and check.distance is not None and check.check == "trajectory":
             losses = [both["losses"] for both in arrays]

@@ -42,9 +42,9 @@ def print_pair(verdict: PairVerdict, title: str) -> int:
     for line in (title, *verdict.notes):
         say(line)
     checks = verdict.checks
-    if checks and not checks[0].check:  # of weights, the farthest come first
-        checks = sorted(checks, key=lambda x: (x.distance is not None, -(x.distance or 0)))
     if checks:
+        if not checks[0].check:  # of weights, the farthest come first
+            checks = sorted(checks, key=lambda x: (x.distance is not None, -(x.distance or 0)))
         headings = ["compared", "distance", "limit", "farthest at"]
         Console(highlight=False).print(table(headings, map(pair_row, checks), left=(0, 3)))
     for check in checks:
