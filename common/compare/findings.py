@@ -77,7 +77,7 @@ class Check(BaseModel):
 
     @property
     def share(self) -> float:
-        """The distance as a share of the limit, above 1 if it failed; -1 if there is no limit."""
+        """The distance as a share of the limit, if any: above 1 if it failed."""
         if not self.tolerance:
             return -1.0
         if self.distance is None:
@@ -88,10 +88,7 @@ class Check(BaseModel):
 
 
 class Comparison(BaseModel):
-    """One suite of one chapter: what was computed, what it is compared with, and every check.
-
-    What some frameworks are `lacking` is why they have no such runs.
-    """
+    """One suite of one chapter; what frameworks are `lacking` is why they have no runs."""
 
     suite: str
     chapter: str

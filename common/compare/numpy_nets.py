@@ -1,6 +1,6 @@
 """Both nets in NumPy, forward and backward, by formulas that are derived by hand.
 
-They share no code with any framework. In float64 a step is the exact answer, except for rounding.
+They share no code with any framework. In float64 a step is exact, except for rounding.
 
 A layer returns its output and appends its backward pass to a tape: a function from the gradient of
 the output to that of the input, which stores those of weights. Images are (n, channels, rows,
@@ -100,7 +100,7 @@ class Pass:
         return out.transpose(3, 0, 1, 2) + self.weights[f"{name}.bias"][:, None, None]
 
     def norm(self, X: Array, name: str) -> Array:
-        """Batch normalization, by each shard's statistics or, without shards, the running ones."""
+        """Batch normalization; without shards, by the running statistics."""
         axes = 0, 2, 3
         scale = self.weights[f"{name}.weight"][:, None, None]
         shift = self.weights[f"{name}.bias"][:, None, None]
@@ -198,7 +198,7 @@ def largest_sum(terms: Array, axis: int | tuple[int, ...]) -> float:
 
 
 def windows(shape: tuple[int, ...], size: int, stride: int) -> Iterator[tuple[Any, ...]]:
-    """Where each entry of a window lies in images of a shape (channels, rows, columns, n)."""
+    """Where each entry of a window lies in images (channels, rows, columns, n)."""
     last = [side - size + 1 for side in shape[1:3]]
     for i, j in product(range(size), repeat=2):
         yield slice(None), slice(i, i + last[0], stride), slice(j, j + last[1], stride)

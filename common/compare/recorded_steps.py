@@ -29,7 +29,7 @@ from common.records.trace import traced_steps
 
 AT_ONCE: Final = 4
 LARGE: Final = 10**10
-"""Operations of a step from which on runs are recomputed one by one: a pass takes 0.75 GiB."""
+"""Operations of a step from which on one run at a time is recomputed: 0.75 GiB."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class RecordedStep:
         return arrays
 
     def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], int]:
-        """How far the step is from its exact result, by quantity, and how many units have flipped.
+        """How far the step is from its exact result, and how many units have flipped.
 
         There is no "update" where rounding leaves fewer entries than units in doubt: some units
         would explain anything.

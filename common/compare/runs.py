@@ -45,7 +45,7 @@ EXAMPLES: Final = {
 
 @dataclass(frozen=True)
 class Run:
-    """A record that can be trusted, with its tensors and, as `losses`, the loss of every step."""
+    """A record that can be trusted, with its tensors and, as `losses`, all losses."""
 
     record: Record
     arrays: Weights
@@ -135,7 +135,7 @@ def final_accuracy(record: Record) -> float:
 
 
 def other_settings(config: Config, settings: Settings, kind: str) -> dict[str, Any]:
-    """The settings in which a run differs from what is planned, and their planned values."""
+    """The planned values of the settings in which a run differs."""
     where = config.devices, kind, config.dataset, EXAMPLES[config.dataset]
     try:
         asked = Config.of(all_settings(config.framework, config.chapter, settings), *where)

@@ -44,7 +44,7 @@ def shares_in(value: float, k: int) -> Shares:
 
 
 def contributions(held: Sequence[Sequence[Shares]], place: str) -> str:
-    """What devices have where the sum of all is due; nothing if they have it in each place."""
+    """What devices have where the sum of all is due; nothing if they have it."""
     phrases = []
     for device, places in enumerate(held):
         wrong = [i for i, shares in enumerate(places) if {*shares} != {1}]

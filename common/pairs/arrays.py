@@ -23,7 +23,7 @@ MOST_AXES: Final = 5
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on two, by array or by check; with `differences` in their setting, nothing."""
+    """The verdict on two, by array or check; with `differences` in the setting, neither."""
 
     checks: list[Check]
     notes: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ def compare_arrays(
 
 
 def allowed(ours: Array, expected: Array, tolerance: float | None) -> float:
-    """The tolerance, else the epsilon of the coarser dtype: two roundings are each off by half."""
+    """The tolerance, else the coarser dtype's epsilon: roundings are off by half."""
     if tolerance is not None:
         return tolerance
     dtypes = [values.dtype for values in (ours, expected) if values.dtype.kind == "f"]
@@ -120,7 +120,7 @@ def joined(*said: str) -> str:
 
 
 def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | None) -> str:
-    """Which array of another name is `expected`, and how; empty if none is, or several are."""
+    """Which array of another name alone is `expected`, and how; or nothing."""
     alike = []
     for name, values in surplus.items():
         if how := likeness(values, expected, allowed(values, expected, tolerance)):
@@ -129,7 +129,7 @@ def renamed(surplus: Mapping[str, Array], expected: Array, tolerance: float | No
 
 
 def likeness(ours: Array, expected: Array, limit: float) -> str:
-    """Whether `expected` is `ours` as it is, transposed or reshaped, in words; empty if not."""
+    """How `expected` is `ours`: as it is, transposed or reshaped; or nothing."""
     if ours.size != expected.size or not ours.size or ours.ndim > MOST_AXES:
         return ""
     first, second = wide(ours), wide(expected)

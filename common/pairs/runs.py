@@ -1,4 +1,4 @@
-"""Compares two runs or two files: whether their setting is the same, and where they diverge."""
+"""Compares two files: runs, as a suite does, or weights."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +34,7 @@ def compare_files(first: Path, second: Path, tolerance: float | None) -> PairVer
 
 
 def read_run(path: Path) -> Run:
-    """A run from its record and tensors, in the net's order; RunError if it cannot be trusted."""
+    """A run, arrays in the net's order. Raises RunError if it cannot be trusted."""
     run = load(path, read_record(path))
     compared = tuple(NUMERICAL.values())
     names = [name for name in expected_arrays(run.record) if name.startswith(compared)]
@@ -44,7 +44,7 @@ def read_run(path: Path) -> Run:
 
 
 def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> PairVerdict:
-    """The verdict on two runs, `ours` against what is `expected`, by the checks of a suite.
+    """The verdict on two runs, by the checks of a suite.
 
     Framework, devices and dtype may differ, the setting may not.
     """
