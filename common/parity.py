@@ -34,7 +34,6 @@ from common.terminal.command import Parser, status
 from common.terminal.text import printable
 from common.terminal.values import DEVICES, count, distance, path
 
-VERDICT_FILES: Final = ("parity.json", "parity.html")
 PAGE_NEEDS: Final = "jinja2"
 """What frameworks' environments lack."""
 
@@ -101,7 +100,7 @@ def of_two_files(command: Parser, flags: argparse.Namespace) -> bool:
 
 def compare_folder(flags: argparse.Namespace) -> int:
     """Writes and prints the verdict on a folder. Returns 0 or 1."""
-    for name in VERDICT_FILES:
+    for name in ("parity.json", "parity.html"):
         with suppress(OSError):  # a verdict must not outlive a later comparison
             destination(flags.folder / name).unlink()
     extent = {name: getattr(flags, name) for name in ("more_devices", "over_hosts", "gpus")}

@@ -76,12 +76,14 @@ def recompute(run: Run) -> Recomputed | None:
     before, after = (probe_logits(run, step) for step in (0, last))
     ends = compare(run.arrays, {"logits/after": after}, "logits/after")
     steps = {"logits": [replace(end, step=last) for end in ends]}
-    hidden, flipped = [], 0
+    hidden = []
+    flipped = 0
     for step in chain([first], (RecordedStep(run, number) for number in numbers[1:])):
         distances, flips = step.compare(run.tolerances)
         for quantity, worst in distances.items():
             steps.setdefault(quantity, []).extend(replace(x, step=step.number) for x in worst)
-        hidden += [step.number] if "update" not in distances else []
+        if "update" not in distances:
+            hidden.append(step.number)
         flipped += flips
     return Recomputed(
         expected={"logits/before": before, **named(first.by_name(first.exact + gained))},
