@@ -7,9 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-if not __package__:  # run as a file, as an editor does
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import messages
 from common.base.errors import RequestError
