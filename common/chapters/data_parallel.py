@@ -62,6 +62,7 @@ class FromScratch(DataParallel):
     kernels: Kernels
     collectives: Collectives
     on_host: Callable[[Any], Array]
+    """Copies a tensor to the host: what follows must not see later updates."""
 
     def trainer(
         self, weights: Mapping[str, Array], devices: Sequence[Any], options: ScratchOptions

@@ -113,7 +113,9 @@ class StrategiesOptions(Options):
         return why
 
     def no_native(self, framework: str) -> str:
-        lacks = NO_NATIVE.get(framework, {})
+        lacks = NO_NATIVE.get(framework)
+        if lacks is None:
+            return f"the backend of {framework} has no native versions"
         schedule = lacks.get(self.schedule, "") if self.strategy == "pipeline" else ""
         return lacks.get(self.strategy, schedule)
 
