@@ -3,7 +3,7 @@
 No shape has an `id`, so that many pictures can stand on one page.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import ceil
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
@@ -97,32 +97,6 @@ def box(place: Place, label: str, part: str, share: float) -> str:
     parts = ("on-sum",) if share == 1 and part == "cell" else ()
     words = [text(x + width / 2, y + height / 2 + 4.3, label, *parts)] if label else []
     return group([rect(place, part, share=share), *words], "box")
-
-
-def arrow(points: Sequence[tuple[float, float]], line: str) -> str:
-    """An arrow along straight lines, horizontal or vertical, with round corners."""
-    (x, y), (before_x, before_y) = points[-1], points[-2]
-    dx, dy = _sign(x - before_x), _sign(y - before_y)
-    tip = [(x, y), (x - 6 * dx - 3.5 * dy, y - 6 * dy - 3.5 * dx)]
-    tip.append((x - 6 * dx + 3.5 * dy, y - 6 * dy + 3.5 * dx))
-    shaft = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
-    outline = "L".join(f"{number(a)} {number(b)}" for a, b in tip)
-    return path(_rounded(shaft), line) + path(f"M{outline}Z", "head")
-
-
-def _rounded(points: Sequence[tuple[float, float]], radius: float = 3) -> str:
-    """Path data of lines whose corners are cut by curves."""
-    data = f"M{number(points[0][0])} {number(points[0][1])}"
-    for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):
-        start = (x - radius * _sign(x - ax), y - radius * _sign(y - ay))
-        end = (x + radius * _sign(bx - x), y + radius * _sign(by - y))
-        data += f"L{number(start[0])} {number(start[1])}Q{number(x)} {number(y)} "
-        data += f"{number(end[0])} {number(end[1])}"
-    return data + f"L{number(points[-1][0])} {number(points[-1][1])}"
-
-
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
 
 
 def fits(words: str, width: float, size: float = SIZE) -> bool:

@@ -228,8 +228,8 @@ globalThis.moments = (() => {
     gradients: "Gradients: the darker, the more devices’ examples are in the sum.",
   };
 
-  // A part of a tensor in the outline of the whole, as in common/drawing/plans.py: the first axis
-  // runs down, the second one to the right; a slice of the numbers in one row, from the top down.
+  // A part of a tensor in the outline of the whole, as in notebooks/drawing/pictures.py: the first
+  // axis runs down, the second one to the right; a slice of the flat tensor, from the top down.
   function filled({ axis, start: from, stop }, shape, [x, y, wide], part, share) {
     const length = axis === null ? shape.reduce((a, b) => a * b, 1) : shape[axis];
     const [a, b] = [from / length, stop / length];

@@ -12,13 +12,12 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.chapters.strategies import SCHEDULES
-from common.drawing import plans
 from common.drawing.theme import style
 from common.parallel.schedules import SCHEDULES as ALLREDUCES, Schedule
 from common.plan import OPTIMIZERS, PRECISIONS, Scenario
 from common.terminal.values import WIDTH
-from notebooks.drawing import storyboard
 from notebooks.drawing.frames import Frame, frames, gaps, words
+from notebooks.drawing.pictures import allreduce, memory, timelines, who_has_what
 from notebooks.drawing.pipeline_runs import RUNS
 
 LABELS: Final = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "mxnet": "MXNet"}
@@ -34,10 +33,10 @@ START: Final = {"memory": Scenario(), "shards": Scenario(strategy="zero3")}
 """The plan that a reader sees first."""
 
 STILL: Final = {
-    "pipeline": partial(plans.timelines, 4, 4),
-    "memory": partial(plans.memory, START["memory"].devices, START["memory"].examples, *STRATEGIES),
-    "shards": partial(plans.who_has_what, START["shards"].strategy, START["shards"].devices),
-    "rounds": partial(storyboard.allreduce, "ring", 4),
+    "pipeline": partial(timelines, 4, 4),
+    "memory": partial(memory, START["memory"].devices, START["memory"].examples, *STRATEGIES),
+    "shards": partial(who_has_what, START["shards"].strategy, START["shards"].devices),
+    "rounds": partial(allreduce, "ring", 4),
 }
 """By name of an explorer: the picture shown without scripts."""
 

@@ -1,25 +1,98 @@
 """The pictures of the chapters, as SVG: strategies, plans and allreduces."""
 
+import math
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from common.base.errors import RunError
-from common.drawing.plans import (
-    memory as memory,
-    step,
-    timelines as timelines,
-    who_has_what as who_has_what,
-)
+from common.chapters.strategies import StrategiesOptions
+from common.drawing import plans, svg
+from common.drawing.plans import MARGIN, WIDTH
 from common.drawing.theme import style
 from common.parallel.nets import dense
+from common.parallel.pipelines import IN_FLIGHT, order, simulate
+from common.parallel.plans import Part
 from common.parallel.strategies import split
 from notebooks.drawing.storyboard import allreduce as allreduce
+
+HIGH, ROW, WIDEST, NAMES = 40, 52, 132, 52
+"""The height of a weight, from one layer to the next, the most from one device to the next,
+and the width of layers' names."""
+
+
+def who_has_what(strategy: str, devices: int, replicas: int = 1) -> str:
+    """Which device keeps which part of each weight and bias, in an outline of the whole.
+
+    The first axis of a weight runs down, the second one to the right.
+    """
+    plan = StrategiesOptions(strategy, replicas=replicas, microbatches=1).plan(devices)
+    pitch = min(WIDEST, (WIDTH - 2 * MARGIN - NAMES) / devices)
+    drawn: list[str] = []
+    for number in range(devices):
+        x = MARGIN + NAMES + number * pitch
+        name = f"device {number}" if pitch > 60 else str(number)
+        drawn.append(svg.text(x + (pitch - 12) / 2, 26, name, "muted"))
+        for row, layer in enumerate(plan.layers):
+            top = 38 + ROW * row
+            if number == 0:
+                drawn.append(svg.text(MARGIN, top + HIGH / 2 + 4, layer, "bold", anchor="start"))
+            for kind, left, wide in (("weight", x, pitch - 30), ("bias", x + pitch - 24, 12)):
+                name = f"{layer}.{kind}"
+                place = left, top, wide, HIGH
+                drawn.append(svg.rect(place, "ghost", radius=2))
+                if (part := plan.weights[name][number % plan.devices]) is not None:
+                    drawn.append(_filled(part, plan.shapes[name], place))
+    sizes = [plan.sizes_of(plan.weights, i).values() for i in range(plan.devices)]
+    kept = [f"{sum(elements):,}" for elements in sizes]
+    rows = f" in {replicas} rows" if replicas > 1 else ""
+    described = (
+        f"Each of {devices} devices keeps a part of the weight and the bias of each layer, "
+        f"by the strategy {strategy}. Elements kept: {', '.join(kept)}."
+    )
+    title = f"Who has what: {strategy}, {devices} devices{rows}"
+    return svg.picture(WIDTH, 38 + ROW * len(plan.layers), title, described, drawn)
+
+
+def _filled(part: Part, shape: tuple[int, ...], place: svg.Place) -> str:
+    """The part in the outline; a flat slice is drawn from the top down."""
+    x, y, wide, high = place
+    length = math.prod(shape) if part.axis is None else shape[part.axis]
+    start, size = part.start / length, (part.stop - part.start) / length
+    if part.axis == 1:
+        return svg.rect((x + wide * start, y, wide * size, high), "cell", share=0.6)
+    return svg.rect((x, y + high * start, wide, high * size), "cell", share=0.6)
+
+
+def timelines(stages: int = 4, microbatches: int = 4) -> str:
+    """Every order of a pipeline on one scale: when each device works and waits."""
+    events = {name: simulate(order(name, stages, microbatches)) for name in IN_FLIGHT}
+    longest = max(event.end for timed in events.values() for event in timed)
+    blocks = [plans.lanes(name, stages, timed, longest) for name, timed in events.items()]
+    described = (
+        f"{microbatches} microbatches go through {stages} devices, forward and backward. "
+        "Each pass takes one unit of time. In empty places of a row, a device waits."
+    )
+    return plans.stacked("Orders of a pipeline", described, *blocks, plans.legend(plans.PASSES))
+
+
+def memory(devices: int, examples: int, *strategies: str, microbatches: int = 1) -> str:
+    """The memory of each device in a float32 step, for some strategies."""
+    options = [StrategiesOptions(name, microbatches=microbatches) for name in strategies]
+    usages = [chosen.usage(devices, examples, 4) for chosen in options]
+    most = max(max(usage.kept()) for usage in usages)
+    blocks = [plans.bars(name, usage, most) for name, usage in zip(strategies, usages, strict=True)]
+    described = (
+        f"Peak bytes of weights, gradients, momentum and activations on {devices} devices, "
+        f"in a step on {examples} examples, for {', '.join(strategies)}."
+    )
+    blocks.append(plans.legend(plans.KINDS))
+    return plans.stacked(f"Memory of {devices} devices", described, *blocks)
 
 
 def planned_pipeline() -> str:
     """A pipeline whose stages are alike, as `python -m common.plan` draws it."""
     plan = split(dense(100_000_000, 32), "pipeline", 4, microbatches=8)
-    return step(plan, plan.usage(8192, 4))
+    return plans.step(plan, plan.usage(8192, 4))
 
 
 def three_splits() -> str:

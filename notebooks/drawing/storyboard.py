@@ -112,7 +112,7 @@ def _panel(board: Board, number: int, x: float, y: float) -> str:
             label = board.label(mask)
             parts.append(svg.box((*at, board.pitch - 2, CELL), label, "cell", board.share(mask)))
     for t, lane in zip(frame.transfers, frame.lanes, strict=True):
-        parts.append(_arrow(board, t, lane, x + board.labels, y))
+        parts.append(_message(board, t, lane, x + board.labels, y))
     return svg.group(parts, "panel")
 
 
@@ -126,7 +126,7 @@ def _names(board: Board, x: float, y: float) -> Iterator[str]:
         yield svg.text(x, y + board.tops[chunk] + 13, f"c{chunk}", "muted", anchor="start")
 
 
-def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
+def _message(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
     """A message: a thin outline at its source, a thick one at its target, and an arrow below."""
     top = y + board.tops[t.chunks.start]
     bottom = y + board.tops[t.chunks.stop - 1] + CELL
@@ -138,8 +138,36 @@ def _arrow(board: Board, t: Transfer, lane: int, x: float, y: float) -> str:
     source, target = (edge + board.pitch / 2 - 1 for edge in edges)
     y_lane = bottom + FIRST + LANE * lane
     points = [(source, bottom), (source, y_lane), (target, y_lane), (target, bottom + 1)]
-    line = svg.arrow(points, "adds" if t.adds else "copies")
+    line = _arrow(points, "adds" if t.adds else "copies")
     return svg.group([*outlines, line, svg.dot(source, bottom, "head")], "arrow")
+
+
+def _arrow(points: Sequence[tuple[float, float]], line: str) -> str:
+    """An arrow along straight lines, horizontal or vertical, with round corners."""
+    (x, y), (before_x, before_y) = points[-1], points[-2]
+    dx, dy = _sign(x - before_x), _sign(y - before_y)
+    tip = [(x, y), (x - 6 * dx - 3.5 * dy, y - 6 * dy - 3.5 * dx)]
+    tip.append((x - 6 * dx + 3.5 * dy, y - 6 * dy + 3.5 * dx))
+    shaft = [*points[:-1], (x - 5 * dx, y - 5 * dy)]
+    return svg.path(_rounded(shaft), line) + svg.path(f"M{'L'.join(map(_text, tip))}Z", "head")
+
+
+def _rounded(points: Sequence[tuple[float, float]], radius: float = 3) -> str:
+    """Path data of lines whose corners are cut by curves."""
+    data = f"M{_text(points[0])}"
+    for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):
+        start = (x - radius * _sign(x - ax), y - radius * _sign(y - ay))
+        end = (x + radius * _sign(bx - x), y + radius * _sign(by - y))
+        data += f"L{_text(start)}Q{_text((x, y))} {_text(end)}"
+    return data + f"L{_text(points[-1])}"
+
+
+def _text(point: tuple[float, float]) -> str:
+    return " ".join(map(svg.number, point))
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
 
 
 def _legend(board: Board, y: float) -> Iterator[str]:
@@ -148,7 +176,7 @@ def _legend(board: Board, y: float) -> Iterator[str]:
     meanings = {"adds": "is added to the sum there", "copies": "replaces the sum there"}
     for line, (part, meaning) in enumerate(meanings.items()):
         at = y + 20 + 20 * line
-        yield svg.arrow([(MARGIN, at), (MARGIN + 34, at)], part)
+        yield _arrow([(MARGIN, at), (MARGIN + 34, at)], part)
         yield svg.text(MARGIN + 44, at + 4, f"a message that {meaning}", anchor="start")
     x = float(MARGIN)
     for mask, meaning in _masks(board).items():
