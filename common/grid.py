@@ -8,11 +8,11 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from common.backends.frameworks import FRAMEWORKS
 from common.base.children import end, start
@@ -53,11 +53,10 @@ def runs(
     return sorted(planned, key=lambda run: run[1].get("preset") != "quick")
 
 
-def work(framework: str, chapter: str, settings: Mapping[str, Any], printed: Path) -> None:
+def work(framework: str, chapter: str, settings: Mapping[str, Any], output: Connection) -> None:
     """Does in a process of its own what the command of a run does, with its output in a file."""
-    output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
-        os.dup2(output, stream)
+        os.dup2(output.fileno(), stream)
     flags = as_flags(settings)
     print(f"python -m frameworks.{framework}.{chapter}", *flags, flush=True)
     raise SystemExit(run_chapter(framework, chapter, flags))
@@ -76,26 +75,28 @@ def run_all(framework: str, planned: Sequence[Planned], at_once: int) -> int:
     # The runs are forked, and each would spend seconds on it. Where it is missing, each says so.
     preload(framework, "common.training.run")
     waiting, ended, failed = iter(planned), 0, 0
-    running: dict[Any, tuple[BaseProcess, Path]] = {}  # by what becomes ready when it ends
-    with TemporaryDirectory() as folder:
-        try:
-            while True:
-                for run in islice(waiting, 0 if failed else at_once - len(running)):
-                    printed = Path(folder, str(ended + len(running)))
-                    process = start(work, framework, *run, printed)
-                    running[process.sentinel] = process, printed
-                if not running:
-                    return failed
-                for sentinel in wait(list(running)):
-                    process, printed = running.pop(sentinel)
-                    process.join()
-                    ended, code = ended + 1, process.exitcode or 0
-                    text = printed.read_text(errors="replace").rstrip()
-                    by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
-                    print(f"{ended}/{len(planned)} {text}{by}", flush=True)
-                    failed = failed or abs(code)
-        finally:
-            end(process for process, _ in running.values())
+    running: dict[Any, tuple[BaseProcess, IO[str]]] = {}  # by what becomes ready when it ends
+    try:
+        while True:
+            for run in islice(waiting, 0 if failed else at_once - len(running)):
+                printed: IO[str] = TemporaryFile("w+", errors="replace")  # noqa: SIM115
+                # A process that is not forked gets a connection, but no bare number.
+                output = Connection(os.dup(printed.fileno()), readable=False)
+                process = start(work, framework, *run, output)
+                running[process.sentinel] = process, printed
+            if not running:
+                return failed
+            for sentinel in wait(list(running)):
+                process, printed = running.pop(sentinel)
+                process.join()
+                ended, code = ended + 1, process.exitcode or 0
+                by = f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
+                with printed:
+                    printed.seek(0)
+                    print(f"{ended}/{len(planned)} {printed.read().rstrip()}{by}", flush=True)
+                failed = failed or abs(code)
+    finally:
+        end(process for process, _ in running.values())
 
 
 def parser() -> Parser:

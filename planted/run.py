@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -51,11 +52,11 @@ class PlantedJob(Job):
 
 
 def work_planted(
-    bug: str, framework: str, chapter: str, given: Mapping[str, Any], printed: Path
+    bug: str, framework: str, chapter: str, given: Mapping[str, Any], output: Connection
 ) -> None:
     """What the process of a run does: see `common.grid.work`."""
     with patch("common.training.run.Job", partial(PlantedJob, bug=bug)):
-        work(framework, chapter, given, printed)
+        work(framework, chapter, given, output)
 
 
 def seconds_used() -> float:
@@ -94,14 +95,15 @@ def planned(bug: Bug, framework: str) -> Runs:
 
 def compared(bug: str, framework: str, runs: Mapping[str, Iterable[int]]) -> Results:
     """Makes runs with a bug and compares them. Raises RunError if one cannot be made."""
-    with TemporaryDirectory(prefix="planted-") as folder:
-        printed = Path(folder) / "printed"
+    with TemporaryDirectory(prefix="planted-") as folder, TemporaryFile("w+") as printed:
+        output = Connection(os.dup(printed.fileno()), readable=False)
         for name, devices in runs.items():
             task = partial(start, work_planted, bug, framework, KNOWN[name].chapter)
-            for process in [task(settings(KNOWN[name], k, folder), printed) for k in devices]:
+            for process in [task(settings(KNOWN[name], k, folder), output) for k in devices]:
                 process.join()
                 if process.exitcode not in (0, 1):
-                    raise RunError(f"{bug}: {printed.read_text()}")
+                    printed.seek(0)
+                    raise RunError(f"{bug}: {printed.read()}")
         chapters = list(dict.fromkeys(KNOWN[name].chapter for name in runs))
         results = examine(Path(folder), frameworks=[framework], chapters=chapters)
         return {f"{x.suite.chapter} {x.suite.name}": x for x in results}

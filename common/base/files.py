@@ -46,10 +46,12 @@ def remove_temporaries(folder: Path, files: re.Pattern[str]) -> None:
 def destination(path: Path) -> Path:
     """The file, there or to be made, that is meant by `path`: where its links lead.
 
-    Raises OSError if it is no regular file.
+    Raises OSError if it is no regular file, or is write-protected.
     """
     if path.exists():
         require_regular(path)
+        if not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):  # root may write any
+            raise PermissionError(errno.EACCES, "the file is write-protected", str(path))
     return Path(os.path.realpath(path))
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def test_others_may_read_what_the_umask_allows(tmp_path: Path) -> None:
 REFUSED: dict[str, Callable[[Path], object]] = {
     "it is a folder, not": Path.mkdir,
     "it is a pipe or a device, not": os.mkfifo,
+    "the file is write-protected": partial(Path.touch, mode=0o444),
 }
 
 
