@@ -6,7 +6,6 @@ from common.chapters.data_parallel import ByWrapper, FromScratch
 from common.chapters.splitting import BySplitting, MakeTrainer
 from frameworks.pytorch import collectives, hosts, kernels
 from frameworks.pytorch.devices import devices, synchronize
-from frameworks.pytorch.launch import launch
 from frameworks.pytorch.layouts import on_host
 
 
@@ -14,7 +13,9 @@ def scratch() -> FromScratch:
     """LeNet and a hand-written allreduce."""
     from frameworks.pytorch import scratch
 
-    return FromScratch(launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host)
+    return FromScratch(
+        hosts.launch, devices, synchronize, hosts, scratch, kernels, collectives, on_host
+    )
 
 
 def concise() -> ByWrapper:

@@ -15,7 +15,7 @@ from common.parallel.replicas import share_of
 from common.parallel.schedules import Schedule, execute
 from common.parallel.shards import shard_sizes
 from frameworks.pytorch import hosts
-from frameworks.pytorch.launch import interface_used
+from frameworks.pytorch.interfaces import interface_used
 
 
 def by_schedule(schedule: Schedule, data: Sequence[Tensor]) -> list[Tensor]:

@@ -15,7 +15,7 @@ from common.base.errors import RequestError
 from common.chapters.concise import ConciseOptions
 from common.parallel.shards import shard_sizes
 from frameworks.pytorch.devices import settled
-from frameworks.pytorch.launch import launch_processes
+from frameworks.pytorch.hosts import launch_processes
 from frameworks.pytorch.resnet import Residual
 
 

@@ -48,11 +48,12 @@ def test_neither_a_port_in_use_nor_another_run_disturbs(tmp_path: Path) -> None:
 
 
 def test_on_one_host_no_other_host_can_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    launch: Any = importlib.import_module("frameworks.pytorch.launch")
+    hosts: Any = importlib.import_module("frameworks.pytorch.hosts")
+    interfaces: Any = importlib.import_module("frameworks.pytorch.interfaces")
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    with launch.interface_used(ALONE):
-        assert os.environ["GLOO_SOCKET_IFNAME"] == launch.interface_of("127.0.0.1")
-    _, port, store = launch.rendezvous(ALONE)
+    with interfaces.interface_used(ALONE):
+        assert os.environ["GLOO_SOCKET_IFNAME"] == interfaces.interface_of("127.0.0.1")
+    _, port, store = hosts.rendezvous(ALONE)
     assert store
     socket.create_connection(("127.0.0.1", port)).close()
     with pytest.raises(ConnectionRefusedError):

@@ -1,4 +1,4 @@
-"""Four listings have the same functions in four frameworks."""
+"""The backends have the same functions in the same order."""
 
 import ast
 import re
@@ -67,6 +67,16 @@ def test_listings_define_the_same_functions_in_the_same_order(backend: str) -> N
                 assert arguments(function) == arguments(model), name
             if function and model and module == "scratch" and name in SAME:
                 assert [*map(ast.unparse, function.body)] == [*map(ast.unparse, model.body)], name
+
+
+@pytest.mark.parametrize("backend", FRAMEWORKS)
+def test_functions_of_the_same_name_are_in_the_same_order(backend: str) -> None:
+    for path in (ROOT / backend).rglob("*.py"):
+        module = str(path.relative_to(ROOT / backend).with_suffix(""))
+        for other in (name for name in FRAMEWORKS if (ROOT / name / f"{module}.py").exists()):
+            ours, theirs = functions(backend, module), functions(other, module)
+            same = [name for name in ours if name in theirs]
+            assert same == [name for name in theirs if name in ours], (module, other)
 
 
 @pytest.mark.parametrize("backend", FRAMEWORKS)

@@ -6,21 +6,6 @@ from mxnet import sym
 from common.parallel.plans import Plan
 
 
-def lenet(plan: Plan) -> mx.sym.Symbol:
-    """The logits (n, 10) of "data", images (n, 1, 28, 28); weights have their canonical names."""
-    X = sym.var("data").as_np_ndarray()
-    for number, names in enumerate(plan.stages):
-        with mx.AttrScope(ctx_group=group_of(number)):
-            for name in names:
-                X = layer(name, X, plan)
-    return X
-
-
-def group_of(stage: int) -> str:
-    """The name of a stage's context group."""
-    return f"stage{stage}"
-
-
 def layer(name: str, X: mx.sym.Symbol, plan: Plan) -> mx.sym.Symbol:
     """The output of a layer for `X`, with its activation and pooling."""
     weight, bias = (sym.var(f"{name}.{kind}").as_np_ndarray() for kind in ("weight", "bias"))
@@ -31,3 +16,18 @@ def layer(name: str, X: mx.sym.Symbol, plan: Plan) -> mx.sym.Symbol:
         return sym.npx.pooling(Y, pool_type="avg", kernel=(2, 2), stride=(2, 2))
     Y = sym.npx.fully_connected(X, weight, bias, num_hidden=out)
     return Y if name == "fc2" else sym.npx.activation(Y, act_type="relu")
+
+
+def group_of(stage: int) -> str:
+    """The name of a stage's context group."""
+    return f"stage{stage}"
+
+
+def lenet(plan: Plan) -> mx.sym.Symbol:
+    """The logits (n, 10) of "data", images (n, 1, 28, 28); weights have their canonical names."""
+    X = sym.var("data").as_np_ndarray()
+    for number, names in enumerate(plan.stages):
+        with mx.AttrScope(ctx_group=group_of(number)):
+            for name in names:
+                X = layer(name, X, plan)
+    return X

@@ -7,7 +7,7 @@ from common.backends.devices import ALONE, DeviceRequest, Process
 from common.base.errors import RequestError
 from common.chapters.strategies import StrategiesOptions
 from frameworks.pytorch.devices import settled
-from frameworks.pytorch.launch import launch_processes
+from frameworks.pytorch.hosts import launch_processes
 
 
 def launch(
