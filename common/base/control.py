@@ -192,7 +192,7 @@ class Group:
         self.ends: dict[int, Failure | None] = {}
         self.missed = dict.fromkeys(children, 0)
         self.counted, self.limit = time.monotonic(), math.inf
-        self.asked = self.stopping = False
+        self.stopping = False
         for rank, child in children.items():
             self.channels[rank] = child.channel
             self.listen_to(rank, child.channel, child.name)
@@ -232,8 +232,7 @@ class Group:
         if time.monotonic() - self.counted >= BEAT:
             self.counted = time.monotonic()
             self.beat()
-        if self.stop.asked and not self.asked:  # once: the answer is a message, too
-            self.asked = True
+        if self.stop.asked and not self.stopping:  # the answer is a message, too
             self.ask_to_stop()
         if self.stopping:  # each time: a run notes it only once it has begun
             self.tell(stop=True)

@@ -5,6 +5,7 @@ test images after each epoch; `epoch/seconds`, of training, and `epoch/minibatch
 digest, of the epoch under way; and the trace of `common.records.trace`.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -58,7 +59,7 @@ class Files:
             require_file(file, "--out")
         if weights is not None:
             require_file(weights, "--save-weights")
-            if weights.resolve() in [file.resolve() for file in written]:
+            if os.path.realpath(weights) in map(os.path.realpath, written):
                 raise RequestError(f"--save-weights {weights} is a file of --out: name another one")
 
 
@@ -72,26 +73,21 @@ class Checkpoint(NamedTuple):
 
 @dataclass
 class Checkpoints:
-    """Writes a run's checkpoints `every` so many steps; None: at the end of each epoch.
+    """Writes a run's checkpoints `every` so many steps.
 
-    Only a run's first process `writes`. `last` is the newest, or that it resumes from.
+    `last` is the newest, or that it resumes from.
     """
 
     folder: Path
-    every: int | None
+    every: int
     record: Record
-    writes: bool
     last: Path | None
-
-    def due(self, step: int, *, ends: bool) -> bool:
-        """Whether to write one after a step, which may have ended an epoch."""
-        return ends if self.every is None else step % self.every == 0
 
     def write(self, tensors: Weights) -> None:
         """Writes a checkpoint, and removes all but this and the last one. Raises RunError."""
         name = self.record.name()
         path = self.folder / f"{name}-step{len(self.record.losses)}.json"
-        if not self.writes or path == self.last:  # it has resumed there, and made no step
+        if path == self.last:  # it has resumed there, and made no step
             return
         write_record(path, self.record, tensors)
         kept = {self.last and self.last.stem, path.stem}
@@ -174,12 +170,7 @@ def resumed(record: Record, found: Checkpoint, report: Reporter) -> Record:
     )
     why = f"; from there it may round otherwise: {', '.join(differences)}" if differences else ""
     report.notice(f"resuming from {found.path}, after step {resumption.step:,}{why}")
-    update = {
-        "losses": earlier.losses,
-        "epochs": earlier.epochs,
-        "resumed": [*earlier.resumed, resumption],
-    }
-    return record.model_copy(update=update)
+    return record.model_copy(update={"resumed": [*earlier.resumed, resumption]})
 
 
 def require_alike(record: Record, found: Checkpoint | None, process: Process) -> None:

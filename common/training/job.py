@@ -74,10 +74,8 @@ class Job:
                 self.write(record)
             checkpoints = None
             if folder := self.files.checkpoint_dir:
-                last = found and found.path
-                checkpoints = Checkpoints(folder, self.files.checkpoint_every, record, first, last)
-            # A checkpoint's record shares these lists.
-            outcome = Outcome(record.losses, record.epochs)
+                every = self.files.checkpoint_every or config.steps_of_whole()
+                checkpoints = Checkpoints(folder, every, record, found and found.path)
             training = Training(
                 chapter,
                 devices.local,
@@ -88,9 +86,9 @@ class Job:
                 found,
                 stop,
                 process,
-                outcome,
+                Outcome(record.losses, record.epochs),  # a checkpoint's record shares these lists
             )
-            training.train(weights)
+            outcome = training.train(weights)
             process.gather(0)  # no record is complete before all processes are done
             if first:
                 self.finish(record, outcome)

@@ -119,7 +119,7 @@ class Training:
             self._train(epoch, after - before, before)
             self._evaluate(epoch, after - before, epochs)
             last = epoch + 1 == epochs
-            if self.checkpoints and (last or self.checkpoints.due(after, ends=True)):
+            if self.checkpoints and (last or after % self.checkpoints.every == 0):
                 self._checkpoint(self.checkpoints)
 
     def _train(self, epoch: int, steps: int, before: int) -> None:
@@ -135,7 +135,7 @@ class Training:
                     break
                 queued.append(self._step(step, batch, bar))
                 last = step == before + steps
-                if self.checkpoints and not last and self.checkpoints.due(step, ends=False):
+                if self.checkpoints and not last and step % self.checkpoints.every == 0:
                     self._settle(queued)
                     self._checkpoint(self.checkpoints)
                     self._start()
@@ -193,7 +193,8 @@ class Training:
         tensors["epoch/minibatches"] = np.frombuffer(self.outcome.minibatches, np.uint8)
         if self.outcome.predictions:
             tensors["test/predictions"] = np.stack(self.outcome.predictions)
-        checkpoints.write(tensors | self.trace.tensors)
+        if self.process.rank == 0:
+            checkpoints.write(tensors | self.trace.tensors)
 
     def _stop(self) -> None:
         """Ends the run on a signal. Raises StoppedError."""
