@@ -40,9 +40,31 @@ def summed(scratch: Any, algorithm: str, data: Sequence[Any]) -> list[Any]:
 def test_every_algorithm_gives_the_sum(
     scratch: Any, framework: str, all_devices: Sequence[Any], algorithm: str
 ) -> None:
-    setting = in_framework(framework, all_devices[:4])
-    judgement = judge("allreduce", partial(summed, scratch, algorithm), setting)
+    judgement = judge(
+        "allreduce", partial(summed, scratch, algorithm), in_framework(framework, all_devices)
+    )
     assert judgement.right, judgement.text
+
+
+@pytest.mark.parametrize(
+    ("k", "dtype"), [(1, "float32"), (2, "float64"), (3, "float32"), (5, "float64")]
+)
+@pytest.mark.parametrize("algorithm", ["listing", *ALLREDUCES])
+def test_it_rounds_once_for_each_addition_and_keeps_the_terms(
+    scratch: Any, framework: str, all_devices: Sequence[Any], algorithm: str, k: int, dtype: str
+) -> None:
+    place = primitives(framework).place
+    for shape in ((), (1,), (4,), (3, 4, 5), (1001,)):  # the first ones leave chunks empty
+        rows = np.random.RandomState(k).standard_normal((k, *shape)).astype(dtype)
+        data = [
+            place(np.array(row), device) for row, device in zip(rows, all_devices, strict=False)
+        ]
+        first, *_ = as_arrays(summed(scratch, algorithm, data))
+        assert (first.dtype.name, first.shape) == (dtype, shape)
+        exact = rows.astype("float64").sum(axis=0)
+        bound = (k - 1) * np.finfo(dtype).eps * np.abs(rows.astype("float64")).sum(axis=0)
+        assert (np.abs(first - exact) <= bound).all()
+        assert all(np.array_equal(*both) for both in zip(as_arrays(data), rows, strict=True))
 
 
 @pytest.mark.only("pytorch")
