@@ -10,7 +10,8 @@ from agreement import edit, make
 
 from common.base.errors import RunError
 from common.compare.findings import Check
-from common.compare.runs import NUMERICAL
+from common.compare.runs import NUMERICAL, Run
+from common.models.nets import LENET
 from common.pairs.arrays import PairVerdict
 from common.pairs.runs import compare_runs, read_run
 from common.records.store import read_record, read_tensors, write_record
@@ -42,6 +43,11 @@ def test_agreeing_runs_are_compared_in_every_array(ours: Path, theirs: Path) -> 
         "the second: jax scratch on cpu:0, cpu:1, float64, "
         "XLA_FLAGS=--xla_cpu_enable_fast_math=true",
     ]
+    run, right = read_run(ours), read_run(theirs)
+    each = [f"{part}/{name}" for part in ("gradients", "weights") for name in LENET]
+    for array in ("logits/before", *each, "losses", "logits/after"):
+        wrong = Run(run.record, {**run.arrays, array: run.arrays[array] + 1e-3})
+        assert [check.array for check in failed(compare_runs(wrong, right))] == [array]
 
 
 def test_what_diverges_first_is_named(two: Path, ours: Path, theirs: Path) -> None:

@@ -1,5 +1,6 @@
 """A stopped run resumes from its last checkpoint, or says why not."""
 
+import re
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -105,6 +106,21 @@ def test_a_file_of_another_framework_and_setup_resumes_and_the_record_says_so(
         len(read_checkpoint(path).record.losses) for path in checkpoints_in(Path("other"), NAME)
     ]
     assert steps == [7, 6]
+
+
+def test_other_threads_and_packages_may_resume_and_other_devices_start_anew(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start(*EVERY, loss=stopping(3)) == 143
+    changed(versions={"numpy": "0"})()
+    capsys.readouterr()
+    assert start(*EVERY, "--resume", "--devices=2") == 0
+    assert (
+        f"no checkpoint of {NAME.replace('3', '2')} in kept: starting at" in capsys.readouterr().err
+    )
+    assert start(*EVERY, "--resume", "--threads=1000") == 0
+    differences = " ".join(written()["resumed"][0]["differences"])
+    assert re.search(r"^threads \d+ there, 1000 here .*\bnumpy 0 there, ", differences)
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
