@@ -20,6 +20,7 @@ from fake_chapter import (
     stopping,
     written,
 )
+from numpy_chapter import NumpyConcise
 from safetensors.numpy import load_file
 from started import with_signals
 
@@ -121,6 +122,18 @@ def test_other_threads_and_packages_may_resume_and_other_devices_start_anew(
     assert start(*EVERY, "--resume", "--threads=1000") == 0
     differences = " ".join(written()["resumed"][0]["differences"])
     assert re.search(r"^threads \d+ there, 1000 here .*\bnumpy 0 there, ", differences)
+
+
+def test_with_batch_norm_per_device_the_number_of_devices_decides(
+    start: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    concise = partial(start, *EVERY, "--width=1", "--steps=2", "--wrapper=ddp", name="concise")
+    assert concise(chapter=NumpyConcise()) == 0
+    capsys.readouterr()
+    (file,) = KEPT.glob("*-step2.json")
+    flags = f"--resume-from={file}", "--checkpoint-dir=other", "--devices=2"
+    assert concise(*flags, chapter=NumpyConcise()) == 2
+    assert "computes other numbers: shards 3 there, 2 here" in capsys.readouterr().err
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
