@@ -100,7 +100,7 @@ def parts_in(array: Array, parts: Mapping[str, Array]) -> str:
             return f"has {', '.join(wrong)}"
     expected = np.sum(basis, axis=0)
     partly = np.where(array == 0, 0, expected)
-    if distance(array, partly)[0] < ROUNDED:
+    if not array.all() and distance(array, partly)[0] < ROUNDED:
         return "is 0 in some places, and right in the others"
     off, _ = distance(array, expected)
     return f"is off by {off:.1e} of its largest entry"
@@ -206,7 +206,7 @@ def scaled(factor: float, n: int) -> str:
         return f"that of the sum over {n} examples, not of their mean"
     if 0 < factor < 1 and abs(1 / factor - round(1 / factor)) < ROUNDED:
         return f"1/{round(1 / factor)} of the right one"
-    return f"{factor:.4g} times the right one"
+    return f"{factor:.6g} times the right one"
 
 
 def max_pool(X: Array) -> Array:

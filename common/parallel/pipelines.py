@@ -85,9 +85,8 @@ def simulate(order: Order, seconds: Callable[[Pass], float] = lambda _: 1.0) -> 
             if passes and ends.keys() >= {*needed(passes[-1], stages)}
         ]
         if not ready:
-            heads = [passes[-1] for passes in waiting if passes]
-            told = [f"stage {head.stage} at {head.name()}" for head in heads]
-            raise ValueError(f"these stages wait for each other for ever: {', '.join(told)}")
+            heads = [f"stage {x[-1].stage} at {x[-1].name()}" for x in waiting if x]
+            raise ValueError(f"these stages wait for each other for ever: {', '.join(heads)}")
         for device in ready:
             step = waiting[device].pop()
             begin = max([free[device], *map(ends.__getitem__, needed(step, stages))])

@@ -75,6 +75,7 @@ return devices.allreduce([x @ w for x, w in zip(Xs, W)])[0] + b, backward
 """
 
 SPLITS = {
+    ("[0] + b", "[0].astype('float16') + b"): "Y is off by",
     ("[0] + b", "[0] + k * b"): "Y has the bias 2 times",
     ("devices.allreduce([x @ w for x, w in zip(Xs, W)])[0]", "Xs[0] @ W[0]"): "Y has the part of "
     "device 1 0 times",
@@ -173,6 +174,9 @@ STEPS: dict[str, dict[str, Any]] = {
     "step 2, of 11 examples: the gradient is that of the weights before": {
         "gradient": lambda self, *minibatch: self.exact(*minibatch, self.before).gradients
     },
+    "conv1.weight of weights() is not what start() was handed": {
+        "weights": lambda self: {name: 2 * values for name, values in self.w.items()}
+    },
     "fc2.bias is not changed": {"changed": lambda _, grads: grads | {"fc2.bias": np.zeros(10)}},
     "the loss is that of the sum over 12 examples": {"factor": 12},
 }
@@ -194,11 +198,17 @@ def test_statistics_of_one_device_are_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert verdict("step", Descent, dtype="float32").startswith("right: ")
 
 
-@pytest.mark.parametrize("text", [*LAYERS, "are those of NumPy"])
+PORTS = LAYERS | {
+    "are those of NumPy": ("tape", []),
+    "lenet but for": ("relu", lambda X: np.maximum(X, 1e-4 * X)),
+}
+
+
+@pytest.mark.parametrize("text", PORTS)
 def test_a_wrong_port_is_told_by_what_fits(text: str) -> None:
     def model(weights: Weights, X: Array) -> Array:
         net = numpy_nets.LeNet(weights)
-        setattr(net, *LAYERS.get(text, ("tape", [])))
+        setattr(net, *PORTS[text])
         return net.forward(X)
 
     assert text in verdict("model", model)
