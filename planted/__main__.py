@@ -17,8 +17,8 @@ from planted.bugs import BUGS
 
 
 def parser() -> Parser:
-    made = Parser("python -m planted", __doc__)
-    add = made.add_argument
+    command = Parser("python -m planted", __doc__)
+    add = command.add_argument
     add("names", nargs="*", metavar="NAME", help="these bugs (all)")
     framework = "plant them in this one (compare the table of all in --out with docs/planted.md)"
     add("--framework", choices=FRAMEWORKS, help=framework)
@@ -26,7 +26,7 @@ def parser() -> Parser:
     add("--write", action="store_true", help="write the table to docs/planted.md")
     out = "where the answers of all bugs go (%(default)s)"
     add("--out", type=path, default=Path("results"), metavar="DIR", help=out)
-    return made
+    return command
 
 
 def run(flags: argparse.Namespace) -> int:
@@ -36,27 +36,27 @@ def run(flags: argparse.Namespace) -> int:
     if unknown := [name for name in flags.names if name not in BUGS]:
         raise RequestError(f"there is no bug {unknown[0]!r}: --list names all")
     if flags.list:
-        print("\n".join(map(page.told, BUGS.values())))
+        print("\n".join(map(page.summary, BUGS.values())))
         return 0
     if flags.framework is None:
         return page.compare(flags.out / "planted", write=flags.write)
     from planted.run import answers
 
-    made = []
+    shown = []
     for answer in answers(flags.framework, flags.names or list(BUGS)):
-        print(page.shown(answer), flush=True)
-        made.append(answer)
+        print(page.lines(answer), flush=True)
+        shown.append(answer)
     if not flags.names:
         file = flags.out / "planted" / f"{flags.framework}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, page.ANSWERS.dump_json(made, indent=1).decode() + "\n")
+        write_text(file, page.ANSWERS.dump_json(shown, indent=1).decode() + "\n")
     return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Plants what the flags ask for. Returns 0, 1 if something differs, 2, 130 or 143."""
-    made = parser()
-    return status(made.prog, lambda: run(made.parse_args(argv)))
+    command = parser()
+    return status(command.prog, lambda: run(command.parse_args(argv)))
 
 
 if __name__ == "__main__":

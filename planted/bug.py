@@ -82,8 +82,8 @@ def replacement(right: Right, wrong: Wrong) -> Callable[..., Any]:
     return planted
 
 
-MADE: Final[list[Bug]] = []
-"""All bugs, in the order in which they are made."""
+PLANTS: Final[list[Bug]] = []
+"""All bugs, in the order of their definitions."""
 
 
 def bug(
@@ -96,8 +96,9 @@ def bug(
 
     def make(wrong: Wrong) -> Bug:
         words = (wrong.__doc__ or "").rstrip(".")
-        MADE.append(Bug(wrong.__name__.replace("_", " "), words, source, runs, test))
-        MADE[-1].at(place, *frameworks)(wrong)
-        return MADE[-1]
+        plant = Bug(wrong.__name__.replace("_", " "), words, source, runs, test)
+        plant.at(place, *frameworks)(wrong)
+        PLANTS.append(plant)
+        return plant
 
     return make

@@ -3,9 +3,9 @@
 from typing import Final
 
 from planted import concise, native, scratch, strategies
-from planted.bug import MADE, Bug
+from planted.bug import PLANTS, Bug
 
 MODULES: Final = (scratch, concise, strategies, native)
 CONTROL: Final = Bug("control", "Make no mistake", "")
 
-BUGS: Final[dict[str, Bug]] = {bug.name: bug for bug in (CONTROL, *MADE)}
+BUGS: Final[dict[str, Bug]] = {bug.name: bug for bug in (CONTROL, *PLANTS)}

@@ -46,19 +46,19 @@ class Answer(BaseModel):
 ANSWERS: Final = TypeAdapter(list[Answer])
 
 
-def told(bug: Bug) -> str:
+def summary(bug: Bug) -> str:
     """A bug in a line."""
     where = ", ".join(name for name in FRAMEWORKS if name in bug.wrong)
     runs = bug.test or ", ".join(bug.runs)
     return f"{bug.name}: {bug.words} ({bug.source}); {where}; {runs}"
 
 
-def shown(answer: Answer) -> str:
+def lines(answer: Answer) -> str:
     """An answer in some lines."""
     caught = f"caught by {answer.caught}" if answer.caught else "GREEN"
-    lines = [f"{answer.framework}, {answer.bug}: {caught}, {answer.seconds:.1f} s"]
-    lines += [f"  {text}" for text in (answer.named, *answer.red) if text]
-    return "\n".join(lines)
+    text = [f"{answer.framework}, {answer.bug}: {caught}, {answer.seconds:.1f} s"]
+    text += [f"  {line}" for line in (answer.named, *answer.red) if line]
+    return "\n".join(text)
 
 
 def compare(folder: Path, *, write: bool) -> int:

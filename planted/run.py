@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -52,11 +53,11 @@ class PlantedJob(Job):
 
 
 def work_planted(
-    bug: str, framework: str, chapter: str, given: Mapping[str, Any], output: Connection
+    bug: str, framework: str, chapter: str, settings: Mapping[str, Any], output: Connection
 ) -> None:
     """What the process of a run does: see `common.grid.work`."""
     with patch("common.training.run.Job", partial(PlantedJob, bug=bug)):
-        work(framework, chapter, given, output)
+        work(framework, chapter, settings, output)
 
 
 def seconds_used() -> float:
@@ -74,7 +75,7 @@ def answers(framework: str, names: Sequence[str]) -> Iterator[Answer]:
     preload(framework, "common.training.run")
     begun, runs = seconds_used(), dict[str, set[int]]()
     bugs = [BUGS[name] for name in names if framework in BUGS[name].wrong]
-    for name, devices in (each for bug in bugs for each in planned(bug, framework).items()):
+    for name, devices in chain(*(planned(bug, framework).items() for bug in bugs)):
         suite = KNOWN[name]
         runs.setdefault(name, set()).update(devices)
         runs.setdefault(f"{suite.chapter} {suite.alone_in or suite.name}", set()).add(1)
@@ -114,8 +115,8 @@ def answer_to(bug: Bug, framework: str, right: Results) -> Answer:
     if bug.test:
         return Answer(bug=bug.name, framework=framework, caught=bug.test.rpartition("::")[2])
     runs = planned(bug, framework)
-    made = compared(bug.name, framework, runs).items()
-    results = {name: with_right(result, right[name]) for name, result in made}
+    with_bug = compared(bug.name, framework, runs)
+    results = {name: with_right(result, right[name]) for name, result in with_bug.items()}
     wrong = failed_checks(results, runs)
     plain = any(check.devices in KNOWN[f"{check.chapter} {check.suite}"].devices for check in wrong)
     first = {(check.suite, check.devices): describe(check) for check in wrong[::-1]}
@@ -140,8 +141,8 @@ def with_right(result: SuiteResult, right: SuiteResult) -> SuiteResult:
 def failed_checks(results: Results, runs: Mapping[str, Iterable[int]]) -> list[Check]:
     """The failed checks of the runs, but for the lack of others: right ones stand in for these."""
     checks = [(name, check) for name, x in results.items() for check in x.comparison.checks]
-    made = [check for name, check in checks if check.devices in runs.get(name, ())]
-    return [check for check in made if not check.passed and check.check != "peers"]
+    judged = [check for name, check in checks if check.devices in runs.get(name, ())]
+    return [check for check in judged if not check.passed and check.check != "peers"]
 
 
 def settings(suite: Suite, devices: int, folder: str) -> dict[str, Any]:

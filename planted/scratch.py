@@ -68,7 +68,7 @@ def transfers_lose_1(right: Right, data: Any) -> Any:
 def strides_ignored(right: Right, data: Any) -> Any:
     """Send a strided tensor as contiguous."""
     matrix = len(data[0].shape) == 2
-    return right([data[0], *(turned(right, each) if matrix else each for each in data[1:])])
+    return right([data[0], *(turned(right, grad) if matrix else grad for grad in data[1:])])
 
 
 @bug("ml-explore/mlx-lm#1413", SHORT, TRAINER + ".train_batch")
