@@ -124,10 +124,10 @@ COMPUTED: dict[str, Recomputed | None] = {}
 def steps_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy computes the steps of a run once."""
 
-    def remembered(run: Run) -> Recomputed | None:
+    def remembered(run: Run, *begun: Any) -> Recomputed | None:
         key = f"{run.record.sha256} {run.tolerances}"
         if key not in COMPUTED:
-            COMPUTED[key] = recompute(run)
+            COMPUTED[key] = recompute(run, *begun)
         return COMPUTED[key]
 
     monkeypatch.setattr("common.compare.recorded_steps.recompute", remembered)

@@ -24,6 +24,7 @@ from common.compare.distances import Distance, compare, distance
 from common.compare.limits import Tolerances
 from common.compare.runs import Run
 from common.data.minibatches import pixels
+from common.models.weights_file import digest
 from common.parallel.shards import shard_bounds
 from common.records.trace import traced_steps
 
@@ -38,7 +39,8 @@ class Recomputed:
 
     `expected` holds the logits before training and the first gradient, `gained` what that has from
     units in doubt that the run decided otherwise than float64, as `flipped` units of all steps.
-    `steps` has the distances by quantity. In `hidden` steps, rounding hides how weights moved.
+    `steps` has the distances by quantity. In `hidden` steps, rounding hides how all weights moved,
+    or those of some tensor.
     """
 
     expected: Weights
@@ -59,30 +61,48 @@ def recompute_all(runs: Sequence[Run]) -> dict[str, Recomputed | None]:
     most = max((x.options.operations() * x.batch_size for x in configs), default=0)
     # Unlike an executor's, these threads do not hold up an interrupt.
     with ThreadPool(min(AT_ONCE, cores()) if most <= LARGE else 1) as pool:
-        return dict(zip((run.name for run in runs), pool.imap(recompute, runs), strict=True))
+        alike = {beginning(run): run for run in runs if traced_steps(run.record.config)}
+        begun = dict(zip(alike, pool.imap(begin, alike.values()), strict=True))
+        recomputed = pool.imap(lambda run: recompute(run, begun.get(beginning(run))), runs)
+        return dict(zip((run.name for run in runs), recomputed, strict=True))
 
 
-def recompute(run: Run) -> Recomputed | None:
-    """Recomputes the recorded steps of a run; None if its net is too large for that."""
+def beginning(run: Run) -> str:
+    """The same for runs that compute the same logits before training, and the same first step."""
+    names = ("trace/weights/0/", "trace/images/1", "trace/labels/1", "probe/images")
+    inputs = {name: values for name, values in run.arrays.items() if name.startswith(names)}
+    return f"{run.record.chapter} {run.record.config.dtype} {run.shards} {digest(inputs)}"
+
+
+def begin(run: Run) -> tuple[Array, numpy_nets.Step]:
+    return probe_logits(run, 0), RecordedStep(run, 1).right
+
+
+def recompute(run: Run, begun: tuple[Array, numpy_nets.Step] | None = None) -> Recomputed | None:
+    """Recomputes the recorded steps of a run; None if its net is too large for that.
+
+    What its first step and the logits before it should be may have `begun` already.
+    """
     numbers = traced_steps(run.record.config)
     if not numbers:
         return None
-    first = RecordedStep(run, numbers[0])
+    before, right = begun or begin(run)
+    first = RecordedStep(run, numbers[0], right)
     gradients = first.vector(part(run.arrays, "gradients/"))
     limit = run.tolerances["gradient"].limit
     _, gained, units, _ = first.explain(gradients, np.zeros_like(gradients), limit)
     gained = gained * first.scale
     last = len(run.record.losses)
-    before, after = (probe_logits(run, step) for step in (0, last))
-    ends = compare(run.arrays, {"logits/after": after}, "logits/after")
+    after = {"logits/after": probe_logits(run, last)}
+    ends = compare(run.arrays, after, "logits/after")
     steps = {"logits": [replace(end, step=last) for end in ends]}
     hidden = []
     flipped = 0
     for step in chain([first], (RecordedStep(run, number) for number in numbers[1:])):
-        distances, flips = step.compare(run.tolerances)
+        distances, flips, lost = step.compare(run.tolerances)
         for quantity, worst in distances.items():
             steps.setdefault(quantity, []).extend(replace(x, step=step.number) for x in worst)
-        if "update" not in distances:
+        if lost:
             hidden.append(step.number)
         flipped += flips
     return Recomputed(
@@ -116,7 +136,7 @@ class RecordedStep:
     `exact` (n,) has its gradients, `scale` (n,) what their distances are relative to.
     """
 
-    def __init__(self, run: Run, number: int) -> None:
+    def __init__(self, run: Run, number: int, right: numpy_nets.Step | None = None) -> None:
         config, arrays = run.record.config, run.arrays
         self.number = number
         self.dtype = config.dtype
@@ -132,7 +152,7 @@ class RecordedStep:
         y = arrays[f"trace/labels/{number}"]
         bounds = shard_bounds(len(y), run.shards or 1)
         self.minibatch = run.record.chapter, X, y, self.before, bounds
-        self.right = numpy_nets.step(*self.minibatch)
+        self.right = right or numpy_nets.step(*self.minibatch)
         self.exact = self.vector(self.right.gradients)
         grads = self.right.gradients
         scales = [np.full(grads[name].size, self.right.scales[name]) for name in grads]
@@ -148,11 +168,12 @@ class RecordedStep:
             start += like.size
         return arrays
 
-    def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], int]:
-        """How far the step is from its exact result, and how many units have flipped.
+    def compare(self, limits: Tolerances) -> tuple[dict[str, list[Distance]], int, bool]:
+        """How far the step is from its exact result, how many units flipped, whether it is hidden.
 
         There is no "update" where rounding leaves fewer entries than units in doubt: some units
-        would explain anything.
+        would explain anything. Also hidden is a step in which rounding may change each entry of a
+        tensor by more than its largest gradient.
         """
         limit = limits["update"].limit
         carried: Array | float = 0.0
@@ -172,7 +193,8 @@ class RecordedStep:
             distances["velocity"] = self.distances(beyond(off, 0.0))
         if statistics := {name: self.after[name] for name in self.right.statistics}:
             distances["statistics"] = compare(statistics, self.right.statistics, "")
-        return distances, flipped
+        lost = any(values.min() > 1 for values in self.by_name(hidden).values())
+        return distances, flipped, lost or "update" not in distances
 
     def distances(self, left: Array) -> list[Distance]:
         arrays = self.by_name(left)

@@ -54,10 +54,9 @@ def compare_runs(ours: Run, expected: Run, tolerance: float | None = None) -> Pa
     # A float32 run differs from a float64 run by its own rounding.
     coarser = expected if expected.record.config.dtype == "float32" else ours
     arrays = ours.arrays, expected.arrays
-    if tolerance is not None:
-        limits = dict.fromkeys(NUMERICAL, tolerance)
-    else:
-        limits = coarser.limits
+    limits = dict.fromkeys(NUMERICAL, tolerance)
+    if tolerance is None:
+        limits |= {name: coarser.limits.get(name) for name in NUMERICAL}
         arrays = coarser.compared(ours.arrays), coarser.compared(expected.arrays)
     checks = between(*arrays, limits, {})
     for check in checks:

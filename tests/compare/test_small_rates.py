@@ -125,10 +125,13 @@ def nowhere_zero(*args: Any) -> Weights:
     return {name: values + np.float32(0.01) for name, values in initial_weights(*args).items()}
 
 
+SMALL: dict[str, Any] = {"dtype": "float32", "steps": 2}
+
+
 def judged(folder: Path, lr: float, chapter: chapters.NumpyChapter) -> Verdict:
     for framework in ("jax", "mxnet"):
         made = chapter if framework == "jax" else chapters.NumpyChapter()
-        make(folder, framework, made, 1, dtype="float32", steps=2, lr=lr)
+        make(folder, framework, made, 1, **SMALL, lr=lr)
     return judge(folder, frameworks=("jax", "mxnet"))
 
 
@@ -152,6 +155,12 @@ def test_a_step_of_which_all_is_hidden_is_not_compared_and_said_so(
     assert {each.note for each in steps} == {note}
     assert subtitle(verdict.comparisons[0]).endswith(f"; {LOST}")
     assert conclusion(verdict).endswith(f"; {LOST}")
+    # At this rate rounding hides one tensor wholly, of others not all.
+    for rate, lost in ((1e-8, 2), (1e-5, 0)):
+        run = read_run(make(tmp_path, "jax", chapters.NumpyChapter(), 1, **SMALL, lr=rate))
+        again = recompute(run)
+        assert again
+        assert (len(again.hidden), len(again.steps["update"])) == (lost, 16)
     # What sticks out of rounding is red, though it hides all else.
     assert ("steps", "jax", 1) in failed(judged(tmp_path, 1e-20, Slips()))
 

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy_chapter as chapters
 import pytest
-from agreement import edit, make
+from agreement import edit, make, rewrite
 
 from common.base.errors import RunError
 from common.compare.findings import Check
@@ -100,9 +101,11 @@ def test_of_a_long_run_the_beginning_and_the_curve_are_compared(two: Path) -> No
     assert verdict.passed
     limits = {pair.check: pair.tolerance for pair in verdict.checks}
     exact = dict.fromkeys(("forward", "gradient", "trajectory"), 1e-10)
-    assert limits == {**exact, "curve": 0.2}
+    assert limits == {**exact, "curve": 0.2, "weights": None, "outcome": None}
     losses = json.loads(first.read_text())["losses"]
     edit(first, losses=[*losses[:20], *(2 * loss for loss in losses[20:])])
     assert [pair.where for pair in failed(compared(first, second))] == ["epoch 6"]
     edit(first, losses=[*losses[:19], losses[19] + 1e-6, *losses[20:]])
     assert [pair.note for pair in failed(compared(first, second))] == ["first at step 20"]
+    rewrite(first, {"weights/fc2.bias": np.full(10, np.nan)})
+    assert "weights/fc2.bias" in [pair.array for pair in failed(compared(first, second))]
