@@ -13,7 +13,7 @@ from common.backends.frameworks import FRAMEWORKS
 from common.base.errors import RunError
 from notebooks.text.sources import ROOT, Listings
 
-CHAPTERS: Final = ("multiple-gpus", "multiple-gpus-concise", "strategies", "allreduce")
+CHAPTERS: Final = ("multiple-gpus", "multiple-gpus-concise", "strategies", "native", "allreduce")
 """The chapters that have a notebook for each framework."""
 
 SHARED: Final = "parity"

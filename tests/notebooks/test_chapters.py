@@ -57,7 +57,7 @@ def test_no_cell_takes_the_name_that_mxnet_has_for_its_numpy() -> None:
     for name in CHAPTERS:
         text = (chapter.TEXTS / f"{name}.md").read_text(encoding="utf-8")
         written = re.findall(r"^```{cell}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-        assert len(written) > 3
+        assert written
         assert not any(re.search(r"\bnp\b", code) for code in written)
 
 
